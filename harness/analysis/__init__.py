@@ -1,0 +1,1 @@
+"""PySpark: turns a run folder into facts, and facts into findings."""

@@ -1,0 +1,1 @@
+"""The controller: every broker carries it, the one named in `/controller` is active."""

@@ -1,0 +1,1 @@
+"""The group coordinator: where committed offsets are kept."""

@@ -1,0 +1,68 @@
+"""The only way the broker touches a disk; the simulation brings another one that can lose what was not synced."""
+
+from typing import Protocol
+
+
+class AppendFile(Protocol):
+    """An open file that grows at its end."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, unsynced ones included."""
+        ...
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data` at the end; raises OSError (disk full) with the file cut back to what it was."""
+        ...
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes from `position`."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Drop everything from `size` on."""
+        ...
+
+    def sync(self) -> None:
+        """Return when everything written survives a power loss."""
+        ...
+
+    def close(self) -> None:
+        """Give the file back."""
+        ...
+
+
+class Storage(Protocol):
+    """A folder tree; paths are relative to it, with `/`."""
+
+    def open_append(self, path: str) -> AppendFile:
+        """Open or create a file."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file; raises FileNotFoundError."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put `data` in place of a file, atomically and durably (temporary file, sync, rename)."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted; an absent folder is empty."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder with its parents; one that exists is fine."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file or folder."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Delete a file, or a folder with all in it; an absent one is fine."""
+        ...

@@ -1,0 +1,58 @@
+"""Every protocol guard of the broker, by name, right by default; a planted bug is one of them overridden.
+
+A guard is consulted at exactly one place in the code, which this module's docstrings name.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolRules:
+    """The guards. True is what Kafka does."""
+
+    acks_all_waits_for_isr: bool = True
+    """acks=all is answered only when the high watermark has passed the records (kafka.md 5.5)."""
+    truncate_by_leader_epoch: bool = True
+    """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlantedBug:
+    """One mistake that can be built into the broker on purpose."""
+
+    name: str
+    rule: str
+    """The field of `ProtocolRules` that it turns off."""
+    origin: str
+    effect: str
+
+
+PLANTED_BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        name="acks-all-on-append",
+        rule="acks_all_waits_for_isr",
+        origin="answers acks=all after the local write, before the ISR has the record",
+        effect="acknowledged records are lost when the leader dies",
+    ),
+    PlantedBug(
+        name="no-truncation-by-leader-epoch",
+        rule="truncate_by_leader_epoch",
+        origin="a follower starts to fetch from its own log end, never asking where its epoch ended (before KIP-101)",
+        effect="replicas diverge: the same offset holds different records",
+    ),
+)
+
+
+def rules_with(planted_bugs: list[str]) -> ProtocolRules:
+    """Return the rules with the named bugs planted.
+
+    Raises:
+        ValueError: a name is unknown; the message lists the known ones.
+    """
+    by_name = {bug.name: bug.rule for bug in PLANTED_BUGS}
+    unknown = sorted(set(planted_bugs) - by_name.keys())
+    if unknown:
+        raise ValueError(f"unknown planted bug {', '.join(unknown)}; known: {', '.join(sorted(by_name))}")
+    rules = ProtocolRules()
+    assert all(getattr(rules, field.name) for field in fields(rules)), "every guard must be right by default"
+    return replace(rules, **{by_name[name]: False for name in planted_bugs})

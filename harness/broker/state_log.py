@@ -1,0 +1,76 @@
+"""Writes the broker's state-change log: one event, one line, one write, readable after SIGKILL."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.events import Event, encode
+
+
+class StateLog(Protocol):
+    """Where the broker says what it does; the event is on file when `emit` returns."""
+
+    def emit(self, event: Event) -> None:
+        """Write one event."""
+        ...
+
+    def session_changed(self, session_id: int) -> None:
+        """Stamp later lines with this ZooKeeper session; 0 for none."""
+        ...
+
+    def registered(self, broker_epoch: int) -> None:
+        """Stamp later lines with this registration."""
+        ...
+
+
+@dataclass(slots=True)
+class LineStateLog:
+    """Encodes events and hands each line to `write_line`, which must not return before it is on file."""
+
+    broker_id: int
+    incarnation: str
+    write_line: Callable[[bytes], None]
+    wall_ns: Callable[[], int]
+    monotonic_ns: Callable[[], int]
+    _sequence: int = 0
+    _session: str = ""
+    _broker_epoch: int = -1
+
+    def emit(self, event: Event) -> None:
+        """Write one event."""
+        common: dict[str, Any] = {
+            "ts": self.wall_ns(),
+            "mono": self.monotonic_ns(),
+            "seq": self._sequence,
+            "broker": self.broker_id,
+            "inc": self.incarnation,
+            "session": self._session,
+            "broker_epoch": self._broker_epoch,
+        }
+        self._sequence += 1
+        self.write_line(encode(event, common))
+
+    def session_changed(self, session_id: int) -> None:
+        """Stamp later lines with this ZooKeeper session; 0 for none."""
+        self._session = f"0x{session_id:x}" if session_id else ""
+
+    def registered(self, broker_epoch: int) -> None:
+        """Stamp later lines with this registration."""
+        self._broker_epoch = broker_epoch
+
+
+@dataclass(slots=True)
+class RecordingStateLog:
+    """Keeps events in memory; for tests."""
+
+    events: list[Event]
+
+    def emit(self, event: Event) -> None:
+        """Keep one event."""
+        self.events.append(event)
+
+    def session_changed(self, session_id: int) -> None:
+        """Nothing to stamp."""
+
+    def registered(self, broker_epoch: int) -> None:
+        """Nothing to stamp."""

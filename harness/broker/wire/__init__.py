@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: framing, codecs (kafka-python's, behind one module), serving and calling."""

@@ -1,0 +1,128 @@
+"""What every cluster driver can do, and the optional powers that a fault may require.
+
+A driver keeps all it knows in the run folder, so that any process can attach to a running cluster: an Airflow task
+starts it, another one drives it, a third one stops it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStatus:
+    """One broker as the driver sees it."""
+
+    broker_id: int
+    state: str
+    """running, paused or stopped."""
+    pid: int | None
+    client_address: str
+    """host:port of the client listener."""
+    peer_address: str
+    """host:port of the listener for other brokers."""
+    log_dir: Path
+    state_change_log: Path
+    human_log: Path
+    starts: int
+    """How often this broker was started in this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """The whole cluster as the driver sees it; `as_dict` is what `chaos cluster status --json` prints."""
+
+    driver: str
+    root: Path
+    bootstrap_servers: str
+    zookeeper_connect: str
+    zookeeper_data_dir: Path
+    zookeeper_pid: int | None
+    brokers: tuple[BrokerStatus, ...]
+
+    def broker(self, broker_id: int) -> BrokerStatus:
+        """Return one broker's status; KeyError for an unknown id."""
+        for status in self.brokers:
+            if status.broker_id == broker_id:
+                return status
+        raise KeyError(broker_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRequest:
+    """What to start."""
+
+    brokers: int
+    properties: dict[str, str]
+    planted_bugs: tuple[str, ...] = ()
+    owner_pid: int | None = None
+    """The cluster ends itself when this process is gone; None for one that stays."""
+
+
+@runtime_checkable
+class ClusterDriver(Protocol):
+    """The obligatory powers. All methods raise `ClusterError` when the cluster does not do as told."""
+
+    name: str
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        """Start ZooKeeper and all brokers; return when all are registered, a controller is elected and metadata served."""
+        ...
+
+    async def status(self) -> ClusterStatus:
+        """Return what runs now."""
+        ...
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start a stopped broker with its data; return when it is registered again."""
+        ...
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop everything, whatever state it is in; idempotent."""
+        ...
+
+    async def residue(self) -> list[str]:
+        """Return, in a sentence each, whatever of this run still exists after `stop`: processes, ports, folders."""
+        ...
+
+
+@runtime_checkable
+class CanKill(Protocol):
+    """Can end a broker without warning."""
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """End the process at once (SIGKILL) and return when it is gone."""
+        ...
+
+
+@runtime_checkable
+class CanPause(Protocol):
+    """Can freeze a broker."""
+
+    async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
+        """Freeze (SIGSTOP); the driver itself resumes it after `at_most_s`, whatever becomes of the caller."""
+        ...
+
+    async def resume_broker(self, broker_id: int) -> None:
+        """Thaw (SIGCONT); nothing happens when it runs."""
+        ...
+
+
+@runtime_checkable
+class CanRunClients(Protocol):
+    """Can run client processes within the run, so that they end with it."""
+
+    async def start_client(self, process: str, argv: list[str], log: Path) -> None:
+        """Start a client process under the name `process`."""
+        ...
+
+    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
+        """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None)."""
+        ...
+
+
+CAPABILITIES: dict[str, type[Any]] = {"kill": CanKill, "pause": CanPause, "clients": CanRunClients}

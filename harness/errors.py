@@ -1,0 +1,29 @@
+"""What can go wrong in the harness itself, as one tree: a misbehaving cluster is a verdict, never one of these.
+
+The command line maps each class to one exit code (`harness/cli.py`); a message says what was expected, what was
+seen, and where.
+"""
+
+
+class HarnessError(Exception):
+    """The harness or its environment broke; the base of all errors raised on purpose."""
+
+
+class ScenarioError(HarnessError):
+    """A scenario, suite or option is wrong; nothing was started. Exit code 2."""
+
+
+class PluginError(HarnessError):
+    """A plugin is missing, misdeclared, or asked for something that the driver cannot do. Exit code 2."""
+
+
+class EvidenceError(HarnessError):
+    """A run folder lacks what a phase needs, or holds something unreadable. Exit code 2."""
+
+
+class ClusterError(HarnessError):
+    """The cluster, ZooKeeper or a client process could not be started, reached or stopped. Exit code 4."""
+
+
+class DeadlineError(ClusterError):
+    """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""

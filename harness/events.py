@@ -1,0 +1,552 @@
+"""The state-change log of one broker: which events there are and what each line holds.
+
+One JSON object a line, one class here a kind of line (`ev`). Names of kinds follow the reference of the broker;
+field names are Kafka's. Every line also carries the common fields of `COMMON`, added by whoever writes the log.
+Stdlib only: the broker imports this module and nothing else of the harness.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+NO_LEADER = -1
+NO_OFFSET = -1
+
+COMMON: tuple[tuple[str, type], ...] = (
+    ("ts", int),  # wall clock, nanoseconds since 1970; never used to order events of two brokers
+    ("mono", int),  # monotonic clock of that process, nanoseconds
+    ("seq", int),  # gap-free within one incarnation, from 0
+    ("broker", int),
+    ("inc", str),  # a fresh id each time the process starts
+    ("session", str),  # ZooKeeper session id in hexadecimal, "" while there is none
+    ("broker_epoch", int),  # czxid of the registration, -1 while there is none
+    ("ev", str),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """What the partition's state znode holds, with the znode's version."""
+
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+    zk_version: int
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line; subclasses name the kind in `ev` and add its fields."""
+
+    ev: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStart(Event):
+    """The process is up and has read its configuration; nothing else has happened yet."""
+
+    ev: ClassVar[str] = "broker_start"
+    config_digest: str
+    clean_marker: bool
+    """Whether the previous stop of this log directory was a clean one."""
+    planted_bugs: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStop(Event):
+    """The end of a clean stop."""
+
+    ev: ClassVar[str] = "broker_stop"
+    controlled: bool
+    """Whether the controller moved every leader away first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkSession(Event):
+    """An edge of the ZooKeeper session."""
+
+    ev: ClassVar[str] = "zk_session"
+    state: str
+    """connected, suspended, lost, or reinit (a new session replaced an expired one)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistered(Event):
+    """`/brokers/ids/<id>` was created by this session."""
+
+    ev: ClassVar[str] = "broker_registered"
+    czxid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerElected(Event):
+    """This broker won `/controller` and raised the controller epoch in the same multi."""
+
+    ev: ClassVar[str] = "controller_elected"
+    controller_epoch: int
+    epoch_zk_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerReady(Event):
+    """Failover is complete."""
+
+    ev: ClassVar[str] = "controller_ready"
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerResigned(Event):
+    """This broker stopped acting as controller."""
+
+    ev: ClassVar[str] = "controller_resigned"
+    controller_epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerMoved(Event):
+    """A fenced ZooKeeper write told this controller that another one has taken over."""
+
+    ev: ClassVar[str] = "controller_moved"
+    controller_epoch: int
+    event: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerEvent(Event):
+    """One processed event of the controller's queue."""
+
+    ev: ClassVar[str] = "controller_event"
+    name: str
+    queued_ms: float
+    duration_ms: float
+    outcome: str
+    """ok, moved, or the error's class name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkWrite(Event):
+    """One write to ZooKeeper by the controller or a partition leader, with how it ended."""
+
+    ev: ClassVar[str] = "zk_write"
+    path: str
+    op: str
+    """create, set or delete."""
+    expected_version: int
+    result: str
+    """ok, badversion, nodeexists, nonode or fenced."""
+    new_version: int
+    """Version of the znode after the write; -1 when it failed or was deleted."""
+    by: str
+    """controller or leader."""
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election(Event):
+    """One leader election of one partition: all inputs of the selector and its answer."""
+
+    ev: ClassVar[str] = "election"
+    topic: str
+    partition: int
+    strategy: str
+    """initialize, offline, controlled_shutdown, preferred or reassign."""
+    trigger: str
+    controller_epoch: int
+    previous: PartitionState | None
+    online: list[int]
+    assigned: list[int]
+    unclean_allowed: bool
+    unclean: bool
+    result: PartitionState | None
+    error: str
+    """Empty when the election succeeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrRemove(Event):
+    """The controller took a replica that went offline out of the ISR."""
+
+    ev: ClassVar[str] = "isr_remove"
+    topic: str
+    partition: int
+    replica: int
+    controller_epoch: int
+    previous: PartitionState
+    result: PartitionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStateChange(Event):
+    """A transition of the controller's partition state machine."""
+
+    ev: ClassVar[str] = "partition_state"
+    topic: str
+    partition: int
+    from_state: str
+    to_state: str
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStateChange(Event):
+    """A transition of the controller's replica state machine."""
+
+    ev: ClassVar[str] = "replica_state"
+    topic: str
+    partition: int
+    replica: int
+    from_state: str
+    to_state: str
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSend(Event):
+    """The controller hands one control request to the network."""
+
+    ev: ClassVar[str] = "ctl_send"
+    api: str
+    to: int
+    correlation_id: int
+    controller_epoch: int
+    target_broker_epoch: int
+    partitions: list[str]
+    """As topic-partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlResponse(Event):
+    """The controller got the answer to one control request."""
+
+    ev: ClassVar[str] = "ctl_resp"
+    api: str
+    sender: int
+    correlation_id: int
+    controller_epoch: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledPartition:
+    """What one control request asked of one partition and what the broker made of it."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+    zk_version: int
+    replicas: list[int]
+    verdict: str
+    """applied, ignored_old, ignored_same, not_assigned, leader_unavailable or storage_error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlReceive(Event):
+    """A control request as this broker handled it."""
+
+    ev: ClassVar[str] = "ctl_recv"
+    api: str
+    sender: int
+    controller_epoch: int
+    request_broker_epoch: int
+    verdict: str
+    """applied, stale_controller_epoch or stale_broker_epoch."""
+    partitions: list[ControlledPartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecomeLeader(Event):
+    """This broker took the lead of a partition."""
+
+    ev: ClassVar[str] = "become_leader"
+    topic: str
+    partition: int
+    leader_epoch: int
+    previous_leader_epoch: int
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+    isr: list[int]
+    zk_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecomeFollower(Event):
+    """This broker follows `leader` from now on."""
+
+    ev: ClassVar[str] = "become_follower"
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    previous_leader_epoch: int
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(Event):
+    """One record batch reached the log."""
+
+    ev: ClassVar[str] = "append"
+    topic: str
+    partition: int
+    role: str
+    """leader or follower."""
+    leader_epoch: int
+    """The epoch this broker serves or follows in."""
+    base_offset: int
+    last_offset: int
+    batch_epoch: int
+    """The epoch stamped on the batch."""
+    crc: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    isr_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWatermark(Event):
+    """The high watermark of one replica changed."""
+
+    ev: ClassVar[str] = "hw"
+    topic: str
+    partition: int
+    role: str
+    leader_epoch: int
+    old: int
+    new: int
+    log_end_offset: int
+    isr: list[int]
+    """Empty on a follower."""
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochAssign(Event):
+    """The leader-epoch cache gained an entry."""
+
+    ev: ClassVar[str] = "epoch_assign"
+    topic: str
+    partition: int
+    leader_epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(Event):
+    """A log is about to lose everything from `to` on; written before the files change."""
+
+    ev: ClassVar[str] = "truncate"
+    topic: str
+    partition: int
+    log_end_offset: int
+    to: int
+    high_watermark: int
+    leader_epoch: int
+    reason: str
+    """epoch, hw (no usable epoch), out_of_range, full or recovery."""
+    asked_epoch: int
+    answer_epoch: int
+    answer_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrPropose(Event):
+    """The leader is about to write a changed ISR to ZooKeeper."""
+
+    ev: ClassVar[str] = "isr_propose"
+    topic: str
+    partition: int
+    kind: str
+    """shrink or expand."""
+    leader_epoch: int
+    old: list[int]
+    new: list[int]
+    zk_version: int
+    log_end_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrResult(Event):
+    """How ZooKeeper answered the proposal before it."""
+
+    ev: ClassVar[str] = "isr_result"
+    topic: str
+    partition: int
+    kind: str
+    leader_epoch: int
+    old: list[int]
+    new: list[int]
+    zk_version: int
+    result: str
+    """ok, badversion or discarded (the partition changed role meanwhile)."""
+    new_zk_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetForLeaderEpoch(Event):
+    """A leader told somebody where an epoch ends."""
+
+    ev: ClassVar[str] = "ofle"
+    topic: str
+    partition: int
+    sender: int
+    current_leader_epoch: int
+    asked_epoch: int
+    answer_epoch: int
+    end_offset: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceResponse(Event):
+    """A produce request was decided for one partition; written before the socket is."""
+
+    ev: ClassVar[str] = "produce_resp"
+    correlation_id: int
+    client: str
+    topic: str
+    partition: int
+    acks: int
+    base_offset: int
+    last_offset: int
+    error: int
+    isr_size: int
+    high_watermark: int
+    leader_epoch: int
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse(Event):
+    """Records were handed out; only answers that hold some are logged."""
+
+    ev: ClassVar[str] = "fetch_resp"
+    topic: str
+    partition: int
+    replica: int
+    """-1 for a consumer."""
+    fetch_offset: int
+    current_leader_epoch: int
+    high_watermark: int
+    last_offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery(Event):
+    """A log was loaded at start."""
+
+    ev: ClassVar[str] = "recovery"
+    topic: str
+    partition: int
+    clean: bool
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    high_watermark: int
+    truncated_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWatermarkCheckpoint(Event):
+    """`replication-offset-checkpoint` was written."""
+
+    ev: ClassVar[str] = "hw_checkpoint"
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorLoad(Event):
+    """The committed offsets of one partition of `__consumer_offsets` were loaded."""
+
+    ev: ClassVar[str] = "gc_load"
+    partition: int
+    leader_epoch: int
+    groups: int
+    offsets: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorUnload(Event):
+    """This broker stopped coordinating one partition of `__consumer_offsets`."""
+
+    ev: ClassVar[str] = "gc_unload"
+    partition: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommit(Event):
+    """One committed offset was decided; written before the answer."""
+
+    ev: ClassVar[str] = "offset_commit"
+    group: str
+    generation: int
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    log_offset: int
+    """Where the commit stands in `__consumer_offsets`; -1 when it was refused."""
+    error: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetch(Event):
+    """One committed offset was read back."""
+
+    ev: ClassVar[str] = "offset_fetch"
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced(Event):
+    """A request was refused because an epoch in it was not the right one."""
+
+    ev: ClassVar[str] = "fenced"
+    what: str
+    """controller_epoch, broker_epoch or leader_epoch."""
+    api: str
+    topic: str
+    partition: int
+    """-1 when the whole request was refused."""
+    got: int
+    have: int
+    sender: int
+    error: int
+
+
+KINDS: dict[str, type[Event]] = {kind.ev: kind for kind in Event.__subclasses__()}
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, (PartitionState, ControlledPartition)):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value
+
+
+_NAMES: dict[type[Event], tuple[str, ...]] = {kind: tuple(f.name for f in fields(kind)) for kind in KINDS.values()}
+
+
+def encode(event: Event, common: dict[str, Any]) -> bytes:
+    """Return the line for `event`, newline included; `common` holds every field of `COMMON` except `ev`."""
+    line = {**common, "ev": event.ev}
+    for name in _NAMES[type(event)]:
+        line[name] = _jsonable(getattr(event, name))
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

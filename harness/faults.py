@@ -1,0 +1,63 @@
+"""The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel
+
+from harness.cluster.driver import ClusterDriver
+from harness.verdict import FaultVerdict
+from harness.zookeeper.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """A fault in force, as data that survives the process which injected it."""
+
+    fault: str
+    targets: tuple[int, ...]
+    """Broker ids."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    """Whatever `confirm` and `heal` need to know: what was seen before the injection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Whether a fault really happened, and what proves it, in a sentence."""
+
+    verdict: FaultVerdict
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """What a fault may touch."""
+
+    driver: ClusterDriver
+    view: ClusterView
+
+
+class Fault(Protocol):
+    """One kind of fault. Injecting and healing are idempotent."""
+
+    name: ClassVar[str]
+    requires: ClassVar[tuple[str, ...]]
+    """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
+    Parameters: ClassVar[type[BaseModel]]
+
+    async def prepare(self, arena: Arena, targets: tuple[int, ...], parameters: BaseModel) -> Injection:
+        """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`."""
+        ...
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Do it; return the injection with what healing needs."""
+        ...
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait, within a bounded time, for the effect outside the injector: process state, znodes, log lines."""
+        ...
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible."""
+        ...

@@ -1,0 +1,248 @@
+"""The history of a run: what each line of its JSONL files holds, and how such files are written and read.
+
+Five kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps (these here), and the
+brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so a killed process
+can tear the last line at most; readers stop there and say so.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness.errors import EvidenceError
+
+
+class OpType(StrEnum):
+    """Where an operation stands: asked, and one of three ends."""
+
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    """It certainly did not happen."""
+    INFO = "info"
+    """Nobody knows: it may have happened or may still happen."""
+
+
+class OpKind(StrEnum):
+    """What a client process does."""
+
+    SEND = "send"
+    POLL = "poll"
+    COMMIT = "commit"
+    FETCH_COMMITTED = "fetch_committed"
+    """Reads the group's committed offset back."""
+    END_OFFSET = "end_offset"
+    """Asks the partition leader for the high watermark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record of a poll, in the order it was handed out."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: str
+    """The value id that a producer wrote, or a digest of a value that no producer of ours wrote."""
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One line of `operations/<process>.jsonl`."""
+
+    index: int
+    """Pairs an invoke with its end; counts up from 0 within a process."""
+    time_ns: int
+    """Nanoseconds on the host's monotonic clock (CLOCK_MONOTONIC), one clock for all processes of a run."""
+    process: str
+    type: OpType
+    kind: OpKind
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    """Of the record (send), the position to resume from (commit, fetch_committed), or the end (end_offset)."""
+    key: str = ""
+    value: str = ""
+    """The value id, unique in the run."""
+    acks: int = -1
+    """Of a send: 0, 1 or -1 for all."""
+    group: str = ""
+    mode: str = ""
+    """Of a poll: assign or subscribe."""
+    records: tuple[Record, ...] = ()
+    error: str = ""
+    """Name and message of what ended a fail or an info."""
+
+
+class InjectionStep(StrEnum):
+    """The write-ahead steps of one injection, in order; later steps never replace earlier ones."""
+
+    INTENDED = "intended"
+    INJECTED = "injected"
+    CONFIRMED = "confirmed"
+    MISMATCH = "mismatch"
+    INCONCLUSIVE = "inconclusive"
+    HEALED = "healed"
+    HEAL_FAILED = "heal_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One line of `journal.jsonl`."""
+
+    time_ns: int
+    """Host's monotonic clock, as in `Operation`."""
+    injection: int
+    """Index of the injection within the plan."""
+    fault: str
+    step: InjectionStep
+    targets: tuple[str, ...] = ()
+    """Broker ids as text, `zookeeper`, or empty while not resolved."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    detail: str = ""
+    """In a sentence: what was seen, or what went wrong."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """What is needed to heal, so that any process can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZnodeChange:
+    """One line of `zookeeper.jsonl`: one znode created, set or deleted."""
+
+    zxid: int
+    """Transaction that made the change; the order of all changes."""
+    time_ms: int
+    """ZooKeeper server's wall clock."""
+    type: str
+    """create, set or delete."""
+    path: str
+    data: str
+    """UTF-8 text; empty for a delete."""
+    version: int
+    """Version of the data after the change; -1 for a delete."""
+    session: str
+    """In hexadecimal, the session that made the change; empty when the source cannot tell."""
+    ephemeral_owner: str
+    """In hexadecimal; empty for a persistent znode."""
+    source: str
+    """observer (seen live by a watching session) or transaction_log (read from the server's log afterwards)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRecord:
+    """One record in one replica's log after the run."""
+
+    type: str = "record"
+    broker: int
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    key: str
+    value: str
+    """The text of the value where it is UTF-8, else its SHA-256."""
+    digest: str
+    """SHA-256 over key, value and headers."""
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaState:
+    """The first line of a replica's dump: its checkpoints, its leader-epoch cache and whether the log was whole."""
+
+    type: str = "replica"
+    broker: int
+    topic: str
+    partition: int
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    """From `replication-offset-checkpoint`; -1 when the file does not name the partition."""
+    recovery_point: int
+    leader_epochs: tuple[tuple[int, int], ...]
+    """Entries (epoch, start offset) of `leader-epoch-checkpoint`."""
+    damage: str
+    """Empty, or what was found wrong and where reading stopped."""
+
+
+Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState
+
+
+def now_ns() -> int:
+    """Return the instant all processes of a run agree on: CLOCK_MONOTONIC of the host, in nanoseconds."""
+    return time.monotonic_ns()
+
+
+class JsonlWriter:
+    """Appends lines to one file, each with a single unbuffered write, so that a kill tears one line at most."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def write(self, line: Line | dict[str, Any]) -> None:
+        """Append one line; it is readable by others when this returns."""
+        value = line if isinstance(line, dict) else asdict(line)
+        data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def sync(self) -> None:
+        """Wait until what was written survives a power loss too."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Close the file; writing afterwards is an error."""
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class TornLine:
+    """Filled by `read_jsonl` when a file ends in half a line."""
+
+    path: Path | None = None
+    offset: int = -1
+
+
+def read_jsonl(path: Path, torn: TornLine | None = None) -> Iterator[dict[str, Any]]:
+    """Yield every whole line of a file; a torn last line ends it and is noted in `torn`.
+
+    Raises:
+        EvidenceError: a line before the last one is not a JSON object.
+    """
+    offset = 0
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                value = json.loads(raw)
+            except ValueError as error:
+                if raw.endswith(b"\n"):
+                    raise EvidenceError(f"{path}:{number}: not a JSON object: {error}") from error
+                value = None
+            if not raw.endswith(b"\n"):
+                if torn is not None:
+                    torn.path, torn.offset = path, offset
+                return
+            if not isinstance(value, dict):
+                raise EvidenceError(f"{path}:{number}: not a JSON object: {raw[:80]!r}")
+            yield value
+            offset += len(raw)

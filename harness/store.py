@@ -1,0 +1,115 @@
+"""Where everything of one run lies: the only place that knows the names inside a run folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One run's folder; every phase reads and writes here, and nothing else passes between phases."""
+
+    root: Path
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name, unique within its parent; every label and every fact row carries it."""
+        return self.root.name
+
+    # What was asked, and what the seed made of it.
+    @property
+    def scenario(self) -> Path:
+        """The scenario after overrides, as YAML."""
+        return self.root / "scenario.yaml"
+
+    @property
+    def plan(self) -> Path:
+        """Every target and instant that the seed chose, as JSON."""
+        return self.root / "plan.json"
+
+    # What happened.
+    @property
+    def journal(self) -> Path:
+        """The write-ahead fault journal."""
+        return self.root / "journal.jsonl"
+
+    @property
+    def phases(self) -> Path:
+        """One line a phase entered or left, with the instants and any error."""
+        return self.root / "phases.jsonl"
+
+    @property
+    def operations(self) -> Path:
+        """Folder with one JSONL file a client process."""
+        return self.root / "operations"
+
+    def operations_of(self, process: str) -> Path:
+        """Return the file of one client process."""
+        return self.operations / f"{process}.jsonl"
+
+    @property
+    def brokers(self) -> Path:
+        """Folder with one folder a broker: what it says it did, and its human log."""
+        return self.root / "brokers"
+
+    def broker(self, broker_id: int) -> Path:
+        """Return the folder of one broker's own evidence."""
+        return self.brokers / str(broker_id)
+
+    def state_change_log(self, broker_id: int) -> Path:
+        """Return one broker's state-change log."""
+        return self.broker(broker_id) / "state-change.jsonl"
+
+    @property
+    def zookeeper(self) -> Path:
+        """The znode history."""
+        return self.root / "zookeeper.jsonl"
+
+    @property
+    def replicas(self) -> Path:
+        """Folder with one folder a broker: dumps of its replicas."""
+        return self.root / "replicas"
+
+    def replica_dump(self, broker_id: int, topic: str, partition: int) -> Path:
+        """Return the dump of one replica."""
+        return self.replicas / str(broker_id) / f"{topic}-{partition}.jsonl"
+
+    @property
+    def cluster(self) -> Path:
+        """Working folder of the cluster driver while it runs: configuration, pid files, data."""
+        return self.root / "cluster"
+
+    # What was made of it.
+    @property
+    def facts(self) -> Path:
+        """Folder with one Parquet table a fact."""
+        return self.root / "facts"
+
+    @property
+    def findings(self) -> Path:
+        """The findings of all checks, as one Parquet table."""
+        return self.root / "findings.parquet"
+
+    @property
+    def verdict(self) -> Path:
+        """The three verdicts with their reasons, as JSON."""
+        return self.root / "verdict.json"
+
+    @property
+    def junit(self) -> Path:
+        """The verdicts as JUnit XML."""
+        return self.root / "junit.xml"
+
+    @property
+    def report(self) -> Path:
+        """One self-contained HTML page."""
+        return self.root / "report.html"
+
+    @property
+    def data_docs(self) -> Path:
+        """Great Expectations' Data Docs."""
+        return self.root / "data_docs"
+
+    @property
+    def expectations(self) -> Path:
+        """The results of the Great Expectations suites, as JSON."""
+        return self.root / "expectations.json"

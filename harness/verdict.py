@@ -1,0 +1,74 @@
+"""The three verdicts of a run and how single answers combine into one.
+
+Values are ordered by what wins when several are combined: combining is `max`, and nothing judged is not a pass.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class FaultVerdict(IntEnum):
+    """Did each fault really happen?"""
+
+    CONFIRMED = 0
+    MISMATCH = 1
+    """The effect that was seen is not the one that was asked for."""
+    INCONCLUSIVE = 2
+    """No target matched, or nothing could be seen of the effect."""
+
+
+class SystemVerdict(IntEnum):
+    """Did the cluster keep its promises?"""
+
+    PASS = 0
+    UNKNOWN = 1
+    """There was no evidence, or the evidence was too damaged to judge."""
+    FAIL = 2
+
+
+class EnvironmentVerdict(IntEnum):
+    """Is everything we made gone again?"""
+
+    CLEAN = 0
+    RESIDUE = 1
+
+
+def worst_fault(verdicts: Iterable[FaultVerdict]) -> FaultVerdict:
+    """Return the verdict on all faults of a run; no faults at all is INCONCLUSIVE, never CONFIRMED."""
+    return max(verdicts, default=FaultVerdict.INCONCLUSIVE)
+
+
+def worst_system(verdicts: Iterable[SystemVerdict]) -> SystemVerdict:
+    """Return the verdict of all checks of a run; no checks means UNKNOWN, never PASS."""
+    return max(verdicts, default=SystemVerdict.UNKNOWN)
+
+
+class ExitCode(IntEnum):
+    """What `chaos` returns to its caller."""
+
+    HELD = 0
+    VIOLATED = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    ENVIRONMENT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """The three answers of one run, side by side and never merged into one."""
+
+    fault: FaultVerdict
+    system: SystemVerdict
+    environment: EnvironmentVerdict
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A violation outranks a broken environment, which outranks a run that proved nothing."""
+        if self.system is SystemVerdict.FAIL:
+            return ExitCode.VIOLATED
+        if self.environment is EnvironmentVerdict.RESIDUE:
+            return ExitCode.ENVIRONMENT
+        if self.system is SystemVerdict.UNKNOWN or self.fault is not FaultVerdict.CONFIRMED:
+            return ExitCode.INCONCLUSIVE
+        return ExitCode.HELD

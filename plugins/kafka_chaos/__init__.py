@@ -1,0 +1,1 @@
+"""Everything that is content: faults, workloads, checks, scenarios, and the Airflow wiring."""

@@ -1,0 +1,1 @@
+"""The only code of the harness that imports Airflow, beside `dags` and the plugin file."""

@@ -1,0 +1,1 @@
+"""Check plugins, one promise a file."""

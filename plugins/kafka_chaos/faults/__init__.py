@@ -1,0 +1,1 @@
+"""Fault plugins, one kind a file."""

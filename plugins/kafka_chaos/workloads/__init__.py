@@ -1,0 +1,1 @@
+"""Workload plugins, one kind a file."""
