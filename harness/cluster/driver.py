@@ -66,7 +66,7 @@ class ClusterDriver(Protocol):
     name: str
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
-        """Start ZooKeeper and all brokers; return when all are registered, a controller is elected and metadata served."""
+        """Start everything; return when brokers are registered, a controller is elected and metadata served."""
         ...
 
     async def status(self) -> ClusterStatus:
