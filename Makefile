@@ -1,0 +1,34 @@
+# `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint clean lock
+VENV ?= .venv
+export VENV
+RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three faults, a verdict and a report
+	@./bootstrap.sh
+	@$(RUN) chaos run smoke
+
+test: ## everything that must hold: ruff, mypy, import contracts, and all tests
+	@./bootstrap.sh requirements-dev.txt
+	@$(MAKE) --no-print-directory lint
+	@$(RUN) pytest
+
+lint: ## ruff, mypy --strict, import contracts
+	@./bootstrap.sh requirements-dev.txt
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy
+	@$(RUN) lint-imports --cache-dir .import_linter_cache
+
+lock: ## resolve the locked requirements anew from pyproject.toml
+	@./bootstrap.sh requirements-dev.txt
+	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
+	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
+
+clean: ## remove the environment, caches and what tests left; runs/ stays
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis artifacts build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
