@@ -1,12 +1,12 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean lock
+.PHONY: help demo test lint clean lock kafka-libs
 VENV ?= .venv
 export VENV
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three faults, a verdict and a report
 	@./bootstrap.sh
@@ -29,6 +29,10 @@ lock: ## resolve the locked requirements anew from pyproject.toml
 	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
 	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
 
+kafka-libs: ## fetch the jars of real Kafka 3.9 with Maven, for benchmarks and for the test that its own tools read our logs
+	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies \
+		-DoutputDirectory="$(CURDIR)/.kafka-libs" -DincludeScope=runtime && touch .kafka-libs/.complete; }
+
 clean: ## remove the environment, caches and what tests left; runs/ stays
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis artifacts build *.egg-info
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis artifacts build .kafka-libs *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,205 @@
+"""The two clusters that benchmarks compare: ours, and real Apache Kafka 3.9 in ZooKeeper mode, on loopback."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from harness.cluster.driver import ClusterRequest
+from harness.cluster.process import ProcessDriver
+from harness.zookeeper.kazoo_view import KazooView
+
+KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
+SESSION_TIMEOUT_MS = 6_000
+LOG4J = """log4j.rootLogger=WARN, f
+log4j.appender.f=org.apache.log4j.FileAppender
+log4j.appender.f.File=${kafka.logfile}
+log4j.appender.f.layout=org.apache.log4j.PatternLayout
+log4j.appender.f.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
+"""
+
+
+class Peer(Protocol):
+    """One running cluster of three brokers, ids 0 to 2 or 1 to 3."""
+
+    name: str
+    bootstrap_servers: str
+    zookeeper_connect: str
+    startup_s: float
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL one broker and wait until it is gone."""
+
+    def stop(self, broker_id: int) -> float:
+        """SIGTERM one broker; return the seconds until it was gone."""
+
+    def start(self, broker_id: int) -> None:
+        """Start a stopped broker again."""
+
+
+def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
+    """Return the broker id of a partition's leader, asked of ZooKeeper."""
+
+    async def ask() -> int:
+        async with KazooView(peer.zookeeper_connect) as view:
+            return next(p.leader for p in await view.partitions() if (p.topic, p.partition) == (topic, partition))
+
+    return asyncio.run(ask())
+
+
+def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
+    """Create a topic with replication factor 3 and wait until every broker knows its leaders."""
+    admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
+    admin.create_topics([new])[topic].result(30)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = admin.list_topics(timeout=10).topics.get(topic)
+        if found and len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values()):
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"{peer.name}: topic {topic} has no leaders after 30 s")
+
+
+class Ours:
+    """Brokers of this project through the `process` driver."""
+
+    name = "ours"
+
+    def __init__(self, root: Path) -> None:
+        self._driver = ProcessDriver(root, root.name)
+        began = time.monotonic()
+        request = ClusterRequest(
+            brokers=3,
+            properties={"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)},
+            owner_pid=os.getpid(),
+        )
+        status = asyncio.run(self._driver.start(request))
+        self.startup_s = time.monotonic() - began
+        self.bootstrap_servers = status.bootstrap_servers
+        self.zookeeper_connect = status.zookeeper_connect
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL one broker and wait until it is gone."""
+        asyncio.run(self._driver.kill_broker(broker_id))
+
+    def stop(self, broker_id: int) -> float:
+        """SIGTERM one broker; return the seconds until it was gone."""
+        began = time.monotonic()
+        asyncio.run(self._driver.stop_broker(broker_id, timeout_s=60))
+        return time.monotonic() - began
+
+    def start(self, broker_id: int) -> None:
+        """Start a stopped broker again."""
+        asyncio.run(self._driver.start_broker(broker_id))
+
+    def close(self) -> None:
+        """Stop everything."""
+        asyncio.run(self._driver.stop())
+
+
+class RealKafka:
+    """Apache Kafka 3.9 from its jars, one JVM a broker."""
+
+    name = "Kafka 3.9"
+
+    def __init__(self, root: Path, port: int = 21_000) -> None:
+        if not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")):
+            raise FileNotFoundError(f"no jars of real Kafka in {KAFKA_LIBS}: run `make kafka-libs` or set KAFKA_LIBS")
+        self._root = root
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        root.mkdir(parents=True, exist_ok=True)
+        (root / "log4j.properties").write_text(LOG4J)
+        began = time.monotonic()
+        self.zookeeper_connect = f"127.0.0.1:{port}"
+        (root / "zookeeper.properties").write_text(
+            f"dataDir={root}/zookeeper.data\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\ntickTime=500\n"
+        )
+        self._launch("zookeeper", "org.apache.zookeeper.server.quorum.QuorumPeerMain", "256m")
+        for broker_id in range(3):
+            (root / f"{broker_id}.properties").write_text(
+                f"broker.id={broker_id}\nlisteners=PLAINTEXT://127.0.0.1:{port + 1 + broker_id}\n"
+                f"log.dirs={root}/{broker_id}.data\nzookeeper.connect={self.zookeeper_connect}\n"
+                f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}\nauto.create.topics.enable=false\n"
+                "default.replication.factor=3\noffsets.topic.num.partitions=4\ngroup.initial.rebalance.delay.ms=0\n"
+            )
+            self._launch(str(broker_id), "kafka.Kafka", "512m")
+        self.bootstrap_servers = ",".join(f"127.0.0.1:{port + 1 + broker_id}" for broker_id in range(3))
+        self._wait_registered()
+        self.startup_s = time.monotonic() - began
+
+    def _launch(self, name: str, main: str, heap: str) -> None:
+        command = [
+            "java",
+            f"-Xmx{heap}",
+            "-cp",
+            f"{KAFKA_LIBS}/*",
+            f"-Dlog4j.configuration=file:{self._root}/log4j.properties",
+        ]
+        command += [f"-Dkafka.logfile={self._root}/{name}.log", main, f"{self._root}/{name}.properties"]
+        with (self._root / f"{name}.out").open("ab") as out:
+            self._processes[name] = subprocess.Popen(command, stdout=out, stderr=out)
+
+    def _wait_registered(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                metadata = admin.list_topics(timeout=1)
+            except Exception:  # noqa: BLE001, S112, PERF203 - not up yet: librdkafka reports it in many ways
+                continue
+            if len(metadata.brokers) == 3 and metadata.controller_id >= 0:
+                return
+        raise TimeoutError(f"real Kafka did not start; see {self._root}")
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL one broker and wait until it is gone."""
+        process = self._processes[str(broker_id)]
+        process.kill()
+        process.wait()
+
+    def stop(self, broker_id: int) -> float:
+        """SIGTERM one broker; return the seconds until it was gone."""
+        process = self._processes[str(broker_id)]
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        return time.monotonic() - began
+
+    def start(self, broker_id: int) -> None:
+        """Start a stopped broker again."""
+        self._launch(str(broker_id), "kafka.Kafka", "512m")
+        self._wait_registered()
+
+    def close(self) -> None:
+        """End every process that was started."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def running(kind: str, folder: Path) -> Iterator[Peer]:
+    """Start `ours` or `kafka` in a folder and stop it whatever happens."""
+    peer = Ours(folder / "ours") if kind == "ours" else RealKafka(folder / "kafka")
+    try:
+        yield peer
+    finally:
+        peer.close()
+
+
+def peers() -> list[str]:
+    """Return what can be measured here: ours, and real Kafka where its jars are."""
+    if any(KAFKA_LIBS.glob("kafka_2.13-*.jar")):
+        return ["ours", "kafka"]
+    sys.stderr.write(f"no jars of real Kafka in {KAFKA_LIBS}: measuring ours alone (`make kafka-libs` fetches them)\n")
+    return ["ours"]
