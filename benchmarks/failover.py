@@ -7,6 +7,7 @@ around each event is the time without writes. The session time-out is 6 s on bot
 """
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import threading
@@ -60,7 +61,7 @@ class Writer:
         while time.monotonic() < deadline:
             time.sleep(0.1)
         instants = self.instants[first:]
-        return max(b - a for a, b in zip(instants, instants[1:], strict=False))
+        return max(b - a for a, b in itertools.pairwise(instants))
 
     def close(self) -> None:
         """Stop writing."""

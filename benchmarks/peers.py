@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient, NewTopic
-
-from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.zookeeper.kazoo_view import KazooView
+
+from harness.cluster.driver import ClusterRequest
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
 SESSION_TIMEOUT_MS = 6_000
@@ -155,7 +155,7 @@ class RealKafka:
         while time.monotonic() < deadline:
             try:
                 metadata = admin.list_topics(timeout=1)
-            except Exception:  # noqa: BLE001, S112, PERF203 - not up yet: librdkafka reports it in many ways
+            except Exception:  # noqa: BLE001 - not up yet: librdkafka reports it in many ways
                 continue
             if len(metadata.brokers) == 3 and metadata.controller_id >= 0:
                 return
