@@ -1,0 +1,97 @@
+"""What a partition leader reads and writes in ZooKeeper: its partition's state, and the news of an ISR change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.broker.state_log import StateLog
+from harness.broker.zookeeper.client import BadVersion, NoNode, ZooKeeper
+from harness.broker.zookeeper.znodes import (
+    ISR_CHANGE_PREFIX,
+    PartitionStateZnode,
+    encode_isr_change,
+    partition_state_path,
+)
+from harness.events import ZkWrite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedState:
+    """A partition's state with the version of the znode that held it."""
+
+    state: PartitionStateZnode
+    zk_version: int
+
+
+async def read_partition_state(zk: ZooKeeper, topic: str, partition: int) -> VersionedState | None:
+    """Return a partition's state, or None while it never had a leader."""
+    try:
+        data, stat = await zk.get(partition_state_path(topic, partition))
+    except NoNode:
+        return None
+    return VersionedState(state=PartitionStateZnode.decode(topic, partition, data), zk_version=stat.version)
+
+
+async def write_isr(
+    zk: ZooKeeper,
+    topic: str,
+    partition: int,
+    state: PartitionStateZnode,
+    expected_version: int,
+    *,
+    state_log: StateLog,
+) -> int:
+    """Replace a partition's state if its znode has the expected version, and return the new version.
+
+    A write whose answer was lost with the connection is sent again and may then find its own work; so when the
+    version is another one and the znode holds exactly `state`, this write did succeed (Kafka's
+    `ReplicationUtils.checkLeaderAndIsrZkData`). The znode's version is returned as read back.
+
+    Raises:
+        BadVersion: somebody else wrote first, or the znode is gone; nothing was written.
+    """
+    path = partition_state_path(topic, partition)
+    result, version = "ok", -1
+    try:
+        version = (await zk.set(path, state.encode(), expected_version)).version
+    except NoNode:
+        result = "nonode"
+    except BadVersion:
+        found = await read_partition_state(zk, topic, partition)
+        if found is not None and found.state == state:
+            version = found.zk_version
+        else:
+            result = "badversion"
+    state_log.emit(
+        ZkWrite(
+            path=path,
+            op="set",
+            expected_version=expected_version,
+            result=result,
+            new_version=version,
+            by="leader",
+            controller_epoch=state.controller_epoch,
+        )
+    )
+    if result != "ok":
+        raise BadVersion(f"{path}: {result}, expected version {expected_version}")
+    return version
+
+
+async def publish_isr_changes(zk: ZooKeeper, partitions: Sequence[tuple[str, int]], *, state_log: StateLog) -> str:
+    """Tell the controller that the ISR of these partitions changed; return the path of the notification.
+
+    An answer lost with the connection may leave two notifications, which does no harm.
+    """
+    path, stat = await zk.create(ISR_CHANGE_PREFIX, encode_isr_change(partitions), sequential=True)
+    state_log.emit(
+        ZkWrite(
+            path=path,
+            op="create",
+            expected_version=-1,
+            result="ok",
+            new_version=stat.version,
+            by="leader",
+            controller_epoch=-1,
+        )
+    )
+    return path

@@ -1,0 +1,84 @@
+"""A broker makes itself known in ZooKeeper: the paths all brokers need, the cluster's id, its own registration."""
+
+import contextlib
+from collections.abc import Sequence
+
+from harness.broker.state_log import StateLog
+from harness.broker.zookeeper.client import Create, NodeExists, NoNode, OpResult, Set, Stat, ZooKeeper, ZooKeeperError
+from harness.broker.zookeeper.znodes import (
+    CLUSTER_ID,
+    PERSISTENT_PATHS,
+    BrokerRegistration,
+    broker_path,
+    decode_cluster_id,
+    encode_cluster_id,
+)
+from harness.events import BrokerRegistered
+
+_MAX_TRIES = 10
+
+
+class BrokerIdTaken(Exception):
+    """Another session holds the registration of this broker id."""
+
+
+async def ensure_persistent_paths(zk: ZooKeeper) -> None:
+    """Create what every broker expects to be there; what exists is left alone."""
+    paths = {parent: None for path in PERSISTENT_PATHS for parent in _with_parents(path)}
+    for path in paths:
+        await _create_if_absent(zk, path, b"")
+
+
+def _with_parents(path: str) -> list[str]:
+    parts = path.strip("/").split("/")
+    return ["/" + "/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+async def read_or_create_cluster_id(zk: ZooKeeper, proposed: str) -> str:
+    """Return the id of this cluster: the one that stands there, or `proposed` when this broker is the first."""
+    await _create_if_absent(zk, CLUSTER_ID, encode_cluster_id(proposed))
+    data, _ = await zk.get(CLUSTER_ID)
+    return decode_cluster_id(data)
+
+
+async def register_broker(
+    zk: ZooKeeper, registration: BrokerRegistration, *, previous_session_id: int, state_log: StateLog
+) -> int:
+    """Create `/brokers/ids/<id>` and return its czxid, which is the broker epoch (KIP-380).
+
+    Created empty and set in one multi, because only the set's answer carries the stat. A registration left by
+    `previous_session_id` (0 for none) is replaced, one of this very session is taken as it stands.
+
+    Raises:
+        BrokerIdTaken: the registration belongs to any other session.
+    """
+    path = broker_path(registration.broker_id)
+    for _ in range(_MAX_TRIES):
+        created = await zk.multi(
+            [Create(path=path, data=b"", ephemeral=True), Set(path=path, data=registration.encode(), version=0)]
+        )
+        stat = created[1] if isinstance(created[1], Stat) else await _existing(zk, path, created, previous_session_id)
+        if stat is not None:
+            state_log.registered(stat.czxid)
+            state_log.emit(BrokerRegistered(czxid=stat.czxid))
+            return stat.czxid
+    raise BrokerIdTaken(f"{path} came and went {_MAX_TRIES} times")
+
+
+async def _existing(zk: ZooKeeper, path: str, created: Sequence[OpResult], previous_session_id: int) -> Stat | None:
+    """Return the stat of a registration that is ours already, or None when creating it is to be tried again."""
+    if not isinstance(created[0], NodeExists):
+        raise ZooKeeperError(f"{path}: cannot register: {created}")
+    stat = await zk.exists(path)
+    if stat is None or stat.ephemeral_owner == zk.session_id:
+        return stat
+    if stat.ephemeral_owner != previous_session_id:
+        raise BrokerIdTaken(f"{path} belongs to session 0x{stat.ephemeral_owner:x}, this is 0x{zk.session_id:x}")
+    with contextlib.suppress(NoNode):
+        await zk.delete(path)
+    return None
+
+
+async def _create_if_absent(zk: ZooKeeper, path: str, data: bytes) -> None:
+    with contextlib.suppress(NodeExists):
+        await zk.create(path, data)

@@ -1,0 +1,70 @@
+"""Topics as ZooKeeper keeps them: creating one, and reading what is configured for one."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper
+from harness.broker.zookeeper.znodes import (
+    TopicAssignment,
+    decode_config,
+    encode_config,
+    topic_config_path,
+    topic_path,
+)
+
+
+class TopicExists(Exception):
+    """The topic is there already."""
+
+
+async def create_topic(
+    zk: ZooKeeper,
+    name: str,
+    assignment: Mapping[int, Sequence[int]],
+    config: Mapping[str, str],
+    topic_id: str = "",
+) -> None:
+    """Write a topic's configuration, then its assignment; the controller finds it there and does the rest.
+
+    Two writes, not one transaction, as in Kafka's `AdminZkClient`: a crash in between leaves a configuration
+    without a topic, which a later creation replaces. `topic_id` is a `znodes.new_uuid`, or empty for none.
+
+    Raises:
+        TopicExists: somebody created it before.
+    """
+    if await zk.exists(topic_path(name)) is not None:
+        raise TopicExists(f"topic {name} exists already")
+    await _set_or_create(zk, topic_config_path(name), encode_config(config))
+    znode = TopicAssignment(partitions={number: tuple(assignment[number]) for number in assignment}, topic_id=topic_id)
+    try:
+        await zk.create(topic_path(name), znode.encode())
+    except NodeExists as error:
+        raise TopicExists(f"topic {name} exists already") from error
+
+
+async def read_topic_config(zk: ZooKeeper, topic: str) -> dict[str, str]:
+    """Return the properties set for a topic itself, without the broker's defaults; empty when there are none."""
+    path = topic_config_path(topic)
+    try:
+        data, _ = await zk.get(path)
+    except NoNode:
+        return {}
+    return decode_config(path, data)
+
+
+async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | None:
+    """Return a topic's assignment, or None when there is no such topic; arms the topic's node handler."""
+    try:
+        data, _ = await zk.get(topic_path(topic))
+    except NoNode:
+        return None
+    return TopicAssignment.decode(topic, data)
+
+
+async def _set_or_create(zk: ZooKeeper, path: str, data: bytes) -> None:
+    try:
+        await zk.set(path, data, ANY_VERSION)
+    except NoNode:
+        try:
+            await zk.create(path, data)
+        except NodeExists:
+            await zk.set(path, data, ANY_VERSION)

@@ -1,0 +1,288 @@
+"""Where everything lives in ZooKeeper and how it is written there: Kafka's own paths and JSON, both ways, pure.
+
+Layout and field names are those of Kafka's `ZkData`; real Kafka tools can read what stands here.
+"""
+
+import base64
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.config import Endpoint
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+ISR_CHANGES = "/isr_change_notification"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+
+PERSISTENT_PATHS: tuple[str, ...] = (
+    "/consumers",
+    "/cluster",
+    BROKER_IDS,
+    TOPICS,
+    "/config/changes",
+    "/admin/delete_topics",
+    "/brokers/seqid",
+    ISR_CHANGES,
+    "/latest_producer_id_block",
+    LOG_DIR_EVENTS,
+    "/config/topics",
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+"""What every broker makes sure of at start; parents are created as needed."""
+
+
+def broker_path(broker_id: int) -> str:
+    """Return where a broker registers."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    """Return where a topic's assignment stands."""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """Return the parent of a topic's partitions."""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    """Return the parent of a partition's state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def partition_state_path(topic: str, partition: int) -> str:
+    """Return where a partition's leader and ISR stand."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    """Return where a topic's own configuration stands."""
+    return f"/config/topics/{topic}"
+
+
+def isr_change_path(name: str) -> str:
+    """Return where one ISR change notification stands."""
+    return f"{ISR_CHANGES}/{name}"
+
+
+ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
+
+
+class MalformedZnode(ValueError):
+    """A znode holds something that Kafka would not have written; the message names the path."""
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _decode(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise MalformedZnode(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise MalformedZnode(f"{path}: expected a JSON object, found {data[:80]!r}")
+    return value
+
+
+def new_uuid(rng: random.Random) -> str:
+    """Return a random id in Kafka's form: 16 bytes as 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """Return the content of `/cluster/id`."""
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    """Return the id in `/cluster/id`."""
+    return str(_decode(CLUSTER_ID, data)["id"])
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """Return the content of `/controller_epoch`."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    """Return the epoch in `/controller_epoch`."""
+    try:
+        return int(data)
+    except ValueError as error:
+        raise MalformedZnode(f"{CONTROLLER_EPOCH}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerZnode:
+    """`/controller`: who is controller."""
+
+    broker_id: int
+    timestamp_ms: int
+
+    def encode(self) -> bytes:
+        """Return the znode's content; version 2 is what Kafka since 3.4 writes."""
+        return _encode(
+            {"version": 2, "brokerid": self.broker_id, "timestamp": str(self.timestamp_ms), "kraftControllerEpoch": -1}
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ControllerZnode":
+        """Read a znode's content, of any version."""
+        value = _decode(CONTROLLER, data)
+        return cls(broker_id=int(value["brokerid"]), timestamp_ms=int(value.get("timestamp", 0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """`/brokers/ids/<id>`: where a live broker can be reached."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    rack: str = ""
+    timestamp_ms: int
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Return the endpoint of a listener, or None."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
+
+    def encode(self) -> bytes:
+        """Return the znode's content, version 4; `host` and `port` are those of the PLAINTEXT listener, if any."""
+        plain = self.endpoint("PLAINTEXT")
+        value: dict[str, Any] = {
+            "version": 4,
+            "host": plain.host if plain else None,
+            "port": plain.port if plain else -1,
+            "jmx_port": -1,
+            "timestamp": str(self.timestamp_ms),
+            "endpoints": [f"{end.name}://{end.host}:{end.port}" for end in self.endpoints],
+            "listener_security_protocol_map": {end.name: "PLAINTEXT" for end in self.endpoints},
+        }
+        if self.rack:
+            value["rack"] = self.rack
+        return _encode(value)
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> "BrokerRegistration":
+        """Read a znode's content, versions 1 to 5."""
+        value = _decode(broker_path(broker_id), data)
+        uris = value.get("endpoints") or [f"PLAINTEXT://{value['host']}:{value['port']}"]
+        return cls(
+            broker_id=broker_id,
+            endpoints=tuple(_endpoint(broker_id, uri) for uri in uris),
+            rack=value.get("rack") or "",
+            timestamp_ms=int(value.get("timestamp", 0)),
+        )
+
+
+def _endpoint(broker_id: int, uri: str) -> Endpoint:
+    name, separator, address = uri.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not separator or not colon or not port.isdecimal():
+        raise MalformedZnode(f"{broker_path(broker_id)}: {uri!r} is not NAME://host:port")
+    return Endpoint(name=name, host=host, port=int(port))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStateZnode:
+    """`/brokers/topics/<t>/partitions/<p>/state`: leader and ISR, as the last accepted write left them."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+    def encode(self) -> bytes:
+        """Return the znode's content."""
+        return _encode(
+            {
+                "controller_epoch": self.controller_epoch,
+                "leader": self.leader,
+                "version": 1,
+                "leader_epoch": self.leader_epoch,
+                "isr": list(self.isr),
+            }
+        )
+
+    @classmethod
+    def decode(cls, topic: str, partition: int, data: bytes) -> "PartitionStateZnode":
+        """Read a znode's content."""
+        value = _decode(partition_state_path(topic, partition), data)
+        return cls(
+            leader=int(value["leader"]),
+            leader_epoch=int(value["leader_epoch"]),
+            isr=tuple(int(replica) for replica in value["isr"]),
+            controller_epoch=int(value["controller_epoch"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAssignment:
+    """`/brokers/topics/<t>`: which brokers are to hold which partition, the preferred leader first."""
+
+    partitions: Mapping[int, tuple[int, ...]]
+    topic_id: str = ""
+    """Empty before version 3 of the znode."""
+    adding: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Replicas that a running reassignment adds (KIP-455)."""
+    removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Replicas that a running reassignment removes."""
+
+    def encode(self) -> bytes:
+        """Return the znode's content: version 3 with a topic id, version 2 without."""
+        value: dict[str, Any] = {"removing_replicas": _by_text(self.removing), "partitions": _by_text(self.partitions)}
+        if self.topic_id:
+            value["topic_id"] = self.topic_id
+        value |= {"adding_replicas": _by_text(self.adding), "version": 3 if self.topic_id else 2}
+        return _encode(value)
+
+    @classmethod
+    def decode(cls, topic: str, data: bytes) -> "TopicAssignment":
+        """Read a znode's content, versions 1 to 3."""
+        value = _decode(topic_path(topic), data)
+        return cls(
+            partitions=_by_partition(value["partitions"]),
+            topic_id=value.get("topic_id") or "",
+            adding=_by_partition(value.get("adding_replicas", {})),
+            removing=_by_partition(value.get("removing_replicas", {})),
+        )
+
+
+def _by_text(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    return {str(partition): list(replicas[partition]) for partition in sorted(replicas)}
+
+
+def _by_partition(replicas: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    return {int(text): tuple(replicas[text]) for text in sorted(replicas, key=int)}
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """Return the content of a configuration znode."""
+    return _encode({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """Return the properties in a configuration znode."""
+    return {str(name): str(value) for name, value in _decode(path, data)["config"].items()}
+
+
+def encode_isr_change(partitions: Sequence[tuple[str, int]]) -> bytes:
+    """Return the content of an ISR change notification."""
+    changed = [{"topic": topic, "partition": partition} for topic, partition in partitions]
+    return _encode({"version": 1, "partitions": changed})
+
+
+def decode_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
+    """Return the partitions that an ISR change notification names."""
+    return [(str(item["topic"]), int(item["partition"])) for item in _decode(path, data)["partitions"]]
