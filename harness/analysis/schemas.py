@@ -1,0 +1,333 @@
+"""Which fact tables there are, and what each column of them holds: the contract between facts, checks, suites and report.
+
+Every table is one Parquet folder `facts/<name>.parquet`. Imports nothing heavy, so that a reader without Spark can use it.
+
+Instants (`…_ns`) are nanoseconds on the host's monotonic clock, one clock for all processes of a run. ZooKeeper only
+knows its wall clock, so instants of its changes are converted and good for drawing, never for ordering: that is what
+zxids, versions and epochs are for.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its Spark SQL type, and what it holds."""
+
+    name: str
+    type: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One fact: what a row is, and its columns in order (`run_id` first)."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark reads a schema."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+
+_RUN = Column("run_id", "string", "the run, by the name of its folder")
+_TOPIC = Column("topic", "string", "topic")
+_PARTITION = Column("partition", "int", "partition of the topic")
+_BROKER = Column("broker", "int", "the broker that says so")
+_INCARNATION = Column("incarnation", "string", "fresh each time the broker's process starts")
+_SEQ = Column("seq", "bigint", "position in that incarnation's state-change log")
+_TIME = Column("time_ns", "bigint", "when")
+_EPOCH = Column("leader_epoch", "int", "leader epoch of the partition")
+
+
+def _table(name: str, row: str, *columns: Column) -> Table:
+    return Table(name, row, (_RUN, *columns))
+
+
+SENDS = _table(
+    "sends",
+    "one record that a client tried to write",
+    Column("process", "string", "client process"),
+    Column("index", "bigint", "number of the operation within the process"),
+    _TOPIC,
+    Column("partition", "int", "partition it was sent to; null while unknown"),
+    Column("key", "string", "key of the record"),
+    Column("value", "string", "value id, unique in the run"),
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("invoke_ns", "bigint", "when it was asked"),
+    Column("complete_ns", "bigint", "when it ended; null when it never did"),
+    Column("outcome", "string", "ok, fail (certainly not written) or info (nobody knows)"),
+    Column("offset", "bigint", "where the cluster said it stands; null unless ok and acks is not 0"),
+    Column(
+        "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
+    ),
+    Column("error", "string", "what ended a fail or an info"),
+)
+
+POLLS = _table(
+    "polls",
+    "one record that a client read",
+    Column("process", "string", "client process"),
+    Column("index", "bigint", "number of the operation within the process"),
+    _TIME,
+    Column("mode", "string", "assign or subscribe"),
+    Column("position", "int", "place within the poll, from 0"),
+    _TOPIC,
+    _PARTITION,
+    Column("offset", "bigint", "offset of the record"),
+    Column("value", "string", "value id, or a digest of a value that no producer of ours wrote"),
+    Column("leader_epoch", "int", "epoch stamped on the record; null when the client did not say"),
+)
+
+REPLICAS = _table(
+    "replicas",
+    "one replica's state after the run",
+    Column("broker", "int", "broker that holds the replica"),
+    _TOPIC,
+    _PARTITION,
+    Column("log_start_offset", "bigint", "first offset of the log"),
+    Column("log_end_offset", "bigint", "offset of the next record"),
+    Column("high_watermark", "bigint", "from its checkpoint; null when not named there"),
+    Column("recovery_point", "bigint", "everything before it was known to be flushed"),
+    Column("leader_epochs", "array<array<bigint>>", "entries (epoch, start offset) of the leader-epoch checkpoint"),
+    Column("damage", "string", "empty, or what was found wrong and where reading stopped"),
+)
+
+REPLICA_RECORDS = _table(
+    "replica_records",
+    "one record in one replica's log after the run",
+    Column("broker", "int", "broker that holds the replica"),
+    _TOPIC,
+    _PARTITION,
+    Column("offset", "bigint", "offset of the record"),
+    Column("leader_epoch", "int", "epoch stamped on the record's batch"),
+    Column("key", "string", "key of the record"),
+    Column("value", "string", "value id, or the SHA-256 of a value that is no UTF-8"),
+    Column("digest", "string", "SHA-256 over key, value and headers"),
+    Column("producer_id", "bigint", "-1 without idempotence"),
+    Column("producer_epoch", "int", "-1 without idempotence"),
+    Column("sequence", "bigint", "-1 without idempotence"),
+)
+
+PARTITION_STATES = _table(
+    "partition_states",
+    "one version of a partition's state znode",
+    _TOPIC,
+    _PARTITION,
+    Column("life", "int", "how often the znode had been created by then; leader epochs begin anew with each"),
+    Column("zxid", "bigint", "transaction that wrote it; orders all changes"),
+    Column("time_ns", "bigint", "when, converted from ZooKeeper's wall clock; null when it cannot be"),
+    Column("zk_version", "int", "version of the znode"),
+    Column("leader", "int", "leader; -1 for none"),
+    _EPOCH,
+    Column("isr", "array<int>", "in-sync replicas"),
+    Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
+    Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
+    Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
+    Column("previous_zk_version", "int", "version seen before this one in the same life; null for the first"),
+    Column("previous_leader", "int", "leader at the version seen before"),
+    Column("previous_leader_epoch", "int", "leader epoch at the version seen before"),
+    Column("previous_isr", "array<int>", "in-sync replicas at the version seen before"),
+    Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
+)
+
+LEADER_EPOCHS = _table(
+    "leader_epochs",
+    "one leader in one leader epoch, as ZooKeeper holds it or a broker claims it; more than one row an epoch is two leaders",
+    _TOPIC,
+    _PARTITION,
+    Column("life", "int", "as in partition_states; null when only claimed"),
+    _EPOCH,
+    Column("leader", "int", "broker; -1 for none"),
+    Column("isr", "array<int>", "in-sync replicas when the epoch began"),
+    Column("controller_epoch", "int", "epoch of the controller that decided it"),
+    Column("zk_version", "int", "version of the state znode that began it; null when only claimed"),
+    Column("zxid", "bigint", "transaction that began it; null when only claimed"),
+    Column("time_ns", "bigint", "when it began, for drawing; null when unknown"),
+    Column("start_offset", "bigint", "log end of the leader when it took over; null when it never said so"),
+    Column("claimed", "boolean", "whether the broker said or showed that it leads in this epoch"),
+    Column("unclean", "boolean", "whether the leader was outside the ISR before; null when it cannot be told"),
+    Column("unclean_allowed", "boolean", "whether the configuration allowed that at the election; null when unknown"),
+)
+
+LEADERSHIP_CLAIMS = _table(
+    "leadership_claims",
+    "one broker saying that it became leader or follower",
+    _BROKER,
+    _INCARNATION,
+    _SEQ,
+    _TIME,
+    _TOPIC,
+    _PARTITION,
+    Column("role", "string", "leader or follower"),
+    Column("leader", "int", "whom it follows, or itself"),
+    _EPOCH,
+    Column("previous_leader_epoch", "int", "epoch it was in before; -1 for none"),
+    Column("log_start_offset", "bigint", "its log start then"),
+    Column("high_watermark", "bigint", "its high watermark then"),
+    Column("log_end_offset", "bigint", "its log end then: where its epoch starts if it leads"),
+    Column("isr", "array<int>", "in-sync replicas it was told; null for a follower"),
+    Column("zk_version", "int", "version of the state znode it was told; null for a follower"),
+)
+
+LEADER_APPENDS = _table(
+    "leader_appends",
+    "what one broker wrote as leader of a partition in one leader epoch",
+    _BROKER,
+    _TOPIC,
+    _PARTITION,
+    _EPOCH,
+    Column("first_offset", "bigint", "lowest offset it assigned"),
+    Column("last_offset", "bigint", "highest offset it assigned"),
+    Column("batches", "bigint", "number of batches"),
+)
+
+CONTROLLER_EPOCHS = _table(
+    "controller_epochs",
+    "one controller, as ZooKeeper holds it or a broker says it was elected",
+    Column("controller_epoch", "int", "controller epoch"),
+    Column("broker", "int", "broker; null when ZooKeeper's history does not tell"),
+    Column("session", "string", "ZooKeeper session of the broker, in hexadecimal"),
+    Column("source", "string", "zookeeper or broker"),
+    Column("zk_version", "int", "version of /controller_epoch that holds it"),
+    Column("zxid", "bigint", "transaction of the election; null when the source is broker"),
+    Column("until_zxid", "bigint", "transaction of the next election; null for the last"),
+    Column("time_ns", "bigint", "when, for drawing; null when unknown"),
+)
+
+ISR_CHANGES = _table(
+    "isr_changes",
+    "one change of a partition's ISR in ZooKeeper",
+    _TOPIC,
+    _PARTITION,
+    Column("zxid", "bigint", "transaction of the change"),
+    Column("time_ns", "bigint", "when, for drawing; null when unknown"),
+    Column("zk_version", "int", "version of the state znode after the change"),
+    Column("leader", "int", "leader after the change"),
+    Column("leader_epoch", "int", "leader epoch after the change"),
+    Column("old_isr", "array<int>", "in-sync replicas before; empty for the creation"),
+    Column("new_isr", "array<int>", "in-sync replicas after"),
+    Column("writer", "string", "controller or leader; null when unknown"),
+)
+
+HIGH_WATERMARKS = _table(
+    "high_watermarks",
+    "one advance or regress of one replica's high watermark",
+    _BROKER,
+    _INCARNATION,
+    _SEQ,
+    _TIME,
+    _TOPIC,
+    _PARTITION,
+    Column("role", "string", "leader or follower"),
+    _EPOCH,
+    Column("old", "bigint", "high watermark before"),
+    Column("new", "bigint", "high watermark after"),
+    Column("log_end_offset", "bigint", "log end at that moment"),
+    Column("cause", "string", "what moved it"),
+)
+
+TRUNCATIONS = _table(
+    "truncations",
+    "one log losing its end",
+    _BROKER,
+    _INCARNATION,
+    _SEQ,
+    _TIME,
+    _TOPIC,
+    _PARTITION,
+    _EPOCH,
+    Column("log_end_offset", "bigint", "log end before"),
+    Column("to_offset", "bigint", "log end after"),
+    Column("high_watermark", "bigint", "high watermark before"),
+    Column("reason", "string", "epoch, hw, out_of_range, full or recovery"),
+    Column("asked_epoch", "int", "epoch whose end was asked for; -1 when not"),
+    Column("answer_epoch", "int", "epoch of the leader's answer"),
+    Column("answer_end_offset", "bigint", "end offset of the leader's answer"),
+)
+
+COMMITTED_OFFSETS = _table(
+    "committed_offsets",
+    "one commit, one read-back of a committed offset, or one commit in the log of the offsets topic",
+    Column("source", "string", "client, or log (replica dumps of __consumer_offsets)"),
+    Column("kind", "string", "commit or fetch"),
+    Column("group", "string", "consumer group"),
+    _TOPIC,
+    _PARTITION,
+    Column("offset", "bigint", "position to resume from; -1 for none"),
+    Column("outcome", "string", "ok, fail or info"),
+    Column("process", "string", "client process; null when the source is log"),
+    Column("index", "bigint", "number of the operation within the process; null when the source is log"),
+    Column("invoke_ns", "bigint", "when it was asked; null when the source is log"),
+    Column("complete_ns", "bigint", "when it ended; null when it never did"),
+    Column(
+        "counts_ns",
+        "bigint",
+        "where it stands in the sequence that must not go back: an acknowledged commit at its end, an unacknowledged "
+        "lower one and a successful read-back at their beginning; null when it does not count",
+    ),
+    Column("log_partition", "int", "partition of __consumer_offsets; null when the source is client"),
+    Column("log_offset", "bigint", "offset within it; null when the source is client"),
+    Column("final", "boolean", "whether it is the last successful read-back of its group and partition"),
+)
+
+FAULT_WINDOWS = _table(
+    "fault_windows",
+    "one injection",
+    Column("injection", "int", "index within the plan"),
+    Column("fault", "string", "kind of fault"),
+    Column("targets", "array<string>", "broker ids as text, or zookeeper"),
+    Column("parameters", "string", "parameters as JSON"),
+    Column("intended_ns", "bigint", "when it was about to be injected"),
+    Column("injected_ns", "bigint", "when it had been injected; null when it never was"),
+    Column("confirmed_ns", "bigint", "when its effect had been judged; null when it never was"),
+    Column("healed_ns", "bigint", "when it had been healed; null when it never was"),
+    Column("step", "string", "confirmed, mismatch or inconclusive; null when never judged"),
+    Column("detail", "string", "what the judgement says was seen"),
+)
+
+AVAILABILITY = _table(
+    "availability",
+    "one span without an acknowledged write although somebody was trying",
+    _TOPIC,
+    _PARTITION,
+    Column("acks", "int", "acks level of the sends: 0, 1 or -1 for all"),
+    Column("from_ns", "bigint", "last success, or the first try after it where that is later"),
+    Column("to_ns", "bigint", "next success, or the last sign of life when there was none"),
+    Column("gap_ms", "double", "length of the span"),
+    Column("open", "boolean", "whether no success followed"),
+    Column("attempts", "bigint", "sends that ended in the span or with it"),
+)
+
+EVIDENCE = _table(
+    "evidence",
+    "one remark on the quality of the evidence",
+    Column("subject", "string", "file within the run folder, or what the remark is about"),
+    Column("problem", "string", "what is wrong, in a few words"),
+    Column("count", "bigint", "how often"),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        SENDS,
+        POLLS,
+        REPLICAS,
+        REPLICA_RECORDS,
+        PARTITION_STATES,
+        LEADER_EPOCHS,
+        LEADERSHIP_CLAIMS,
+        LEADER_APPENDS,
+        CONTROLLER_EPOCHS,
+        ISR_CHANGES,
+        HIGH_WATERMARKS,
+        TRUNCATIONS,
+        COMMITTED_OFFSETS,
+        FAULT_WINDOWS,
+        AVAILABILITY,
+        EVIDENCE,
+    )
+}
