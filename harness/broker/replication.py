@@ -1,0 +1,204 @@
+"""The rules of replication, without sockets, clock or disk: high watermark, ISR, truncation, fencing.
+
+Committed means *below* the high watermark: it is the offset of the next record to be committed. Sources: Kafka's
+`Partition`, `Replica`, `AbstractFetcherThread` and `ReplicaManager` of 2.5; KIP-101, KIP-279, KIP-320, KIP-392, KIP-570.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_OFFSET
+
+NO_EPOCH = -1
+"""In a request: the sender does not know (or check) the leader epoch."""
+EPOCH_DURING_DELETE = -2
+"""In StopReplica: the topic goes, whatever the leader epoch (KIP-570)."""
+NEVER_S = float("-inf")
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """What a leader knows about one follower. Changed at every fetch, hence mutable."""
+
+    log_end_offset: int = NO_OFFSET
+    """Its fetch offset: it has everything before. -1 until it fetches in this leader's term."""
+    last_fetch_s: float = NEVER_S
+    leader_log_end_at_last_fetch: int = NO_OFFSET
+    last_caught_up_s: float = NEVER_S
+    """When it last was known to have all that the leader had."""
+    last_sent_high_watermark: int = NO_OFFSET
+
+    def fetched(self, fetch_offset: int, leader_log_end_offset: int, now_s: float) -> bool:
+        """Take over a fetch and return whether the follower's log end moved.
+
+        `leader_log_end_offset` is the leader's before it reads for this fetch. A follower that is at the end now is
+        caught up now; one that has reached the end of its previous fetch was caught up at that time.
+        """
+        if fetch_offset >= leader_log_end_offset:
+            self.last_caught_up_s = max(self.last_caught_up_s, now_s)
+        elif fetch_offset >= self.leader_log_end_at_last_fetch:
+            self.last_caught_up_s = max(self.last_caught_up_s, self.last_fetch_s)
+        moved = fetch_offset != self.log_end_offset
+        self.log_end_offset = fetch_offset
+        self.leader_log_end_at_last_fetch = leader_log_end_offset
+        self.last_fetch_s = now_s
+        return moved
+
+    def start_term(self, leader_log_end_offset: int, now_s: float, *, in_isr: bool, was_leader: bool) -> None:
+        """Begin a leader epoch: members of the ISR get the full lag time; a fresh leader knows nobody's log end."""
+        self.leader_log_end_at_last_fetch = leader_log_end_offset
+        self.last_fetch_s = now_s
+        self.last_caught_up_s = now_s if in_isr else NEVER_S
+        if not was_leader:
+            self.log_end_offset = NO_OFFSET
+            self.last_sent_high_watermark = NO_OFFSET
+
+
+def next_high_watermark(
+    current: int,
+    leader_log_end_offset: int,
+    isr: Iterable[int],
+    followers: Mapping[int, FollowerProgress],
+    now_s: float,
+    lag_s: float,
+) -> int:
+    """Return the leader's high watermark: the smallest log end of those that must have a record, never lower than `current`.
+
+    Those are the leader, the ISR, and every follower that is caught up although it is not in the ISR yet: it may be
+    in the next ISR, and must not miss what was committed while it was on its way. `min.insync.replicas` does not hold
+    the high watermark back, as in Kafka 2.5 (KAFKA-15583 changed that in 3.7).
+    """
+    members = frozenset(isr)
+    smallest = leader_log_end_offset
+    for broker_id, progress in followers.items():
+        counts = broker_id in members or now_s - progress.last_caught_up_s <= lag_s
+        if counts and progress.log_end_offset < smallest:
+            smallest = progress.log_end_offset
+    return max(current, smallest)
+
+
+def follower_high_watermark(leader_high_watermark: int, log_start_offset: int, log_end_offset: int) -> int:
+    """Return a follower's high watermark: the leader's, as far as the own log reaches; it may go down."""
+    return max(log_start_offset, min(leader_high_watermark, log_end_offset))
+
+
+def out_of_sync(
+    isr: Iterable[int],
+    leader_id: int,
+    leader_log_end_offset: int,
+    followers: Mapping[int, FollowerProgress],
+    now_s: float,
+    lag_s: float,
+) -> list[int]:
+    """Return the members of the ISR that have lagged for too long; who has everything is never one (KAFKA-7152)."""
+    return [
+        broker_id
+        for broker_id in isr
+        if broker_id != leader_id
+        and followers[broker_id].log_end_offset != leader_log_end_offset
+        and now_s - followers[broker_id].last_caught_up_s > lag_s
+    ]
+
+
+def may_join_isr(follower_log_end_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:
+    """Whether a follower has all that is committed, by this leader and by those before it (KAFKA-7128)."""
+    return follower_log_end_offset >= high_watermark and follower_log_end_offset >= epoch_start_offset
+
+
+def required_insync_replicas(min_insync_replicas: int, replica_count: int) -> int:
+    """Return how many ISR members acks=all needs; a topic with fewer replicas needs all of them."""
+    return min(min_insync_replicas, replica_count)
+
+
+def check_leader_epoch(asked: int, current: int) -> ErrorCode:
+    """Return what a request with `current_leader_epoch` gets from a replica in epoch `current` (KIP-320)."""
+    if asked in (NO_EPOCH, current):
+        return ErrorCode.NONE
+    return ErrorCode.FENCED_LEADER_EPOCH if asked < current else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class Verdict(StrEnum):
+    """What becomes of one partition of a control request."""
+
+    APPLIED = "applied"
+    IGNORED_OLD = "ignored_old"
+    IGNORED_SAME = "ignored_same"
+    NOT_ASSIGNED = "not_assigned"
+    LEADER_UNAVAILABLE = "leader_unavailable"
+    STORAGE_ERROR = "storage_error"
+
+
+VERDICT_ERRORS: dict[Verdict, ErrorCode] = {
+    Verdict.APPLIED: ErrorCode.NONE,
+    Verdict.IGNORED_OLD: ErrorCode.STALE_CONTROLLER_EPOCH,
+    Verdict.IGNORED_SAME: ErrorCode.STALE_CONTROLLER_EPOCH,
+    Verdict.NOT_ASSIGNED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Verdict.LEADER_UNAVAILABLE: ErrorCode.NONE,
+    Verdict.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
+}
+"""What LeaderAndIsr answers for each verdict; an unavailable leader is no error (KAFKA-1647)."""
+
+
+def judge_leader_and_isr(
+    asked_epoch: int, local_epoch: int, *, assigned: bool, leads: bool, leader_alive: bool
+) -> Verdict:
+    """Return what a LeaderAndIsr for one partition means to a broker that is in `local_epoch`.
+
+    Only a larger leader epoch is news: equal ones are resent by the controller all the time. A follower whose new
+    leader is not alive (or is -1) keeps its old state, epoch included, and waits for the next request.
+    """
+    if asked_epoch < local_epoch:
+        return Verdict.IGNORED_OLD
+    if asked_epoch == local_epoch:
+        return Verdict.IGNORED_SAME
+    if not assigned:
+        return Verdict.NOT_ASSIGNED
+    return Verdict.APPLIED if leads or leader_alive else Verdict.LEADER_UNAVAILABLE
+
+
+def judge_stop_replica(asked_epoch: int, local_epoch: int) -> Verdict:
+    """Return what a StopReplica for one partition means (KIP-570): only a larger epoch, or none at all, stops it."""
+    if asked_epoch in (NO_EPOCH, EPOCH_DURING_DELETE) or asked_epoch > local_epoch:
+        return Verdict.APPLIED
+    return Verdict.IGNORED_SAME if asked_epoch == local_epoch else Verdict.IGNORED_OLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEnd:
+    """Where an epoch ends in somebody's log; both -1 when that log cannot tell."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """One step of a follower's truncation."""
+
+    to: int
+    done: bool
+    """False when the next older common epoch must be asked for (KIP-279)."""
+    reason: str
+    """epoch, or hw when no epoch could be used."""
+
+
+def truncation_without_epochs(high_watermark: int) -> Truncation:
+    """Return the step of a follower that has no leader epochs at all: back to what it knows to be committed."""
+    return Truncation(to=high_watermark, done=True, reason="hw")
+
+
+def truncation_after(answer: EpochEnd, local_end: EpochEnd, log_end_offset: int, high_watermark: int) -> Truncation:
+    """Return what a follower does after its leader told where the asked epoch ends (KIP-101, KIP-279).
+
+    `local_end` is where the epoch of the answer ends in the follower's own log. When the follower never saw that
+    epoch, it drops what came after its largest older one and asks again.
+    """
+    if answer.end_offset == NO_OFFSET:
+        return truncation_without_epochs(high_watermark)
+    if answer.leader_epoch == NO_EPOCH or local_end.end_offset == NO_OFFSET:
+        return Truncation(to=min(answer.end_offset, log_end_offset), done=True, reason="epoch")
+    if local_end.leader_epoch != answer.leader_epoch:
+        return Truncation(to=min(local_end.end_offset, log_end_offset), done=False, reason="epoch")
+    return Truncation(to=min(local_end.end_offset, answer.end_offset, log_end_offset), done=True, reason="epoch")
