@@ -1,0 +1,101 @@
+"""Which loopback ports a cluster may use: free, outside the kernel's ephemeral range, and not another cluster's.
+
+A port of a broker that is down must stay nobody's. Were it an ephemeral one, a client that reconnects to it could be
+given that very port as its own end and so talk to itself (TCP simultaneous open). Were it free to other clusters of
+ours, the broker would find it taken when it comes back. So a process holds every port it chose by a name in Linux'
+abstract socket namespace, which the kernel frees when the process ends and which leaves no file behind.
+
+Standard library only: the supervisor imports this module and must start fast.
+"""
+
+import errno
+import random
+import socket
+from pathlib import Path
+
+from harness.cluster.pids import LINUX
+
+LOOPBACK = "127.0.0.1"
+LOWEST_PORT = 10_000
+HIGHEST_PORT = 65_535
+USUAL_EPHEMERAL_RANGE = (32_768, 65_535)
+
+
+def ephemeral_range() -> tuple[int, int]:
+    """Return the first and last port that the kernel gives to outgoing connections."""
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return USUAL_EPHEMERAL_RANGE
+    low, high = text.split()
+    return int(low), int(high)
+
+
+def listens(port: int) -> bool:
+    """Return whether something on this host accepts connections on the port."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+class PortReservations:
+    """Ports that this process keeps from other clusters on the host until it ends."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, socket.socket | None] = {}
+
+    def reserve(self, count: int) -> list[int]:
+        """Return `count` ports that nobody uses, and hold them.
+
+        Raises:
+            OSError: there are not that many.
+        """
+        low, high = ephemeral_range()
+        candidates = [port for port in range(LOWEST_PORT, HIGHEST_PORT + 1) if not low <= port <= high]
+        random.shuffle(candidates)
+        chosen: list[int] = []
+        for port in candidates:
+            if len(chosen) == count:
+                break
+            if self._hold(port):
+                chosen.append(port)
+        if len(chosen) < count:
+            raise OSError(
+                errno.EADDRINUSE, f"only {len(chosen)} of {count} ports are free outside the range {low} to {high}"
+            )
+        return chosen
+
+    def _hold(self, port: int) -> bool:
+        """Return whether the port was free and is ours now."""
+        if port in self._held:
+            return False
+        holder = _claim(port)
+        if holder is None and LINUX:
+            return False
+        if not _free(port):
+            if holder is not None:
+                holder.close()
+            return False
+        self._held[port] = holder
+        return True
+
+
+def _claim(port: int) -> socket.socket | None:
+    if not LINUX:
+        return None
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        holder.bind(f"\0kafka-chaos-port-{port}")
+    except OSError:
+        holder.close()
+        return None
+    return holder
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))  # all interfaces, without SO_REUSEADDR: nobody listens and nothing lingers
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,102 @@
+"""Talking to a cluster's supervisor from any process that knows the cluster's folder."""
+# ruff: noqa: ASYNC240 - small local files only; they take microseconds
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.cluster.pids import LINUX
+from harness.cluster.supervisor import LINE_LIMIT_BYTES, SOCKET_NAME
+from harness.errors import ClusterError, DeadlineError
+
+SOURCE_ROOT = Path(harness.__file__).resolve().parent.parent
+LAUNCH_TIMEOUT_S = 10.0
+CALL_TIMEOUT_S = 10.0
+
+
+class SupervisorGone(ClusterError):
+    """No supervisor answers in the folder: the cluster was not started, or has ended."""
+
+
+async def launch(folder: Path, *, run_id: str, owner_pid: int | None) -> None:
+    """Start a supervisor for the folder; return when it takes commands.
+
+    Raises:
+        ClusterError: another one runs there, or it died at its start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "harness.cluster.supervisor", str(folder.resolve()), "--run-id", run_id]
+    if owner_pid is not None:
+        argv += ["--owner-pid", str(owner_pid)]
+    process = await asyncio.create_subprocess_exec(
+        *argv, cwd=SOURCE_ROOT, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        _, stderr = await asyncio.wait_for(process.communicate(), LAUNCH_TIMEOUT_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise DeadlineError(f"supervisor in {folder}: not ready within {LAUNCH_TIMEOUT_S:g} s") from None
+    if process.returncode != 0:
+        raise ClusterError(f"supervisor in {folder}: {stderr.decode().strip()}")
+
+
+async def call(folder: Path, command: str, *, answer_within_s: float = CALL_TIMEOUT_S, **arguments: Any) -> Any:
+    """Send one command and return its answer.
+
+    Raises:
+        SupervisorGone: nobody answers there.
+        DeadlineError: no answer within `answer_within_s`.
+        ClusterError: the supervisor refused; the message says why.
+    """
+    try:
+        async with asyncio.timeout(answer_within_s), _connection(folder) as (reader, writer):
+            writer.write(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            await writer.drain()
+            line = await reader.readline()
+    except TimeoutError:
+        raise DeadlineError(f"supervisor in {folder}: no answer to {command} within {answer_within_s:g} s") from None
+    except OSError as error:
+        raise SupervisorGone(f"no cluster runs in {folder}: {error.strerror or error}") from error
+    if not line:
+        raise SupervisorGone(f"the supervisor in {folder} ended before it answered {command}")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise ClusterError(answer["error"])
+    return answer
+
+
+@asynccontextmanager
+async def _connection(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    with _short_path(folder) as path:
+        reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT_BYTES)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+@contextlib.contextmanager
+def _short_path(folder: Path) -> Iterator[str]:
+    """Yield a path to the socket that fits into the 108 bytes (104 on macOS) an address has room for."""
+    if LINUX:
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{descriptor}/{SOCKET_NAME}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.TemporaryDirectory(prefix="chaos-") as short:
+            link = Path(short, "c")
+            link.symlink_to(folder.resolve())
+            yield str(link / SOCKET_NAME)
