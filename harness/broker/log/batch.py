@@ -1,0 +1,189 @@
+"""Record batches (format v2) as bytes: their 61-byte header, their CRC, and the two fields that a leader stamps.
+
+Base offset and leader epoch lie outside the CRC, so a leader patches 12 bytes and leaves everything else as the
+producer sent it. The format is Kafka's `DefaultRecordBatch`.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from harness.broker.log.records import NO_COMPRESSION, Record, decode_records, decompress, encode_records
+
+HEADER_BYTES = 61
+MAGIC = 2
+LENGTH_END = 12
+"""Base offset and batch length; the length counts the bytes after itself."""
+MAGIC_AT = 16
+_MIN_LENGTH = 14
+"""The smallest batch length of any format (`LegacyRecord.RECORD_OVERHEAD_V0`)."""
+_CRC_AT = 17
+_CRC_FROM = 21
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_OFFSET = struct.Struct(">q")
+_LENGTH = struct.Struct(">i")
+_EPOCH_AT = 12
+_CRC = struct.Struct(">I")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class CorruptBatch(ValueError):
+    """Bytes that should be a batch are none."""
+
+
+class BatchHeader(NamedTuple):
+    """The header of one batch; a named tuple because one is made for every batch appended."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the batch's last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """How the records are compressed: 0 not at all, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & 0x07
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the timestamps are the broker's."""
+        return bool(self.attributes & 0x08)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & 0x10)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch is a transaction marker."""
+        return bool(self.attributes & 0x20)
+
+
+def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """Return the header that starts at `position`; the caller knows that 61 bytes are there."""
+    return BatchHeader._make(_HEADER.unpack_from(data, position))
+
+
+def next_batch_size(data: Buffer, position: int) -> int | None:
+    """Return the size of the batch at `position`, of whatever format, or None when it is not all there.
+
+    Raises:
+        CorruptBatch: no batch can look like this (`ByteBufferLogInputStream`).
+    """
+    left = len(data) - position
+    if left < LENGTH_END:
+        return None
+    (length,) = _LENGTH.unpack_from(data, position + LENGTH_END - _LENGTH.size)
+    if length < _MIN_LENGTH:
+        raise CorruptBatch(f"batch length {length} at byte {position} is less than the least possible, {_MIN_LENGTH}")
+    if left <= MAGIC_AT:
+        return None
+    magic = data[position + MAGIC_AT]
+    if magic > MAGIC:
+        raise CorruptBatch(f"unknown record format (magic {magic}) at byte {position}")
+    size: int = length + LENGTH_END
+    return size if size <= left else None
+
+
+def iter_batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Yield header and bytes of every whole batch; a last one that is cut short is left out.
+
+    Raises:
+        CorruptBatch: a batch is malformed or older than format v2.
+    """
+    view = memoryview(data)
+    position = 0
+    while (size := next_batch_size(view, position)) is not None:
+        if view[position + MAGIC_AT] != MAGIC or size < HEADER_BYTES:
+            raise CorruptBatch(f"the batch at byte {position} has {size} bytes and format {view[position + MAGIC_AT]}")
+        yield parse_header(view, position), view[position : position + size]
+        position += size
+
+
+def crc_matches(batch: Buffer, header: BatchHeader) -> bool:
+    """Whether the batch holds what its CRC-32C says; `batch` is exactly one batch."""
+    return crc32c(memoryview(batch)[_CRC_FROM:]) == header.crc
+
+
+def assign(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
+    """Stamp the leader's two fields into the batch, in place; the CRC does not cover them."""
+    _OFFSET.pack_into(batch, 0, base_offset)
+    _LENGTH.pack_into(batch, _EPOCH_AT, leader_epoch)
+
+
+def build_batch(
+    records: Sequence[Record], *, base_offset: int = 0, leader_epoch: int = -1, attributes: int = 0
+) -> bytes:
+    """Return an uncompressed batch of `records`, without a producer id."""
+    base_timestamp = records[0].timestamp_ms
+    payload = encode_records(records, base_timestamp)
+    batch = bytearray(HEADER_BYTES) + payload
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=len(batch) - LENGTH_END,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp_ms for record in records),
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records_count=len(records),
+    )
+    _HEADER.pack_into(batch, 0, *header)
+    seal(batch)
+    return bytes(batch)
+
+
+def seal(batch: bytearray) -> None:
+    """Write the CRC that fits the batch as it stands."""
+    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CRC_FROM:]))
+
+
+def records_section(batch: Buffer, header: BatchHeader) -> bytes:
+    """Return the records of one batch, decompressed, still encoded.
+
+    Raises:
+        MalformedRecords: they cannot be decompressed.
+    """
+    payload = memoryview(batch)[HEADER_BYTES:]
+    return bytes(payload) if header.codec == NO_COMPRESSION else decompress(payload, header.codec)
+
+
+def parse_records(batch: Buffer) -> list[Record]:
+    """Return the records of one batch, uncompressed or gzip, with their offsets in the log.
+
+    Raises:
+        MalformedRecords: they do not add up, or are compressed otherwise.
+    """
+    header = parse_header(batch)
+    return decode_records(
+        records_section(batch, header), header.records_count, header.base_offset, header.base_timestamp
+    )
