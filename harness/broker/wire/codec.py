@@ -1,0 +1,174 @@
+"""Bytes to messages and back: request and response frames without their length prefix in, with it out.
+
+kafka-python decodes the fields of a body. It neither notices a body that ends too early inside its last string nor a
+null where the protocol allows none, so both are checked here: a handler never sees such a message.
+"""
+
+import struct
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from harness.broker.wire.messages import RESPONSES, ApiKey, ApiMessage
+from harness.broker.wire.transport import Message
+
+_HEADER = struct.Struct(">hhih")
+_NULL = -1
+_DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
+
+Required = tuple[tuple[str, "Required"], ...]
+"""Names of fields that must not be null, each with the same of what its elements hold."""
+
+
+class MalformedMessage(Exception):
+    """The bytes are not the message that they should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """What stands before every request's body."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+    """Empty when the client sent null."""
+    body: memoryview
+    """The rest of the frame; in a flexible version the header's tagged fields come first."""
+
+
+def decode_request_header(frame: bytes) -> RequestHeader:
+    """Return the header of a request, up to its client id.
+
+    Raises:
+        MalformedMessage: the frame ends inside the header.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _HEADER.unpack_from(frame)
+    except struct.error:
+        raise MalformedMessage(f"a request of {len(frame)} bytes ends inside its header") from None
+    end = _HEADER.size + max(length, 0)
+    if end > len(frame):
+        raise MalformedMessage(f"client id of {length} bytes in a request of {len(frame)}")
+    try:
+        client_id = frame[_HEADER.size : end].decode()
+    except UnicodeDecodeError:
+        raise MalformedMessage("client id is not UTF-8") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id, memoryview(frame)[end:])
+
+
+def decode_request(request_class: type[ApiMessage], header: RequestHeader) -> Message:
+    """Return the request that follows the header; unknown tagged fields and trailing bytes are ignored.
+
+    Raises:
+        MalformedMessage: the bytes are no such request.
+    """
+    body = header.body
+    if _flexible(request_class, header.api_version):
+        body = body[_end_of_tagged_fields(body) :]
+    return _decode(request_class, header.api_version, body)
+
+
+def encode_request(request: Message, version: int, *, correlation_id: int, client_id: str) -> bytearray:
+    """Return the request as a frame with its length prefix."""
+    request.API_VERSION = version
+    request.with_header(correlation_id=correlation_id, client_id=client_id)
+    frame: bytearray = request.encode(header=True, framed=True)
+    return frame
+
+
+def encode_response(response: Message, version: int, *, correlation_id: int) -> bytearray:
+    """Return the response as a frame with its length prefix."""
+    response.with_header(correlation_id=correlation_id)
+    frame: bytearray = response.encode(version=version, header=True, framed=True)
+    return frame
+
+
+def decode_response(api_key: int, version: int, frame: bytes, *, correlation_id: int) -> Message:
+    """Return the response in a frame.
+
+    Raises:
+        MalformedMessage: the bytes are no such response, or answer another request.
+    """
+    response_class = RESPONSES[ApiKey(api_key)]
+    if len(frame) < 4:
+        raise MalformedMessage(f"a response of {len(frame)} bytes ends inside its header")
+    answered = int.from_bytes(frame[:4], signed=True)
+    if answered != correlation_id:
+        raise MalformedMessage(f"response to request {answered}, expected one to {correlation_id}")
+    body = memoryview(frame)[4:]
+    if _flexible(response_class, version) and api_key != ApiKey.API_VERSIONS:
+        body = body[_end_of_tagged_fields(body) :]
+    return _decode(response_class, version, body)
+
+
+def _flexible(message_class: Any, version: int) -> bool:
+    return bool(message_class.flexible_version_q(version))
+
+
+def _decode(message_class: Any, version: int, body: memoryview) -> Message:
+    """Return the message; `ApiMessage.decode` would do, but does not tell where in `body` it stopped."""
+    flexible = _flexible(message_class, version)
+    decode = message_class._struct.compiled_decode_from(  # kafka-python is pinned to the exact version
+        version, compact=flexible, tagged=flexible, data_class=message_class
+    )
+    try:
+        message, end = decode(body, 0)
+    except _DECODE_ERRORS as error:
+        raise MalformedMessage(f"{message_class.name} v{version}: {error}") from error
+    if end > len(body):
+        raise MalformedMessage(f"{message_class.name} v{version} ends {end - len(body)} bytes too early")
+    _refuse_nulls(message, _required(message_class, version), f"{message_class.name} v{version}")
+    return message
+
+
+def _end_of_tagged_fields(data: memoryview) -> int:
+    """Return where the tagged fields at the start of `data` end; a header has none of its own (KIP-482)."""
+    count, position = _unsigned_varint(data, 0)
+    for _ in range(count):
+        _, position = _unsigned_varint(data, position)
+        size, position = _unsigned_varint(data, position)
+        position += size
+        if position > len(data):
+            raise MalformedMessage("a tagged field of the header is longer than the frame")
+    return position
+
+
+def _unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if position >= len(data):
+            raise MalformedMessage("the frame ends inside the header's tagged fields")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise MalformedMessage("a number of the header's tagged fields is longer than five bytes")
+
+
+@cache
+def _required(message_class: Any, version: int) -> Required:
+    return _required_fields(message_class._struct, version)
+
+
+def _required_fields(fields: Any, version: int) -> Required:
+    required = []
+    for field in fields.untagged_fields(version):
+        if field.nullable_for_version_q(version):
+            continue
+        if field.is_struct_array():
+            required.append((field.name, _required_fields(field, version)))
+        elif field.is_array() or field.type_str in ("string", "bytes", "records"):
+            required.append((field.name, ()))
+    return tuple(required)
+
+
+def _refuse_nulls(item: Message, required: Required, where: str) -> None:
+    for name, of_elements in required:
+        value = getattr(item, name)
+        if value is None:
+            raise MalformedMessage(f"{where}: {name} is null")
+        if of_elements:
+            for element in value:
+                _refuse_nulls(element, of_elements, where)

@@ -1,0 +1,84 @@
+"""From a request frame to the handler of its API and back to a response frame."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from harness.broker.wire.codec import (
+    MalformedMessage,
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
+from harness.broker.wire.messages import REQUESTS, ApiKey
+from harness.broker.wire.transport import Message
+from harness.broker.wire.versions import VERSIONS, api_versions, unsupported_version
+
+
+class CloseConnection(Exception):
+    """The connection is to be closed without an answer; raised by dispatch and by handlers, the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """What a handler learns about a request beside the request itself."""
+
+    api_key: ApiKey
+    api_version: int
+    """Handlers answer with a message; it is encoded in this version."""
+    correlation_id: int
+    client_id: str
+    """Empty when the client sent none."""
+    listener: str
+    """Name of the listener that the request came in by."""
+    peer: str
+    """host:port of the other end of the connection."""
+
+
+Handler = Callable[[Message, RequestContext], Awaitable[Message | None]]
+"""Answers the requests of one API; None means that the client expects no response (Produce with acks=0)."""
+
+
+class Dispatcher:
+    """Decodes requests, calls handlers, encodes responses; answers ApiVersions itself: the APIs that have a handler."""
+
+    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
+        self._handlers: dict[ApiKey, Handler] = {**handlers, ApiKey.API_VERSIONS: self._api_versions}
+
+    async def dispatch(self, frame: bytes, listener: str, peer: str) -> bytearray | None:
+        """Return the response to a request, both as frames, the response with its length prefix; None for no response.
+
+        Raises:
+            CloseConnection: Kafka would close the connection: unknown API, version not served, malformed request.
+        """
+        try:
+            header = decode_request_header(frame)
+            if header.api_key not in self._handlers:
+                raise CloseConnection(f"unknown API key {header.api_key}")
+            api_key = ApiKey(header.api_key)
+            if not VERSIONS[api_key].serves(header.api_version):
+                return _refuse_version(api_key, header)
+            request = decode_request(REQUESTS[api_key], header)
+        except MalformedMessage as error:
+            raise CloseConnection(str(error)) from error
+        context = RequestContext(
+            api_key=api_key,
+            api_version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
+            listener=listener,
+            peer=peer,
+        )
+        response = await self._handlers[api_key](request, context)
+        if response is None:
+            return None
+        return encode_response(response, header.api_version, correlation_id=header.correlation_id)
+
+    async def _api_versions(self, request: Message, context: RequestContext) -> Message:
+        return api_versions(request, context.api_version, self._handlers)
+
+
+def _refuse_version(api_key: ApiKey, header: RequestHeader) -> bytearray:
+    if api_key is not ApiKey.API_VERSIONS:
+        raise CloseConnection(f"{api_key.name} v{header.api_version} is not served")
+    return encode_response(unsupported_version(), 0, correlation_id=header.correlation_id)

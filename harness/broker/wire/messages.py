@@ -1,0 +1,116 @@
+"""Every request and response that the broker speaks, by Kafka's names; no other module knows where they come from.
+
+One class a message, its version given when it is encoded or decoded (`codec`). Fields are snake_case and keep their
+default until set; never mutate a default, set the field.
+"""
+
+from enum import IntEnum, unique
+
+from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+from kafka.protocol.consumer.group import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kafka.protocol.consumer.offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from kafka.protocol.metadata.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
+
+from harness.broker.wire.inter_broker import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+__all__ = [
+    "REQUESTS",
+    "RESPONSES",
+    "ApiKey",
+    "ApiMessage",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "ControlledShutdownRequest",
+    "ControlledShutdownResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
+    "LeaderAndIsrRequest",
+    "LeaderAndIsrResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "StopReplicaRequest",
+    "StopReplicaResponse",
+    "UpdateMetadataRequest",
+    "UpdateMetadataResponse",
+]
+
+
+@unique
+class ApiKey(IntEnum):
+    """Kafka's numbers of the APIs that the broker knows."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    LEADER_AND_ISR = 4
+    STOP_REPLICA = 5
+    UPDATE_METADATA = 6
+    CONTROLLED_SHUTDOWN = 7
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    OFFSET_FOR_LEADER_EPOCH = 23
+
+
+_PAIRS: tuple[tuple[type[ApiMessage], type[ApiMessage]], ...] = (
+    (ProduceRequest, ProduceResponse),
+    (FetchRequest, FetchResponse),
+    (ListOffsetsRequest, ListOffsetsResponse),
+    (MetadataRequest, MetadataResponse),
+    (LeaderAndIsrRequest, LeaderAndIsrResponse),
+    (StopReplicaRequest, StopReplicaResponse),
+    (UpdateMetadataRequest, UpdateMetadataResponse),
+    (ControlledShutdownRequest, ControlledShutdownResponse),
+    (OffsetCommitRequest, OffsetCommitResponse),
+    (OffsetFetchRequest, OffsetFetchResponse),
+    (FindCoordinatorRequest, FindCoordinatorResponse),
+    (ApiVersionsRequest, ApiVersionsResponse),
+    (CreateTopicsRequest, CreateTopicsResponse),
+    (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+)
+
+REQUESTS: dict[ApiKey, type[ApiMessage]] = {ApiKey(request.API_KEY): request for request, _ in _PAIRS}
+"""The request class of each API."""
+RESPONSES: dict[ApiKey, type[ApiMessage]] = {ApiKey(response.API_KEY): response for _, response in _PAIRS}
+"""The response class of each API."""
