@@ -79,8 +79,10 @@ def encode_request(request: Message, version: int, *, correlation_id: int, clien
 
 def encode_response(response: Message, version: int, *, correlation_id: int) -> bytearray:
     """Return the response as a frame with its length prefix."""
+    response._header = None  # left by an earlier encoding; the version cannot be set while there is one
+    response.API_VERSION = version
     response.with_header(correlation_id=correlation_id)
-    frame: bytearray = response.encode(version=version, header=True, framed=True)
+    frame: bytearray = response.encode(header=True, framed=True)
     return frame
 
 
