@@ -36,7 +36,7 @@ class ZooKeeperSession:
 
     @property
     def current(self) -> ZooKeeper:
-        """The session in force, or the expired one while there is no other; ask again for every call."""
+        """The session in force, or the expired one until the next is connected; ask again for every call."""
         return self._current
 
     @property
@@ -60,6 +60,7 @@ class ZooKeeperSession:
         """
         await self._connect(self._current)
         self._keeper = asyncio.create_task(self._replace_expired(), name="zookeeper-session")
+        self._keeper.add_done_callback(_log_end)
 
     async def stop(self) -> None:
         """End the session; this broker's ephemerals vanish at once. Idempotent."""
@@ -74,8 +75,6 @@ class ZooKeeperSession:
         await zk.connect()
 
     def _state_changed(self, zk: ZooKeeper, state: SessionState) -> None:
-        if zk is not self._current:
-            return
         log.info("session.%s id=0x%x", state, zk.session_id)
         if state is SessionState.CONNECTED:
             self._state_log.session_changed(zk.session_id)
@@ -90,22 +89,31 @@ class ZooKeeperSession:
             self._expired.clear()
             for hook in self._before:
                 await hook()
-            await self._reconnect()
+            expired = self._current
+            self._current = await self._open_next()
+            self._previous_session_id = expired.session_id
+            self._state_log.emit(ZkSession(state="reinit"))
             for hook in self._after:
                 await hook()
+            await expired.close()
 
-    async def _reconnect(self) -> None:
-        """Put a fresh session in place of the expired one, trying for as long as it takes."""
-        expired = self._current
-        self._previous_session_id = expired.session_id
+    async def _open_next(self) -> ZooKeeper:
+        """Return a fresh session, trying for as long as it takes."""
         while True:
-            self._current = self._open_session()
+            fresh = self._open_session()
             try:
-                await self._connect(self._current)
-                break
+                await self._connect(fresh)
             except ConnectionLoss as error:
                 log.warning("session.reinit failed error=%s", error)
-                await self._current.close()
-                await asyncio.sleep(RECONNECT_WAIT_S)
-        self._state_log.emit(ZkSession(state="reinit"))
-        await expired.close()
+                await fresh.close()
+            except asyncio.CancelledError:
+                await fresh.close()
+                raise
+            else:
+                return fresh
+            await asyncio.sleep(RECONNECT_WAIT_S)
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("session.keeper failed", exc_info=error)
