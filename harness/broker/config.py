@@ -50,6 +50,15 @@ def _text(text: str) -> str:
     return text
 
 
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
 def _endpoints(text: str) -> tuple[Endpoint, ...]:
     endpoints = []
     for part in text.split(","):
@@ -126,6 +135,60 @@ class BrokerConfig:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All listeners, in the order they are registered."""
         return tuple(self.values["listeners"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProperty:
+    """One property that a topic may set for itself."""
+
+    name: str
+    default_from: str
+    """The broker's property that holds when the topic says nothing; empty when `default` does."""
+    parse: Callable[[str], Any]
+    default: Any = None
+
+
+TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
+    TopicProperty(name="min.insync.replicas", default_from="min.insync.replicas", parse=_integer(1, 2**31 - 1)),
+    TopicProperty(name="unclean.leader.election.enable", default_from="unclean.leader.election.enable", parse=_boolean),
+    TopicProperty(name="max.message.bytes", default_from="message.max.bytes", parse=_integer(0, 2**31 - 1)),
+    TopicProperty(name="segment.bytes", default_from="log.segment.bytes", parse=_integer(14, 2**31 - 1)),
+    TopicProperty(
+        name="cleanup.policy", default_from="", default="delete", parse=_choice("delete", "compact", "compact,delete")
+    ),
+    # Accepted because clients set them by habit: nothing is ever deleted for its age or size, and batches keep the
+    # producer's codec and timestamps.
+    TopicProperty(name="retention.ms", default_from="", default=604_800_000, parse=_integer(-1)),
+    TopicProperty(name="retention.bytes", default_from="", default=-1, parse=_integer(-1)),
+    TopicProperty(name="compression.type", default_from="", default="producer", parse=_choice("producer")),
+    TopicProperty(name="message.timestamp.type", default_from="", default="CreateTime", parse=_choice("CreateTime")),
+)
+
+
+def parse_topic_config(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties that a topic sets, each with its own type.
+
+    Raises:
+        ConfigError: names every unknown and malformed property at once.
+    """
+    known = {prop.name: prop for prop in TOPIC_PROPERTIES}
+    problems, values = [], {}
+    for name, text in given.items():
+        if name not in known:
+            problems.append(f"unknown topic property {name}")
+            continue
+        try:
+            values[name] = known[name].parse(text)
+        except ValueError as error:
+            problems.append(f"{name}={text}: {error}")
+    if problems:
+        raise ConfigError("; ".join(sorted(problems)))
+    return values
+
+
+def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
+    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
+    return {p.name: config[p.default_from] if p.default_from else p.default for p in TOPIC_PROPERTIES}
 
 
 def parse_config(given: Mapping[str, str]) -> BrokerConfig:

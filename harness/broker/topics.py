@@ -1,0 +1,180 @@
+"""May this topic be created, and which brokers hold its partitions? Pure: Kafka's rules, no ZooKeeper.
+
+The rules are those of Kafka's `AdminManager`, `AdminZkClient` and `AdminUtils`, in their order, because a request that
+breaks two rules is answered with the first.
+"""
+
+import random
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.broker.config import ConfigError, parse_topic_config
+from harness.broker.wire.error_codes import ErrorCode
+
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC})
+MAX_NAME_LENGTH = 249
+UNSET = -1
+"""In a request: as many partitions or replicas as the broker's own properties say (KIP-464)."""
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+Assignment = dict[int, list[int]]
+"""Partition → broker ids; the first is the preferred leader."""
+
+
+class TopicRefused(Exception):
+    """The topic may not be created; carries the code and the sentence of the answer."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRequest:
+    """A topic as somebody asked for it."""
+
+    name: str
+    partitions: int = UNSET
+    replication_factor: int = UNSET
+    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Placement by hand; empty for the broker to choose."""
+    config: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that passed every rule."""
+
+    name: str
+    assignment: Assignment
+    config: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlanner:
+    """What the rules need to know of the cluster."""
+
+    alive_brokers: Sequence[int]
+    """Ascending."""
+    default_partitions: int
+    default_replication_factor: int
+    topics: frozenset[str]
+    """Names that are taken."""
+
+    def plan(self, request: TopicRequest, rng: random.Random) -> NewTopic:
+        """Return the topic with every partition placed.
+
+        Raises:
+            TopicRefused: the first rule that the request breaks.
+        """
+        if request.name in self.topics:
+            raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{request.name}' already exists.")
+        config = _config(request)
+        assignment = self._assignment(request, rng)
+        check_name(request.name)
+        check_collision(request.name, self.topics)
+        check_assignment(assignment)
+        try:
+            parse_topic_config(config)
+        except ConfigError as error:
+            raise TopicRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        return NewTopic(name=request.name, assignment=assignment, config=config)
+
+    def _assignment(self, request: TopicRequest, rng: random.Random) -> Assignment:
+        if not request.assignment:
+            partitions = self.default_partitions if request.partitions == UNSET else request.partitions
+            factor = (
+                self.default_replication_factor if request.replication_factor == UNSET else request.replication_factor
+            )
+            return place(self.alive_brokers, partitions, factor, rng)
+        if request.partitions != UNSET or request.replication_factor != UNSET:
+            raise TopicRefused(
+                ErrorCode.INVALID_REQUEST,
+                "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                "Both cannot be used at the same time.",
+            )
+        return {partition: list(replicas) for partition, replicas in sorted(request.assignment.items())}
+
+
+def _config(request: TopicRequest) -> dict[str, str]:
+    config = {}
+    for name, value in request.config.items():
+        if value is None:
+            raise TopicRefused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        config[name] = value
+    return config
+
+
+def place(brokers: Sequence[int], partitions: int, replication_factor: int, rng: random.Random) -> Assignment:
+    """Return Kafka's rack-unaware placement: leaders round robin from a random start, followers shifted.
+
+    Raises:
+        TopicRefused: no partitions, no replicas, or more replicas than brokers.
+    """
+    if partitions < 1:
+        raise TopicRefused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if replication_factor < 1:
+        raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    count = len(brokers)
+    if replication_factor > count:
+        raise TopicRefused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {replication_factor} larger than available brokers: {count}.",
+        )
+    start, shift = rng.randrange(count), rng.randrange(count)
+    assignment: Assignment = {}
+    for partition in range(partitions):
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        first = (partition + start) % count
+        followers = [(first + 1 + (shift + j) % (count - 1)) % count for j in range(replication_factor - 1)]
+        assignment[partition] = [brokers[index] for index in (first, *followers)]
+    return assignment
+
+
+def check_name(name: str) -> None:
+    """Raise TopicRefused when a topic may not have this name."""
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        problem = "'.' or '..' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL_NAME.fullmatch(name):
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return
+    raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def check_collision(name: str, topics: Collection[str]) -> None:
+    """Raise TopicRefused when the name differs from a topic's only by '.' and '_' (they collide in metric names)."""
+    if "." not in name and "_" not in name:
+        return
+    collisions = sorted(topic for topic in topics if topic.replace(".", "_") == name.replace(".", "_"))
+    if collisions:
+        raise TopicRefused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topics: {', '.join(collisions)}",
+        )
+
+
+def check_assignment(assignment: Assignment) -> None:
+    """Raise TopicRefused when a placement by hand is malformed; dead and unknown brokers are allowed."""
+    if list(assignment) != list(range(len(assignment))):
+        problem = "partitions must be a consecutive sequence from 0"
+    elif len({len(replicas) for replicas in assignment.values()}) != 1:
+        problem = "all partitions must have the same number of replicas"
+    elif not all(assignment.values()):
+        problem = "a partition needs a replica"
+    elif any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
+        problem = "a broker may hold a partition only once"
+    elif any(broker < 0 for replicas in assignment.values() for broker in replicas):
+        problem = "a broker id may not be negative"
+    else:
+        return
+    raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Bad replica assignment: {problem}.")

@@ -1,0 +1,53 @@
+import pytest
+
+from harness.broker.config import ConfigError, parse_config, parse_topic_config, topic_defaults
+
+MINIMAL = {
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "log.dir": "/data",
+    "zookeeper.connect": "127.0.0.1:2181",
+}
+
+
+def test_the_least_configuration_has_kafkas_defaults() -> None:
+    config = parse_config(MINIMAL)
+    assert config.broker_id == 1
+    assert config.peer_endpoint.port == 9093
+    assert config["replica.lag.time.max.ms"] == 30_000
+    assert config["unclean.leader.election.enable"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({"broker.id": "one"}, "broker.id=one", id="a number that is none"),
+        pytest.param({"broker.id": "-1"}, "must be between 0", id="a number out of bounds"),
+        pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
+        pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),
+        pytest.param({"inter.broker.listener.name": "X"}, "is none of PLAINTEXT, REPL", id="no such listener"),
+        pytest.param(
+            {"min.insync.replica": "1"}, r"did you mean min.insync.replicas\?", id="an unknown property, nearly known"
+        ),
+    ],
+)
+def test_a_wrong_property_is_named(change: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(MINIMAL | change)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"broker.id must be given; .*log.dir must be given; unknown property x"):
+        parse_config({"x": "1", "listeners": MINIMAL["listeners"], "zookeeper.connect": "z"})
+
+
+def test_a_topic_inherits_what_the_broker_says() -> None:
+    config = parse_config(MINIMAL | {"min.insync.replicas": "2", "message.max.bytes": "1000"})
+    defaults = topic_defaults(config)
+    assert (defaults["min.insync.replicas"], defaults["max.message.bytes"]) == (2, 1000)
+    assert defaults | parse_topic_config({"min.insync.replicas": "1"}) == defaults | {"min.insync.replicas": 1}
+
+
+def test_problems_of_a_topic_are_named_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"cleanup.policy=shred: .*; unknown topic property x"):
+        parse_topic_config({"x": "1", "cleanup.policy": "shred"})
