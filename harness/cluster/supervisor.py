@@ -2,9 +2,10 @@
 
 `python -m harness.cluster.supervisor DIR [--owner-pid PID] [--run-id ID]` returns when the supervisor is ready and
 goes on in the background, in a session and process group of its own. It takes one command a connection over the unix
-socket in DIR, a JSON line, and answers with another (`harness.cluster.supervisor_client`). It ends everything when told,
-when it gets SIGTERM, or when its owner is gone, whatever killed that one; if it is killed itself, the kernel kills its
-children (PR_SET_PDEATHSIG; on Linux).
+socket in DIR, a JSON line, and answers with another (`harness.cluster.supervisor_client`).
+
+It ends everything when told, when it gets SIGTERM, or when its owner is gone, whatever killed that one; if it is killed
+itself, the kernel kills its children (PR_SET_PDEATHSIG; on Linux).
 
 Standard library only, so that it is up in a tenth of a second.
 """

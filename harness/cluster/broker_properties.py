@@ -1,0 +1,77 @@
+"""Which Kafka properties the brokers of a run get: the harness's profile, what was asked for, what the driver fixes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.broker.config import ConfigError, parse_config
+from harness.cluster.layout import ClusterLayout
+from harness.cluster.ports import LOOPBACK
+from harness.errors import ScenarioError
+
+CLIENT_LISTENER = "PLAINTEXT"
+PEER_LISTENER = "REPL"
+USUAL_REPLICATION_FACTOR = 3
+
+FIXED = frozenset({"broker.id", "listeners", "inter.broker.listener.name", "log.dir", "zookeeper.connect"})
+"""What only the driver may set."""
+
+
+def profile(brokers: int) -> dict[str, str]:
+    """Return the defaults of chaos runs: Kafka's, with time-outs short enough to see several faults a minute."""
+    replication_factor = str(min(USUAL_REPLICATION_FACTOR, brokers))
+    return {
+        "zookeeper.session.timeout.ms": "4000",
+        "replica.lag.time.max.ms": "3000",
+        "replica.fetch.backoff.ms": "100",
+        "replica.high.watermark.checkpoint.interval.ms": "1000",
+        "controller.socket.timeout.ms": "5000",
+        "controlled.shutdown.retry.backoff.ms": "500",
+        "default.replication.factor": replication_factor,
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": replication_factor,
+        "auto.create.topics.enable": "false",
+    }
+
+
+def check(brokers: int, given: Mapping[str, str]) -> None:
+    """Return when brokers would accept these properties.
+
+    Raises:
+        ScenarioError: names everything that is wrong with them.
+    """
+    if brokers < 1:
+        raise ScenarioError(f"a cluster has at least one broker, not {brokers}")
+    fixed = sorted(FIXED & given.keys())
+    if fixed:
+        raise ScenarioError(f"broker properties: the driver itself sets {', '.join(fixed)}")
+    example = {
+        "broker.id": "0",
+        "listeners": f"{CLIENT_LISTENER}://{LOOPBACK}:1,{PEER_LISTENER}://{LOOPBACK}:2",
+        "inter.broker.listener.name": PEER_LISTENER,
+        "log.dir": "/",
+        "zookeeper.connect": f"{LOOPBACK}:3",
+    }
+    lines = [name for name, value in given.items() if "\n" in name + value]
+    if lines:
+        raise ScenarioError(f"broker properties: a line break in {', '.join(lines)}")
+    try:
+        parse_config({**profile(brokers), **given, **example})
+    except ConfigError as error:
+        raise ScenarioError(f"broker properties: {error}") from error
+
+
+def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str]) -> Path:
+    """Write a broker's properties file and return its path."""
+    ports = layout.brokers[broker_id]
+    own = {
+        "broker.id": str(broker_id),
+        "listeners": f"{CLIENT_LISTENER}://{LOOPBACK}:{ports.client},{PEER_LISTENER}://{LOOPBACK}:{ports.peer}",
+        "inter.broker.listener.name": PEER_LISTENER,
+        "log.dir": str(layout.log_dir(broker_id).resolve()),
+        "zookeeper.connect": layout.zookeeper_connect,
+    }
+    path = layout.config_file(broker_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    properties = {**profile(len(layout.brokers)), **given, **own}
+    path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())), encoding="utf-8")
+    return path

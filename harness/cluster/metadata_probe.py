@@ -1,0 +1,52 @@
+"""Asks a broker which brokers there are: one Metadata request, encoded by hand, so that any broker can be asked."""
+
+import asyncio
+import struct
+
+from harness.errors import ClusterError
+
+METADATA_KEY = 3
+METADATA_VERSION = 1
+CORRELATION_ID = 1
+CLIENT_ID = b"chaos-probe"
+NO_TOPICS = 0
+LENGTH_LIMIT_BYTES = 1 << 20
+
+
+async def listed_brokers(host: str, port: int, *, timeout_s: float) -> dict[int, str]:
+    """Return what a broker answers: the address of every broker that it knows to be alive, by id.
+
+    Raises:
+        ClusterError: it does not answer, or not with metadata.
+    """
+    request = struct.pack(
+        f">hhih{len(CLIENT_ID)}si", METADATA_KEY, METADATA_VERSION, CORRELATION_ID, len(CLIENT_ID), CLIENT_ID, NO_TOPICS
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(struct.pack(">i", len(request)) + request)
+                (length,) = struct.unpack(">i", await reader.readexactly(4))
+                if not 0 < length <= LENGTH_LIMIT_BYTES:
+                    raise ClusterError(f"{host}:{port} answered with a frame of {length} bytes")
+                return _decode(await reader.readexactly(length))
+            finally:
+                writer.close()
+    except (OSError, EOFError, TimeoutError, struct.error, UnicodeDecodeError) as error:
+        raise ClusterError(f"{host}:{port} does not answer a Metadata request: {error!r}") from error
+
+
+def _decode(response: bytes) -> dict[int, str]:
+    """Return the addresses by broker id out of a Metadata response of version 1."""
+    _, count = struct.unpack_from(">ii", response)
+    position = 8
+    brokers = {}
+    for _ in range(count):
+        broker_id, length = struct.unpack_from(">ih", response, position)
+        host = response[position + 6 : position + 6 + length].decode()
+        position += 6 + length
+        port, rack_length = struct.unpack_from(">ih", response, position)
+        position += 6 + max(rack_length, 0)
+        brokers[broker_id] = f"{host}:{port}"
+    return brokers

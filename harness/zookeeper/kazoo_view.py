@@ -1,0 +1,138 @@
+"""The current state of the cluster as ZooKeeper has it, read through a session of the harness's own."""
+
+import asyncio
+import json
+from types import TracebackType
+from typing import Any, Self
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from harness.errors import ClusterError
+from harness.zookeeper import sessions
+from harness.zookeeper.view import Controller, PartitionView, Registration
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 5.0
+SESSION_TIMEOUT_S = 10.0
+
+
+class KazooView:
+    """Implements `ClusterView` over one kazoo client; used as an async context manager."""
+
+    def __init__(self, hosts: str) -> None:
+        self._hosts = hosts
+        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the session; raises ClusterError when no server answers."""
+        try:
+            await asyncio.to_thread(self._client.start, CONNECT_TIMEOUT_S)
+        except (KazooException, KazooTimeoutError) as error:
+            await self.close()
+            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+
+    async def close(self) -> None:
+        """End the session; idempotent."""
+        await asyncio.to_thread(self._client.stop)
+        await asyncio.to_thread(self._client.close)
+
+    async def controller(self) -> Controller:
+        """Return who is controller."""
+        return await asyncio.to_thread(self._controller)
+
+    async def registrations(self) -> dict[int, Registration]:
+        """Return the live brokers by id."""
+        return await asyncio.to_thread(self._registrations)
+
+    async def partitions(self) -> list[PartitionView]:
+        """Return every partition that has a state znode, by topic and partition."""
+        return await asyncio.to_thread(self._partitions)
+
+    async def expire(self, session: str) -> None:
+        """End a session of somebody else; nothing happens when it is over already."""
+        await sessions.expire(self._hosts, session)
+
+    def _controller(self) -> Controller:
+        epoch = self._get(["/controller_epoch"])[0]
+        found = self._get(["/controller"])[0]
+        controller_epoch = 0 if epoch is None else int(epoch[0])
+        if found is None:
+            return Controller(broker_id=-1, controller_epoch=controller_epoch, session="")
+        data, stat = found
+        return Controller(
+            broker_id=json.loads(data)["brokerid"],
+            controller_epoch=controller_epoch,
+            session=sessions.to_text(stat.ephemeralOwner),
+        )
+
+    def _registrations(self) -> dict[int, Registration]:
+        names = self._children(["/brokers/ids"])[0]
+        found = self._get([f"/brokers/ids/{name}" for name in names])
+        return {
+            int(name): Registration(
+                broker_id=int(name), czxid=znode[1].czxid, session=sessions.to_text(znode[1].ephemeralOwner)
+            )
+            for name, znode in zip(names, found, strict=True)
+            if znode is not None
+        }
+
+    def _partitions(self) -> list[PartitionView]:
+        topics = self._children(["/brokers/topics"])[0]
+        assignments = self._get([f"/brokers/topics/{topic}" for topic in topics])
+        wanted: list[tuple[str, int, tuple[int, ...]]] = []
+        for topic, znode in zip(topics, assignments, strict=True):
+            if znode is not None:
+                replicas = json.loads(znode[0])["partitions"]
+                wanted += [(topic, int(partition), tuple(replicas[partition])) for partition in replicas]
+        wanted.sort()
+        states = self._get([f"/brokers/topics/{topic}/partitions/{partition}/state" for topic, partition, _ in wanted])
+        return [
+            _partition_view(topic, partition, assignment, znode)
+            for (topic, partition, assignment), znode in zip(wanted, states, strict=True)
+            if znode is not None
+        ]
+
+    def _get(self, paths: list[str]) -> list[Any]:
+        """Return (data, stat) of each path, None where there is no such znode; reads are pipelined."""
+        return self._all([self._client.get_async(path) for path in paths], None)
+
+    def _children(self, paths: list[str]) -> list[Any]:
+        """Return the sorted children of each path, none where there is no such znode."""
+        return [sorted(names) for names in self._all([self._client.get_children_async(path) for path in paths], ())]
+
+    def _all(self, pending: list[Any], missing: Any) -> list[Any]:
+        results = []
+        for result in pending:
+            try:
+                results.append(result.get(timeout=READ_TIMEOUT_S))
+            except NoNodeError:
+                results.append(missing)
+            except (KazooException, KazooTimeoutError) as error:
+                raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+        return results
+
+
+def _partition_view(topic: str, partition: int, assignment: tuple[int, ...], znode: Any) -> PartitionView:
+    data, stat = znode
+    state = json.loads(data)
+    return PartitionView(
+        topic=topic,
+        partition=partition,
+        assignment=assignment,
+        leader=state["leader"],
+        leader_epoch=state["leader_epoch"],
+        isr=tuple(state["isr"]),
+        controller_epoch=state["controller_epoch"],
+        zk_version=stat.version,
+    )
