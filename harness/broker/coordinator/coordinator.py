@@ -23,7 +23,7 @@ from harness.broker.coordinator.store import OffsetStore
 from harness.broker.state_log import StateLog
 from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
-from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit
+from harness.events import NO_OFFSET, CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 
 _log = logging.getLogger(__name__)
 
@@ -147,6 +147,21 @@ class GroupCoordinator:
             return self._decided(request, errors, {})
         log_offsets, error = await self._append(request, accepted)
         return self._decided(request, errors | dict.fromkeys(accepted, error), log_offsets)
+
+    def gate(self, group: str) -> ErrorCode:
+        """Return NONE when this broker may answer for the group, else why not."""
+        return self.store.gate(group)
+
+    def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
+        """Return what the group committed last."""
+        committed = self.store.get(group, topic, partition)
+        offset = committed.offset if committed else NO_OFFSET
+        self.state_log.emit(OffsetFetch(group=group, topic=topic, partition=partition, offset=offset, error=0))
+        return committed
+
+    def offsets_of(self, group: str) -> dict[str, dict[int, CommittedOffset]]:
+        """Return all that the group committed, by topic and partition, sorted."""
+        return self.store.offsets_of(group)
 
     def _refusal(self, request: CommitRequest) -> ErrorCode:
         gate = self.store.gate(request.group)

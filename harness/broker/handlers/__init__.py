@@ -1,0 +1,1 @@
+"""What each API does: decoded request in, decoded response out."""

@@ -1,0 +1,111 @@
+"""CreateTopics and ControlledShutdown: what only the controller answers."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
+from harness.broker.topic_creation import TopicCreator
+from harness.broker.topics import TopicRefused, TopicRequest
+from harness.broker.wire.dispatch import RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+_Asked = CreateTopicsRequest.CreatableTopic
+_Result = CreateTopicsResponse.CreatableTopicResult
+
+_SHUTDOWN_ERRORS: dict[type[Exception], ErrorCode] = {
+    ControllerMovedError: ErrorCode.STALE_CONTROLLER_EPOCH,
+    StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
+    BrokerNotAvailableError: ErrorCode.BROKER_NOT_AVAILABLE,
+}
+
+
+class ActiveController(Protocol):
+    """What these requests need of the controller on this broker."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is controller."""
+        ...
+
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[tuple[str, int]]:
+        """Move leaders away from a broker and return the partitions that it still leads."""
+        ...
+
+
+@dataclass(slots=True)
+class AdminHandlers:
+    """Serves the requests that go to the controller."""
+
+    controller: ActiveController
+    creator: TopicCreator
+
+    async def create_topics(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+        """Create topics, and answer when this broker knows their leaders or the time is over."""
+        if not self.controller.is_active:
+            refused = [_result(topic.name, ErrorCode.NOT_CONTROLLER, "") for topic in request.topics]
+            return CreateTopicsResponse(topics=refused)
+        results: dict[str, _Result] = {}
+        created: dict[str, int] = {}
+        named = Counter(topic.name for topic in request.topics)
+        for topic in request.topics:
+            if named[topic.name] > 1:
+                message = "the request names this topic more than once"
+                results[topic.name] = _result(topic.name, ErrorCode.INVALID_REQUEST, message)
+                continue
+            try:
+                count = await self.creator.create(_asked(topic), validate_only=request.validate_only)
+            except TopicRefused as refusal:
+                results[topic.name] = _result(topic.name, refusal.error, refusal.message)
+            else:
+                results[topic.name] = _result(topic.name, ErrorCode.NONE, "")
+                created[topic.name] = count
+        if created and not request.validate_only:
+            for name in await self._without_leader(created, request.timeout_ms):
+                results[name] = _result(name, ErrorCode.REQUEST_TIMED_OUT, "created, but without leaders yet")
+        return CreateTopicsResponse(topics=list(results.values()))
+
+    async def controlled_shutdown(
+        self, request: ControlledShutdownRequest, context: RequestContext
+    ) -> ControlledShutdownResponse:
+        """Move leaders away from a broker that wants to stop."""
+        _log.info("controlled_shutdown.asked broker=%d broker_epoch=%d", request.broker_id, request.broker_epoch)
+        try:
+            remaining = await self.controller.controlled_shutdown(request.broker_id, request.broker_epoch)
+        except tuple(_SHUTDOWN_ERRORS) as error:
+            _log.warning("controlled_shutdown.refused broker=%d error=%r", request.broker_id, error)
+            return ControlledShutdownResponse(error_code=_SHUTDOWN_ERRORS[type(error)], remaining_partitions=[])
+        partition = ControlledShutdownResponse.RemainingPartition
+        return ControlledShutdownResponse(
+            error_code=ErrorCode.NONE,
+            remaining_partitions=[partition(topic_name=topic, partition_index=number) for topic, number in remaining],
+        )
+
+    async def _without_leader(self, created: dict[str, int], timeout_ms: int) -> list[str]:
+        """Return the created topics that did not get leaders in time; a time-out of 0 does not even look."""
+        if timeout_ms <= 0:
+            return list(created)
+        return await self.creator.wait_led(created, timeout_ms / 1000)
+
+
+def _asked(topic: _Asked) -> TopicRequest:
+    return TopicRequest(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment={placed.partition_index: placed.broker_ids for placed in topic.assignments},
+        config={config.name: config.value for config in topic.configs},
+    )
+
+
+def _result(name: str, error: ErrorCode, message: str) -> _Result:
+    return _Result(name=name, error_code=error, error_message=message or None)

@@ -1,0 +1,122 @@
+"""OffsetCommit and OffsetFetch: the positions of consumers, asked of the broker that coordinates their group."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
+from harness.broker.coordinator.records import NO_EPOCH, CommittedOffset
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.wire.dispatch import RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from harness.events import NO_OFFSET
+
+_CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
+_CommitPartition = _CommitTopic.OffsetCommitResponsePartition
+_FetchTopic = OffsetFetchResponse.OffsetFetchResponseTopic
+_FetchPartition = _FetchTopic.OffsetFetchResponsePartition
+
+_FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
+
+
+@dataclass(slots=True)
+class GroupHandlers:
+    """Serves the requests of consumers to their group's coordinator."""
+
+    coordinator: GroupCoordinator
+    metadata: MetadataCache
+
+    async def commit(self, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
+        """Answer OffsetCommit; partitions that this broker does not know are refused one by one."""
+        now_ms = self.coordinator.wall_ms()
+        errors: dict[tuple[str, int], ErrorCode] = {}
+        offsets: dict[tuple[str, int], CommittedOffset] = {}
+        for topic in request.topics:
+            for partition in topic.partitions:
+                key = (topic.name, partition.partition_index)
+                if self.metadata.partition(*key) is None:
+                    errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    continue
+                offsets[key] = CommittedOffset(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch if context.api_version >= 6 else NO_EPOCH,
+                    metadata=partition.committed_metadata or "",
+                    timestamp_ms=now_ms,
+                )
+        if offsets:
+            errors |= await self.coordinator.commit(
+                CommitRequest(
+                    group=request.group_id,
+                    generation=request.generation_id_or_member_epoch,
+                    member=request.member_id,
+                    offsets=offsets,
+                    client=context.client_id,
+                    correlation_id=context.correlation_id,
+                )
+            )
+        return OffsetCommitResponse(
+            topics=[
+                _CommitTopic(
+                    name=topic.name,
+                    partitions=[
+                        _CommitPartition(
+                            partition_index=partition.partition_index,
+                            error_code=errors[topic.name, partition.partition_index],
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def fetch(self, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+        """Answer OffsetFetch; without topics for everything that the group has committed."""
+        group = request.group_id
+        error = self.coordinator.gate(group)
+        if error is not ErrorCode.NONE:
+            return _refused(request, error, context.api_version)
+        if request.topics is None:
+            wanted = {topic: list(offsets) for topic, offsets in self.coordinator.offsets_of(group).items()}
+        else:
+            wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+        return OffsetFetchResponse(
+            error_code=ErrorCode.NONE,
+            topics=[
+                _FetchTopic(
+                    name=topic,
+                    partitions=[_fetched(number, self.coordinator.fetch(group, topic, number)) for number in numbers],
+                )
+                for topic, numbers in wanted.items()
+            ],
+        )
+
+
+def _fetched(partition: int, committed: CommittedOffset | None, error: ErrorCode = ErrorCode.NONE) -> _FetchPartition:
+    return _FetchPartition(
+        partition_index=partition,
+        committed_offset=committed.offset if committed else NO_OFFSET,
+        committed_leader_epoch=committed.leader_epoch if committed else NO_EPOCH,
+        metadata=committed.metadata if committed else "",
+        error_code=error,
+    )
+
+
+def _refused(request: OffsetFetchRequest, error: ErrorCode, version: int) -> OffsetFetchResponse:
+    if version >= _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR:
+        return OffsetFetchResponse(error_code=error, topics=[])
+    topics: Iterable[OffsetFetchRequest.OffsetFetchRequestTopic] = request.topics or []
+    return OffsetFetchResponse(
+        topics=[
+            _FetchTopic(
+                name=topic.name,
+                partitions=[_fetched(number, None, error) for number in topic.partition_indexes],
+            )
+            for topic in topics
+        ]
+    )

@@ -1,0 +1,120 @@
+"""Metadata and FindCoordinator: who is there, who leads what, whom to ask about a group. From the metadata cache."""
+
+from dataclasses import dataclass
+
+from harness.broker.config import BrokerConfig
+from harness.broker.coordinator.records import partition_of
+from harness.broker.metadata_cache import MetadataCache, PartitionInfo
+from harness.broker.topic_creation import TopicCreator
+from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
+from harness.broker.wire.dispatch import RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from harness.events import NO_LEADER
+
+GROUP_KEY = 0
+TRANSACTION_KEY = 1
+
+_Topic = MetadataResponse.MetadataResponseTopic
+_Partition = _Topic.MetadataResponsePartition
+_Broker = MetadataResponse.MetadataResponseBroker
+
+
+@dataclass(slots=True)
+class MetadataHandlers:
+    """Serves what this broker was told about the cluster, however old it is."""
+
+    config: BrokerConfig
+    cluster_id: str
+    metadata: MetadataCache
+    creator: TopicCreator
+    offsets_partitions: int
+    """Of `__consumer_offsets`."""
+
+    async def describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+        """Answer Metadata; a topic that is not known is created when both sides allow it."""
+        version = context.api_version
+        names = request.topics
+        if names is None or (version == 0 and not names):
+            wanted = self.metadata.topics()
+        else:
+            wanted = list(dict.fromkeys(topic.name or "" for topic in names))
+        may_create = self.config["auto.create.topics.enable"] and (version < 4 or request.allow_auto_topic_creation)
+        return MetadataResponse(
+            brokers=[
+                _Broker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+                for broker in self.metadata.alive_brokers()
+                if (address := broker.endpoints.get(context.listener))
+                for host, port in [address]
+            ],
+            cluster_id=self.cluster_id,
+            controller_id=self.metadata.controller_id,
+            topics=[await self._topic(name, context, may_create=may_create) for name in wanted],
+        )
+
+    async def find_coordinator(
+        self, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse:
+        """Answer FindCoordinator; the first one for a group creates `__consumer_offsets`."""
+        key_type = request.key_type if context.api_version > 0 else GROUP_KEY
+        if key_type == TRANSACTION_KEY:
+            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not supported")
+        if key_type != GROUP_KEY:
+            return _no_coordinator(ErrorCode.INVALID_REQUEST, f"unknown key type {key_type}")
+        if not self.metadata.partitions(GROUP_METADATA_TOPIC):
+            await self.creator.create_offsets_topic()
+        info = self.metadata.partition(GROUP_METADATA_TOPIC, partition_of(request.key, self.offsets_partitions))
+        address = self.metadata.leader_endpoint(info.leader, context.listener) if info else None
+        if info is None or address is None:
+            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available")
+        host, port = address
+        return FindCoordinatorResponse(
+            error_code=ErrorCode.NONE, error_message=None, node_id=info.leader, host=host, port=port
+        )
+
+    async def _topic(self, name: str, context: RequestContext, *, may_create: bool) -> _Topic:
+        partitions = self.metadata.partitions(name)
+        error = ErrorCode.NONE
+        if not partitions:
+            error = await self.creator.create_on_demand(name) if may_create else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _Topic(
+            error_code=error,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=[self._partition(info, context) for info in partitions],
+        )
+
+    def _partition(self, info: PartitionInfo, context: RequestContext) -> _Partition:
+        """Describe a partition; without a leader that can be reached it is an error, but all else is still told."""
+        version = context.api_version
+        error, leader = self._leader(info, context)
+        replicas, isr = list(info.replicas), list(info.isr)
+        if version == 0:
+            replicas, isr = ([broker for broker in ids if self.metadata.is_alive(broker)] for ids in (replicas, isr))
+            if error is ErrorCode.NONE and len(replicas) + len(isr) < len(info.replicas) + len(info.isr):
+                error = ErrorCode.REPLICA_NOT_AVAILABLE
+        return _Partition(
+            error_code=error,
+            partition_index=info.partition,
+            leader_id=leader,
+            leader_epoch=info.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=list(info.offline_replicas),
+        )
+
+    def _leader(self, info: PartitionInfo, context: RequestContext) -> tuple[ErrorCode, int]:
+        if self.metadata.leader_endpoint(info.leader, context.listener) is not None:
+            return ErrorCode.NONE, info.leader
+        alive = self.metadata.is_alive(info.leader)
+        missing_listener = alive and context.api_version >= 6
+        return (ErrorCode.LISTENER_NOT_FOUND if missing_listener else ErrorCode.LEADER_NOT_AVAILABLE), NO_LEADER
+
+
+def _no_coordinator(error: ErrorCode, message: str) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(error_code=error, error_message=message, node_id=NO_LEADER, host="", port=-1)
