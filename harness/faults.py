@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel
 
 from harness.cluster.driver import ClusterDriver
+from harness.targets import Role, Target
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView
 
@@ -44,10 +45,15 @@ class Fault(Protocol):
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]]
     """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
+    accepts: ClassVar[tuple[Role, ...]]
+    """The kinds of target that make sense."""
     Parameters: ClassVar[type[BaseModel]]
 
-    async def prepare(self, arena: Arena, targets: tuple[int, ...], parameters: BaseModel) -> Injection:
-        """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`."""
+    async def prepare(self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel) -> Injection:
+        """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`.
+
+        `brokers` is what `target` resolved to; the injection's `targets` are all brokers that will be disturbed.
+        """
         ...
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:

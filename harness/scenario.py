@@ -1,18 +1,29 @@
-"""What a scenario may say: the typed model of a scenario file. Reading YAML into it lives here too.
+"""What a scenario may say: the typed model of a scenario file.
 
-Unknown keys and wrong types are errors; all errors of a file are reported at once, each with file, line and what is
-allowed there.
+Reading a file into it lives in `harness.scenario_file`, and what the model alone cannot refuse, such as more replicas
+than brokers, in `harness.scenario_rules`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Strict(BaseModel):
-    """Refuses unknown keys and silent conversions."""
+    """Refuses unknown keys, silent conversions and numbers that are none; parameters of plugins derive from it too."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _property_text(value: Any) -> Any:
+    """Return a YAML scalar as a properties file would say it; other things are left to be refused."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+Properties = dict[str, Annotated[str, BeforeValidator(_property_text)]]
+"""Kafka's property names with text values; a scenario may write numbers and booleans as such."""
 
 
 class TopicSpec(Strict):
@@ -21,16 +32,21 @@ class TopicSpec(Strict):
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="Topic name")]
     partitions: Annotated[int, Field(ge=1, le=1000, description="Number of partitions")] = 3
     replication_factor: Annotated[int, Field(ge=1, le=32, description="Replicas a partition")] = 3
-    config: Annotated[dict[str, str], Field(description="Kafka topic configuration")] = Field(default_factory=dict)
+    config: Annotated[Properties, Field(description="Kafka topic configuration")] = Field(default_factory=dict)
 
 
 class ClusterSpec(Strict):
     """The cluster under test."""
 
     brokers: Annotated[int, Field(ge=1, le=32, description="Number of brokers")] = 3
-    properties: Annotated[dict[str, str], Field(description="Kafka broker properties, over the harness's profile")] = (
-        Field(default_factory=dict)
+    properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
+        default_factory=dict
     )
+
+    @property
+    def broker_ids(self) -> range:
+        """The ids that every driver gives to its brokers."""
+        return range(1, self.brokers + 1)
 
 
 class WorkloadSpec(Strict):
@@ -53,20 +69,25 @@ class FaultSpec(Strict):
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
 
+    @property
+    def latest_end_s(self) -> float:
+        """Seconds after the steady state when it is healed at the latest, if healing takes no time."""
+        return self.at_s + self.jitter_s + self.duration_s
+
 
 class Scenario(Strict):
     """One chaos experiment, declared."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
-    description: str
-    driver: Literal["process"] = "process"
-    cluster: ClusterSpec = ClusterSpec()
-    topics: Annotated[list[TopicSpec], Field(min_length=1)]
-    workloads: Annotated[list[WorkloadSpec], Field(min_length=1)]
-    faults: list[FaultSpec] = Field(default_factory=list)
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Lower case, digits and hyphens")]
+    description: Annotated[str, Field(description="What it shows, in a sentence")]
+    driver: Annotated[str, Field(description="Name of a cluster driver")] = "process"
+    cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
+    topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
+    workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]
+    faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)
     duration_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds of load, faults included")] = 30.0
     recovery_timeout_s: Annotated[
-        float, Field(gt=0, description="Deadline for the steady state after the last heal")
+        float, Field(gt=0, le=3600, description="Deadline for the steady state after the last heal")
     ] = 30.0
     checks: Annotated[list[str], Field(description="Names of checks; empty means all")] = Field(default_factory=list)
     planted_bugs: Annotated[list[str], Field(description="ProtocolRules guards to break")] = Field(default_factory=list)

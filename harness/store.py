@@ -47,6 +47,19 @@ class RunFolder:
         return self.operations / f"{process}.jsonl"
 
     @property
+    def clients(self) -> Path:
+        """Folder with what each client process was told to do, and its own log."""
+        return self.root / "clients"
+
+    def client_plan(self, process: str) -> Path:
+        """Return what one client process was told to do, as JSON."""
+        return self.clients / f"{process}.json"
+
+    def client_log(self, process: str) -> Path:
+        """Return the log of one client process."""
+        return self.clients / f"{process}.log"
+
+    @property
     def brokers(self) -> Path:
         """Folder with one folder a broker: what it says it did, and its human log."""
         return self.root / "brokers"

@@ -23,6 +23,8 @@ class ClientPlan:
     """Name to number of partitions."""
     seed: int
     parameters: dict[str, Any]
+    stop_order: int = 0
+    """Clients of a lower number are stopped, and waited for, before those of a higher one."""
 
 
 class Workload(Protocol):

@@ -1,0 +1,80 @@
+"""The parts of a scenario that are well-formed by themselves, so that one wrong part never hides what else is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from harness.scenario import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
+from harness.targets import Target, parse_target
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The well-formed parts; None or missing where a part is not."""
+
+    brokers: int | None
+    properties: dict[str, str]
+    topics: dict[int, TopicSpec]
+    all_topics: bool
+    """Whether every topic is well-formed, so that a name which is not there does not exist."""
+    workloads: dict[int, WorkloadSpec]
+    faults: dict[int, FaultSpec]
+    driver: str | None
+    duration_s: float | None
+    checks: list[str]
+    planted_bugs: list[str]
+    targets: dict[int, Target] = field(default_factory=dict)
+    """Parsed targets of the faults."""
+
+
+def draft_of(data: Mapping[str, Any]) -> Draft:
+    """Return the parts of a scenario's data that are well-formed."""
+    raw_cluster = data.get("cluster", {})
+    cluster: Mapping[str, Any] = raw_cluster if isinstance(raw_cluster, Mapping) else {"brokers": None}
+    topics = _items(TopicSpec, data.get("topics"))
+    raw_topics = data.get("topics")
+    draft = Draft(
+        brokers=_part(ClusterSpec, "brokers", cluster),
+        properties=_part(ClusterSpec, "properties", cluster) or {},
+        topics=topics,
+        all_topics=isinstance(raw_topics, list) and len(topics) == len(raw_topics),
+        workloads=_items(WorkloadSpec, data.get("workloads")),
+        faults=_items(FaultSpec, data.get("faults")),
+        driver=_part(Scenario, "driver", data),
+        duration_s=_part(Scenario, "duration_s", data),
+        checks=_part(Scenario, "checks", data) or [],
+        planted_bugs=_part(Scenario, "planted_bugs", data) or [],
+    )
+    for index, spec in draft.faults.items():
+        try:
+            draft.targets[index] = parse_target(spec.target)
+        except ValueError:
+            continue  # the rule on targets says so
+    return draft
+
+
+def _part(model: type[BaseModel], name: str, data: Mapping[str, Any]) -> Any:
+    info = model.model_fields[name]
+    if name not in data:
+        return info.get_default(call_default_factory=True)
+    annotation: Any = info.annotation
+    for constraint in info.metadata:
+        annotation = Annotated[annotation, constraint]
+    try:
+        return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(data[name])
+    except ValidationError:
+        return None
+
+
+def _items(model: type[M], raw: Any) -> dict[int, M]:
+    found: dict[int, M] = {}
+    for index, item in enumerate(raw if isinstance(raw, list) else []):
+        try:
+            found[index] = model.model_validate(item)
+        except ValidationError:
+            continue  # the model itself says so
+    return found

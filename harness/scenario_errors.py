@@ -1,0 +1,68 @@
+"""Turns a model's validation errors into sentences that say what is allowed there."""
+
+import difflib
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from harness.scenario_source import KeyPath, Problem
+
+_LONGEST_VALUE = 60
+
+
+def problems_of(model: type[BaseModel], error: ValidationError, at: KeyPath = ()) -> list[Problem]:
+    """Return one problem an error; `at` is where the model's data stands in the file."""
+    return [
+        Problem((*at, *details["loc"]), _sentence(model, details))
+        for details in error.errors(include_url=False, include_context=True)
+    ]
+
+
+def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
+    location = details["loc"]
+    match details["type"]:
+        case "extra_forbidden":
+            return unknown_key(str(location[-1]), allowed_keys(model, location[:-1]))
+        case "missing":
+            return f"missing{_description(model, location)}"
+        case _:
+            said = details["msg"].replace("Input should be", "must be").replace("Value error, ", "")
+            said = said[0].lower() + said[1:]
+            return f"{said}, not {_shortened(details['input'])}{_description(model, location)}"
+
+
+def unknown_key(key: str, allowed: list[str]) -> str:
+    """Return the sentence that refuses a key, with the nearest allowed one first."""
+    near = difflib.get_close_matches(key, allowed, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown key{hint}; allowed: {', '.join(allowed) or 'none'}"
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def allowed_keys(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    """Return the fields of the model that stands at `location` within `model`."""
+    inner = _model_at(model, location)
+    return list(inner.model_fields) if inner else []
+
+
+def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel] | None:
+    current: Any = model
+    for step in location:
+        if isinstance(step, int):
+            current = get_args(current)[0] if get_origin(current) is list else None
+        elif isinstance(current, type) and issubclass(current, BaseModel) and step in current.model_fields:
+            current = current.model_fields[step].annotation
+        else:
+            return None
+    return current if isinstance(current, type) and issubclass(current, BaseModel) else None
+
+
+def _description(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
+    owner = _model_at(model, location[:-1])
+    info = owner.model_fields.get(str(location[-1])) if owner else None
+    return f" ({info.description})" if info and info.description else ""

@@ -1,0 +1,100 @@
+"""Reads a scenario: from a built-in name or a path, with overrides, into the model, or refuses it with every error."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from harness import registry
+from harness.errors import ScenarioError
+from harness.registry import unknown_message
+from harness.scenario import Scenario
+from harness.scenario_draft import draft_of
+from harness.scenario_errors import problems_of
+from harness.scenario_rules import broken_rules
+from harness.scenario_source import Problem, Source, parse_yaml
+
+
+def load_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario:
+    """Return the scenario of a built-in name or a file, with `key.path=value` overrides applied.
+
+    Raises:
+        ScenarioError: one line an error, each with file and line (or the option), the key, and what is allowed.
+    """
+    path = find_scenario(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{name_or_path}: cannot be read: {error}") from error
+    return read_scenario(text, _shown(path), overrides)
+
+
+def _shown(path: Path) -> str:
+    """Return the path as short as it is unambiguous: relative where the file lies below the working directory."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def find_scenario(name_or_path: str) -> Path:
+    """Return the file of a built-in scenario, or the path itself when it is one.
+
+    Raises:
+        ScenarioError: neither a built-in name nor an existing file.
+    """
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or "/" in name_or_path:
+        if not path.is_file():
+            raise ScenarioError(f"{name_or_path}: no such file")
+        return path.absolute()
+    built_in = {listed.name: listed.path for listed in registry.scenarios()}
+    if name_or_path not in built_in:
+        raise ScenarioError(f"{unknown_message('scenario', name_or_path, list(built_in))}; or the path of a YAML file")
+    return built_in[name_or_path]
+
+
+def read_scenario(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
+    """Return the scenario that a YAML text declares; `name` stands for the file in messages.
+
+    Raises:
+        ScenarioError: as `load_scenario`.
+    """
+    source = parse_yaml(text, name)
+    if not source.problems and not isinstance(source.data, dict):
+        source.problems.append(Problem((), "must be a mapping of keys; a scenario starts with `name:`"))
+    if not isinstance(source.data, dict):
+        raise _refusal(source)
+    for option in overrides:
+        source.override(option)
+    scenario: Scenario | None = None
+    try:
+        scenario = Scenario.model_validate(source.data)
+    except ValidationError as error:
+        source.problems += problems_of(Scenario, error)
+    source.problems += broken_rules(draft_of(source.data))
+    if source.problems or scenario is None:
+        raise _refusal(source)
+    return scenario
+
+
+def _refusal(source: Source) -> ScenarioError:
+    lines = dict.fromkeys(source.describe(problem) for problem in source.problems)
+    return ScenarioError("\n".join(sorted(lines, key=_by_line)))
+
+
+def _by_line(message: str) -> tuple[str, int]:
+    name, _, rest = message.partition(":")
+    number = rest.partition(":")[0]
+    return name, int(number) if number.isdecimal() else 0
+
+
+def scenario_yaml(scenario: Scenario) -> str:
+    """Return the scenario as YAML, everything spelled out, as it is kept in the run folder."""
+    buffer = io.StringIO()
+    yaml = YAML()
+    yaml.default_flow_style = False
+    yaml.width = 10_000
+    data: dict[str, Any] = scenario.model_dump(mode="json")
+    yaml.dump(data, buffer)
+    return buffer.getvalue()

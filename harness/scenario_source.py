@@ -1,0 +1,174 @@
+"""YAML with positions: the values of a scenario file, and where each one stands, overrides included."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indexes from the top of the file to one value."""
+
+MAX_BYTES = 256 * 1024
+MAX_VALUES = 10_000
+
+_CORE = "tag:yaml.org,2002:"
+_CONVERTED = frozenset({f"{_CORE}bool", f"{_CORE}int", f"{_CORE}float", f"{_CORE}null"})
+_TEXT = frozenset({f"{_CORE}str", f"{_CORE}timestamp", f"{_CORE}merge", f"{_CORE}value"})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and at which value."""
+
+    path: KeyPath
+    message: str
+    where: str = ""
+    """Set when it is not where the value at `path` stands."""
+
+
+@dataclass(slots=True)
+class Source:
+    """The values that were given, with the place of each."""
+
+    name: str
+    """File name as the user gave it."""
+    data: Any = None
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    """`file:line` or the option, of every value that was given."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def describe(self, problem: Problem) -> str:
+        """Return the problem as a line: where, which key, what."""
+        path = problem.path
+        while path not in self.origins and path:
+            path = path[:-1]
+        where = problem.where or self.origins.get(path, f"{self.name}:1")
+        key = ".".join(map(str, problem.path))
+        return f"{where}: {key}: {problem.message}" if key else f"{where}: {problem.message}"
+
+    def override(self, option: str) -> None:
+        """Apply `key.path=value`; what is wrong with it joins `problems`.
+
+        Below `properties`, `config` and `parameters` the rest of the path is one key, dots included.
+        """
+        where = f"--set {option}"
+        keys, separator, text = option.partition("=")
+        value = parse_yaml(text, where)
+        path: KeyPath = ()
+        if not separator or not keys.strip():
+            value.problems = [Problem((), "must be key.path=value")]
+        else:
+            path = _key_path(keys.strip())
+        for problem in value.problems:
+            self.origins[path] = where
+            self.problems.append(Problem(path, problem.message))
+        if not value.problems and (wrong := _put(self.data, path, value.data)):
+            self.origins[path] = where
+            self.problems.append(Problem(path, wrong))
+        elif not value.problems:
+            for old in [known for known in self.origins if known[: len(path)] == path]:
+                del self.origins[old]
+            self.origins[path] = where
+
+
+_FREE_KEYS = frozenset({"properties", "config", "parameters"})
+
+
+def _key_path(keys: str) -> KeyPath:
+    path: list[str | int] = []
+    parts = keys.split(".")
+    for position, part in enumerate(parts):
+        path.append(int(part) if part.isdecimal() else part)
+        if part in _FREE_KEYS and position + 1 < len(parts):
+            path.append(".".join(parts[position + 1 :]))
+            break
+    return tuple(path)
+
+
+def _put(data: Any, path: KeyPath, value: Any) -> str:
+    """Set one value, making mappings on the way; return what is wrong, or an empty string."""
+    for depth, key in enumerate(path):
+        last = depth + 1 == len(path)
+        if isinstance(data, list):
+            if not isinstance(key, int) or not 0 <= key < len(data):
+                return f"{'.'.join(map(str, path[:depth]))} is a list of {len(data)}; allowed: 0 to {len(data) - 1}"
+        elif isinstance(data, dict):
+            key = str(key)
+            if not last and data.get(key) is None:
+                data[key] = {}
+        else:
+            return f"{'.'.join(map(str, path[:depth])) or 'the file'} holds a single value, nothing can be set in it"
+        if last:
+            data[key] = value
+        else:
+            data = data[key]
+    return ""
+
+
+def parse_yaml(text: str, name: str) -> Source:
+    """Return the values of a YAML text with the line of each; syntax errors and duplicate keys are its problems."""
+    source = Source(name)
+    if len(text.encode()) > MAX_BYTES:
+        source.problems.append(Problem((), f"larger than {MAX_BYTES} bytes"))
+        return source
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        node = yaml.compose(text)
+        if node is not None:
+            source.data = _Reader(yaml, source).value(node, ())
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        source.origins[()] = f"{name}:{mark.line + 1}" if mark else name
+        source.problems.append(Problem((), f"not YAML: {error.problem or error.context}"))
+    except (YAMLError, RecursionError) as error:
+        source.problems.append(Problem((), f"not YAML that can be read: {error or type(error).__name__}"))
+    return source
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks the nodes of one document."""
+
+    yaml: YAML
+    source: Source
+    values: int = 0
+
+    def value(self, node: Node, path: KeyPath) -> Any:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise YAMLError(f"more than {MAX_VALUES} values")
+        self.source.origins.setdefault(path, self._where(node))
+        match node:
+            case MappingNode():
+                return self._mapping(node, path)
+            case SequenceNode():
+                return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            case _:
+                return self._scalar(node, path)
+
+    def _mapping(self, node: MappingNode, path: KeyPath) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self.source.problems.append(Problem(path, "a key must be a plain word"))
+                continue
+            key = str(key_node.value)
+            here = (*path, key)
+            if key in mapping:
+                message = f"key given twice, first at {self.source.origins[here]}"
+                self.source.problems.append(Problem(here, message, where=self._where(key_node)))
+                continue
+            self.source.origins[here] = self._where(key_node)
+            mapping[key] = self.value(value_node, here)
+        return mapping
+
+    def _scalar(self, node: Node, path: KeyPath) -> Any:
+        tag = str(node.tag)
+        if tag not in _CONVERTED and tag not in _TEXT:
+            self.source.problems.append(Problem(path, f"tag {tag} is not allowed; write plain values"))
+        return self.yaml.constructor.construct_object(node) if tag in _CONVERTED else node.value
+
+    def _where(self, node: Node) -> str:
+        return f"{self.source.name}:{node.start_mark.line + 1}"

@@ -1,0 +1,219 @@
+"""One consumer process: reads every partition, commits what it read, and in the end reads to the end."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from harness.history import JsonlWriter, Operation, OpKind, OpType, Record
+from harness.workloads import ClientPlan
+from kafka_chaos.clients.outcomes import Recorder, commit_outcome, described
+
+log = logging.getLogger(__name__)
+
+POLL_TIMEOUT_S = 0.1
+POLL_RECORDS = 500
+ASK_TIMEOUT_S = 3.0
+RETRY_PAUSE_S = 0.1
+SETTLE_S = 0.5
+"""The end has settled when it stays where it is for this long."""
+MODE = "assign"
+
+Place = tuple[str, int]
+T = TypeVar("T")
+
+
+def configuration(plan: ClientPlan) -> dict[str, Any]:
+    """Return librdkafka's configuration; after a truncation it reads from the start again."""
+    return {
+        "bootstrap.servers": plan.bootstrap_servers,
+        "client.id": plan.process,
+        "group.id": plan.process,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "check.crcs": True,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 50,
+        "socket.timeout.ms": max(1000, plan.parameters["request_timeout_ms"]),
+        "retry.backoff.ms": 50,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 200,
+        "socket.connection.setup.timeout.ms": 1000,
+        "topic.metadata.refresh.fast.interval.ms": 50,
+        "topic.metadata.refresh.interval.ms": 2000,
+        "coordinator.query.interval.ms": 500,
+    }
+
+
+@dataclass(slots=True)
+class Reader:
+    """Polls, commits and asks, and writes each of them down."""
+
+    plan: ClientPlan
+    recorder: Recorder
+    consumer: Consumer
+    places: list[Place]
+    positions: dict[Place, int] = field(default_factory=dict)
+    """Next offset to read, of every partition that gave a record."""
+    committed: dict[Place, int] = field(default_factory=dict)
+    """Highest position whose commit was tried; a commit never goes back on purpose."""
+
+    def poll(self) -> None:
+        """Take what there is, for a moment at most."""
+        invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=MODE))
+        try:
+            messages = self.consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
+        except KafkaException as error:
+            self.recorder.end(invoked, OpType.FAIL, error=described(error.args[0]))
+            return
+        errors = "; ".join(described(error) for message in messages if (error := message.error()) is not None)
+        records = [record_of(message) for message in messages if message.error() is None]
+        for record in records:
+            self.positions[(record.topic, record.partition)] = record.offset + 1
+        outcome = OpType.FAIL if errors and not records else OpType.OK
+        self.recorder.end(invoked, outcome, records=[asdict(record) for record in records], error=errors)
+
+    def commit(self) -> None:
+        """Commit the positions that have moved on; one operation a partition, one request for all."""
+        moved = {place: to for place, to in sorted(self.positions.items()) if to > self.committed.get(place, -1)}
+        if not moved:
+            return
+        invoked = {place: self._invoke(OpKind.COMMIT, place, offset=offset) for place, offset in moved.items()}
+        self.committed |= moved
+        try:
+            answers = self.consumer.commit(
+                offsets=[TopicPartition(topic, partition, offset) for (topic, partition), offset in moved.items()],
+                asynchronous=False,
+            )
+        except KafkaException as error:
+            for operation in invoked.values():
+                outcome = commit_outcome(error.args[0].code())
+                self.recorder.end(operation, outcome, error=described(error.args[0]))
+            return
+        for answer in answers or []:
+            operation = invoked.pop((answer.topic, answer.partition))
+            if answer.error is None:
+                self.recorder.end(operation, OpType.OK)
+            else:
+                self.recorder.end(operation, commit_outcome(answer.error.code()), error=described(answer.error))
+
+    def end_offset(self, place: Place, deadline_s: float) -> int | None:
+        """Return the high watermark of a partition; None when its leader gave none before the deadline."""
+
+        def ask() -> tuple[int, int]:
+            low, high = self.consumer.get_watermark_offsets(TopicPartition(*place), timeout=ASK_TIMEOUT_S, cached=False)
+            return low, high
+
+        answer = self._ask(OpKind.END_OFFSET, place, ask, lambda marks: marks[1], deadline_s)
+        if answer is None:
+            return None
+        self.positions.setdefault(place, answer[0])
+        return answer[1]
+
+    def read_committed(self, place: Place, deadline_s: float) -> None:
+        """Read the group's offset of one partition back."""
+
+        def ask() -> TopicPartition:
+            (answer,) = self.consumer.committed([TopicPartition(*place)], timeout=ASK_TIMEOUT_S)
+            if answer.error is not None:
+                raise KafkaException(answer.error)
+            return answer
+
+        self._ask(OpKind.FETCH_COMMITTED, place, ask, lambda answer: max(-1, answer.offset), deadline_s)
+
+    def _ask(
+        self, kind: OpKind, place: Place, ask: Callable[[], T], offset_of: Callable[[T], int], deadline_s: float
+    ) -> T | None:
+        """Ask until there is an answer or the deadline has passed; every try is an operation."""
+        while True:
+            invoked = self._invoke(kind, place)
+            try:
+                answer = ask()
+            except KafkaException as error:
+                self.recorder.end(invoked, OpType.FAIL, error=described(error.args[0]))
+            else:
+                self.recorder.end(invoked, OpType.OK, offset=offset_of(answer))
+                return answer
+            if time.monotonic() >= deadline_s:
+                return None
+            time.sleep(RETRY_PAUSE_S)
+
+    def _invoke(self, kind: OpKind, place: Place, offset: int = -1) -> Operation:
+        return self.recorder.invoke(self._operation(kind, topic=place[0], partition=place[1], offset=offset))
+
+    def _operation(
+        self, kind: OpKind, *, topic: str = "", partition: int = -1, offset: int = -1, mode: str = ""
+    ) -> Operation:
+        return Operation(
+            index=-1,
+            time_ns=0,
+            process=self.plan.process,
+            type=OpType.INVOKE,
+            kind=kind,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            group="" if kind in (OpKind.POLL, OpKind.END_OFFSET) else self.plan.process,
+            mode=mode,
+        )
+
+
+def record_of(message: Message) -> Record:
+    """Return one record of a poll as it goes into the history."""
+    value = message.value()
+    epoch = message.leader_epoch()
+    return Record(
+        topic=str(message.topic()),
+        partition=_number(message.partition()),
+        offset=_number(message.offset()),
+        value=value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value or ""),
+        leader_epoch=_number(epoch),
+    )
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def read_to_the_end(reader: Reader, deadline_s: float) -> bool:
+    """Read until the ends of all partitions are reached and stay where they are; False when the deadline passed."""
+    settled: dict[Place, int | None] = {}
+    while time.monotonic() < deadline_s:
+        ends = {place: reader.end_offset(place, deadline_s) for place in reader.places}
+        if None not in ends.values() and ends == settled:
+            return True
+        settled = ends
+        settle_s = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline_s and (time.monotonic() < settle_s or _behind(reader, ends)):
+            reader.poll()
+    return False
+
+
+def _behind(reader: Reader, ends: dict[Place, int | None]) -> bool:
+    return any(end is not None and reader.positions.get(place, 0) < end for place, end in ends.items())
+
+
+def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    """Poll and commit until `stop` is set; then read to the end, commit, and read the committed offsets back."""
+    places = [(topic, partition) for topic, count in sorted(plan.topics.items()) for partition in range(count)]
+    consumer = Consumer(configuration(plan))
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in places])
+    reader = Reader(plan, Recorder(plan.process, operations), consumer, places)
+    commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
+    while not stop.is_set():
+        reader.poll()
+        if time.monotonic() >= commit_due_s:
+            reader.commit()
+            commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
+    deadline_s = time.monotonic() + plan.parameters["final_read_timeout_s"]
+    whole = read_to_the_end(reader, deadline_s)
+    reader.commit()
+    for place in places:
+        reader.read_committed(place, deadline_s)
+    consumer.close()
+    log.info("consumer.complete process=%s read_to_the_end=%s", plan.process, whole)

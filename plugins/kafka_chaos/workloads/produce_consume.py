@@ -1,0 +1,90 @@
+"""Producers write unique values with known keys, consumers read every partition and commit, through every fault."""
+
+import threading
+from itertools import cycle
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from harness.history import JsonlWriter
+from harness.plan import derived_seed
+from harness.scenario import Strict
+from harness.workloads import ClientPlan, Workload
+
+Acks = Literal[0, 1, "all"]
+
+
+class Parameters(Strict):
+    """What the scenario may say about the load."""
+
+    producers: Annotated[int, Field(ge=0, le=32, description="Producer processes")] = 2
+    consumers: Annotated[
+        int, Field(ge=0, le=32, description="Consumer processes; each reads every partition, in a group of its own")
+    ] = 1
+    acks: Annotated[
+        Acks | list[Acks], Field(description="0, 1 or all; a list gives each producer in turn one of them")
+    ] = "all"
+    rate_per_s: Annotated[float, Field(gt=0, le=100_000, description="Records a second, of each producer")] = 50.0
+    value_bytes: Annotated[
+        int, Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique")
+    ] = 0
+    keys: Annotated[int, Field(ge=1, le=100_000, description="Number of distinct keys")] = 24
+    message_timeout_ms: Annotated[
+        int, Field(ge=100, le=600_000, description="After this the outcome of a send is left unknown")
+    ] = 5000
+    request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
+    retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Of one send, within message_timeout_ms")] = 1000
+    max_in_flight: Annotated[int, Field(ge=1, le=1000, description="Unanswered requests a connection")] = 5
+    linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
+    commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
+    final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
+
+    def acks_of(self, producers: int) -> list[Acks]:
+        """Return each producer's acks level."""
+        levels = cycle(self.acks if isinstance(self.acks, list) and self.acks else [self.acks])
+        return [level for level, _ in zip(levels, range(producers), strict=False)]  # type: ignore[misc]
+
+
+class ProduceConsume:
+    """The load of a plain application: sends, polls, commits."""
+
+    name: ClassVar[str] = "produce-consume"
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    def clients(
+        self, parameters: BaseModel, *, bootstrap_servers: str, topics: dict[str, int], seed: int
+    ) -> list[ClientPlan]:
+        """Return the producers, which are stopped first, and the consumers, which then read to the end."""
+        assert isinstance(parameters, Parameters)
+        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers"})
+        roles = [
+            ("producer", number, {**settings, "acks": -1 if acks == "all" else acks})
+            for number, acks in enumerate(parameters.acks_of(parameters.producers), start=1)
+        ] + [("consumer", number, settings) for number in range(1, parameters.consumers + 1)]
+        return [
+            ClientPlan(
+                process=f"{role}-{number}",
+                workload=self.name,
+                role=role,
+                bootstrap_servers=bootstrap_servers,
+                topics=topics,
+                seed=derived_seed(seed, role, number),
+                parameters=of_role,
+                stop_order=0 if role == "producer" else 1,
+            )
+            for role, number, of_role in roles
+        ]
+
+    def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+        """Produce or consume until `stop` is set; then flush, or read to the end."""
+        if plan.role == "producer":
+            from kafka_chaos.clients.producer import produce
+
+            produce(plan, operations, stop)
+        else:
+            from kafka_chaos.clients.consumer import consume
+
+            consume(plan, operations, stop)
+
+
+PLUGIN: type[Workload] = ProduceConsume
