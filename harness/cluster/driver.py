@@ -4,9 +4,10 @@ A driver keeps all it knows in the run folder, so that any process can attach to
 starts it, another one drives it, a third one stops it.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,10 @@ class ClusterStatus:
             if status.broker_id == broker_id:
                 return status
         raise KeyError(broker_id)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON knows; `brokers` is a list in the order of their ids."""
+        return cast("dict[str, Any]", json.loads(json.dumps(asdict(self), default=str)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
