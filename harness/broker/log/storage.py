@@ -3,6 +3,10 @@
 from typing import Protocol
 
 
+class StorageError(OSError):
+    """What is on disk cannot be used; the message says what was expected, what was seen, and where."""
+
+
 class AppendFile(Protocol):
     """An open file that grows at its end."""
 

@@ -1,0 +1,306 @@
+"""The log of one replica: an append-only sequence of batches, cut into segments, with its leader-epoch history.
+
+What it knows of replication is the leader epoch of each batch; high watermark, ISR and roles belong to its owner.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.broker.log.batch import BatchHeader, CorruptBatch, assign, iter_batches, parse_header, parse_records
+from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
+from harness.broker.log.epoch_cache import LeaderEpochCache
+from harness.broker.log.records import MalformedRecords
+from harness.broker.log.segment import Segment
+from harness.broker.log.storage import Storage
+from harness.broker.log.validation import InvalidRecords, validate_for_follower, validate_for_leader
+from harness.broker.wire.error_codes import ErrorCode
+
+__all__ = [
+    "AppendInfo",
+    "EpochListener",
+    "InvalidRecords",
+    "Log",
+    "LogSettings",
+    "OffsetOutOfRange",
+    "OffsetsOutOfOrder",
+]
+
+EpochListener = Callable[[str, int, int, int], None]
+"""Called with topic, partition, leader epoch and its start offset when a log has noted a new epoch."""
+
+
+class OffsetOutOfRange(Exception):
+    """An offset is before the log's start or after its end."""
+
+
+class OffsetsOutOfOrder(Exception):
+    """A follower was given a batch that does not come after its log end; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """What a topic may set for its logs."""
+
+    segment_bytes: int = 1 << 30
+    max_batch_bytes: int = 1_048_588
+    """`max.message.bytes`; followers take what their leader took."""
+    index_interval_bytes: int = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendInfo:
+    """What a leader wrote."""
+
+    base_offset: int
+    last_offset: int
+    batches: list[BatchHeader]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Log:
+    """One log, open; `segments` is never empty and its last takes the appends."""
+
+    storage: Storage
+    topic: str
+    partition: int
+    settings: LogSettings
+    segments: list[Segment]
+    epochs: LeaderEpochCache
+    log_start_offset: int
+    recovery_point: int
+    """The first offset that is not known to survive a power loss."""
+    epoch_assigned: EpochListener
+    recovery_point_lowered: Callable[[], None]
+    """Called before a truncation below the recovery point: the checkpointed one would hide unsynced data later."""
+
+    @property
+    def folder(self) -> str:
+        """The folder of the log's files, below the data directory."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.segments[-1].next_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all segments."""
+        return sum(segment.size for segment in self.segments)
+
+    def append_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo:
+        """Write the one batch that a producer sent, with the next offset and this leader epoch stamped on it.
+
+        Raises:
+            InvalidRecords: the batch is refused, with Kafka's error code.
+            OSError: the disk refused; the log is as it was.
+        """
+        sent = validate_for_leader(records, max_batch_bytes=self.settings.max_batch_bytes)
+        if sent.size > self.settings.segment_bytes:
+            raise InvalidRecords(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a segment has at most {self.settings.segment_bytes} bytes, the batch {sent.size}",
+            )
+        batch = bytearray(memoryview(records)[: sent.size])
+        assign(batch, self.log_end_offset, leader_epoch)
+        header = parse_header(batch)
+        self.assign_epoch(leader_epoch, header.base_offset)
+        self._write(batch, [header])
+        return AppendInfo(base_offset=header.base_offset, last_offset=header.last_offset, batches=[header])
+
+    def append_as_follower(self, records: bytes) -> list[BatchHeader]:
+        """Write what the leader sent, byte for byte; return the headers of the whole batches in it.
+
+        Raises:
+            InvalidRecords: a batch is corrupt; nothing was written.
+            OffsetsOutOfOrder: a batch starts before the log end; nothing was written.
+            OSError: the disk refused; the log is as it was.
+        """
+        headers: list[BatchHeader] = []
+        expected = self.log_end_offset
+        try:
+            for header, batch in iter_batches(records):
+                validate_for_follower(batch, header)
+                if header.base_offset < expected:
+                    raise OffsetsOutOfOrder(
+                        f"{self.folder}: the leader sent offset {header.base_offset}, expected {expected} or later"
+                    )
+                headers.append(header)
+                expected = header.last_offset + 1
+        except CorruptBatch as error:
+            raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"{self.folder}: from the leader: {error}") from error
+        if headers:
+            for header in headers:
+                if header.leader_epoch >= 0:
+                    self.assign_epoch(header.leader_epoch, header.base_offset)
+            self._write(records, headers)
+        return headers
+
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """Note that `leader_epoch` starts at `start_offset`; a new leader does so before its first append."""
+        if self.epochs.assign(leader_epoch, start_offset):
+            self._save_epochs()
+            self.epoch_assigned(self.topic, self.partition, leader_epoch, start_offset)
+
+    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        """Return whole batches; the first may start before `offset`, none reaches past `up_to`.
+
+        They have at most `max_bytes` together, but for the first one when `at_least_one`.
+
+        Raises:
+            OffsetOutOfRange: there is no such offset, and it is not the next one either.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"{self.folder}: offset {offset} is not within {self.log_start_offset} to {self.log_end_offset}"
+            )
+        parts: list[bytes] = []
+        for segment in self._segments_from(offset):
+            if offset >= up_to or segment.base_offset >= up_to:
+                break
+            part, exhausted = segment.read(
+                offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one and not parts
+            )
+            if part:
+                parts.append(part)
+                max_bytes -= len(part)
+            if not exhausted or max_bytes <= 0:
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """Return offset and timestamp of the first record of `timestamp_ms` or later.
+
+        Of a batch that the broker cannot look into it is the first offset, with the batch's largest timestamp.
+        """
+        for segment in self._segments_from(self.log_start_offset):
+            if segment.max_timestamp >= timestamp_ms:
+                for batch in segment.batches_reaching(timestamp_ms):
+                    found = self._record_reaching(batch, timestamp_ms)
+                    if found is not None:
+                        return found
+        return None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds `offset` or a later one; the log end may come out lower, at the start of a batch.
+
+        Epochs that start at or after the new end are dropped even when no record is (KAFKA-10706).
+        """
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        if offset < self.log_end_offset:
+            self._lower_recovery_point(offset)
+            self._drop_from(offset)
+            self._limit_to_end()
+        if self.epochs.truncate_from_end(max(offset, self.log_end_offset)):
+            self._save_epochs()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything; the next record gets `offset`."""
+        self._lower_recovery_point(offset)
+        for segment in reversed(self.segments):
+            self._remove(segment)
+        self.segments = [self._new_segment(offset)]
+        self.log_start_offset = offset
+        self.recovery_point = offset
+        if self.epochs.clear():
+            self._save_epochs()
+
+    def advance_log_start(self, offset: int) -> None:
+        """Let the log start at `offset`, if that is later than now; the records before it are no longer served.
+
+        Raises:
+            OffsetOutOfRange: the log ends before it.
+        """
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(f"{self.folder}: cannot start at {offset}, it ends at {self.log_end_offset}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            if self.epochs.truncate_from_start(offset):
+                self._save_epochs()
+
+    def flush(self) -> None:
+        """Return when all records survive a power loss."""
+        self._sync(self.segments)
+        self.recovery_point = self.log_end_offset
+
+    def flush_rolled(self) -> None:
+        """Return when all records but those of the last segment survive a power loss."""
+        if self.recovery_point < self.segments[-1].base_offset:
+            self._sync(self.segments[:-1])
+            self.recovery_point = self.segments[-1].base_offset
+
+    def close(self) -> None:
+        """Give the files back; nothing is synced."""
+        for segment in self.segments:
+            segment.close()
+
+    def _segments_from(self, offset: int) -> Iterator[Segment]:
+        following = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
+        for index in range(max(following - 1, 0), len(self.segments)):
+            yield self.segments[index]
+
+    def _record_reaching(self, batch: bytes, timestamp_ms: int) -> tuple[int, int] | None:
+        try:
+            records = parse_records(batch)
+        except MalformedRecords:
+            header = parse_header(batch)
+            if header.last_offset < self.log_start_offset:
+                return None
+            return max(header.base_offset, self.log_start_offset), header.max_timestamp
+        for record in records:
+            if record.timestamp_ms >= timestamp_ms and record.offset >= self.log_start_offset:
+                return record.offset, record.timestamp_ms
+        return None
+
+    def _write(self, data: bytes | bytearray, headers: Sequence[BatchHeader]) -> None:
+        """Append batches, rolling to new segments between them; all of them or, raising OSError, none."""
+        before = self.log_end_offset
+        view = memoryview(data)
+        try:
+            start = end = run = 0
+            for index, header in enumerate(headers):
+                active = self.segments[-1]
+                if active.size + end - start and active.size + end - start + header.size > self.settings.segment_bytes:
+                    if end > start:
+                        active.append(view[start:end], headers[run:index])
+                    self.segments.append(self._new_segment(header.base_offset))
+                    start, run = end, index
+                end += header.size
+            self.segments[-1].append(view[start:end], headers[run:])
+        except OSError:
+            self._drop_from(before)
+            if self.epochs.truncate_from_end(before + 1):
+                self._save_epochs()
+            raise
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)
+
+    def _drop_from(self, offset: int) -> None:
+        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+            self._remove(self.segments.pop())
+        self.segments[-1].drop_from(offset)
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        self.storage.remove(segment.path)
+
+    def _limit_to_end(self) -> None:
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            self.recovery_point_lowered()
+
+    def _sync(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            if segment.next_offset > self.recovery_point:
+                segment.sync()
+
+    def _save_epochs(self) -> None:
+        write_epochs(self.storage, f"{self.folder}/{LEADER_EPOCHS}", self.epochs.entries)

@@ -1,0 +1,186 @@
+"""All logs of one broker in its data directory, and the checkpoint files that they share."""
+
+import logging
+import re
+from collections.abc import Mapping
+
+from harness.broker.log.checkpoint import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    MalformedCheckpoint,
+    PartitionOffsets,
+    read_offsets,
+    write_offsets,
+)
+from harness.broker.log.log import EpochListener, Log, LogSettings
+from harness.broker.log.meta_properties import META_PROPERTIES
+from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
+from harness.broker.log.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+_KNOWN_FILES = {CLEAN_SHUTDOWN_MARKER, META_PROPERTIES, HIGH_WATERMARKS, RECOVERY_POINTS, LOG_START_OFFSETS}
+_DELETED = "-delete"
+_LOG_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
+_MAX_NAME_CHARS = 255
+
+
+def _nobody(_topic: str, _partition: int, _leader_epoch: int, _start_offset: int) -> None:
+    """Nobody listens."""
+
+
+class LogManager:
+    """Opens, creates and deletes logs; `load` comes first."""
+
+    def __init__(
+        self, storage: Storage, settings: LogSettings | None = None, *, epoch_assigned: EpochListener = _nobody
+    ) -> None:
+        self._storage = storage
+        self._settings = settings or LogSettings()
+        self._epoch_assigned = epoch_assigned
+        self._logs: dict[tuple[str, int], Log] = {}
+
+    def load(self) -> list[LoadedLog]:
+        """Open every log in the data directory, sorted; what a deletion left behind is removed.
+
+        Raises:
+            StorageError: a leader-epoch checkpoint is malformed.
+            OSError: the disk refused.
+        """
+        clean = self._storage.exists(CLEAN_SHUTDOWN_MARKER)
+        recovery_points = self._read_or_reset(RECOVERY_POINTS)
+        log_starts = self._read_or_reset(LOG_START_OFFSETS)
+        loaded = []
+        for topic, partition in self._folders():
+            key = (topic, partition)
+            origin = LogOrigin(
+                topic=topic,
+                partition=partition,
+                clean=clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=log_starts.get(key, 0),
+            )
+            loaded.append(self._open(origin, self._settings))
+        self._write_recovery_points()
+        self._storage.remove(CLEAN_SHUTDOWN_MARKER)
+        logger.info("logs.loaded count=%d clean=%s", len(loaded), clean)
+        return loaded
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        """Return the log, or None when this broker has none of that partition."""
+        return self._logs.get((topic, partition))
+
+    def get_or_create(self, topic: str, partition: int, settings: LogSettings | None = None) -> Log:
+        """Return the log, empty if it is new; `settings` are those of the topic, if it has its own."""
+        log = self._logs.get((topic, partition))
+        if log is None:
+            origin = LogOrigin(topic=topic, partition=partition, clean=False)
+            self._open(origin, settings or self._settings)
+            log = self._logs[topic, partition]
+        elif settings is not None:
+            log.settings = settings
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Remove the log and what the checkpoints say of it; one that does not exist is fine."""
+        log = self._logs.pop((topic, partition), None)
+        if log is None:
+            return
+        log.close()
+        doomed = self._deleted_name(log.folder)
+        self._storage.rename(log.folder, doomed)
+        self._write_recovery_points()
+        high_watermarks = self.read_high_watermarks()
+        if high_watermarks.pop((topic, partition), None) is not None:
+            self.write_high_watermarks(high_watermarks)
+        self._storage.remove(doomed)
+
+    def logs(self) -> list[Log]:
+        """Return all logs, sorted by topic and partition."""
+        return [log for _, log in sorted(self._logs.items())]
+
+    def read_high_watermarks(self) -> PartitionOffsets:
+        """Return the checkpointed high watermarks.
+
+        Raises:
+            StorageError: the checkpoint is malformed.
+        """
+        return read_offsets(self._storage, HIGH_WATERMARKS)
+
+    def write_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> None:
+        """Checkpoint the high watermarks; partitions left out are forgotten."""
+        write_offsets(self._storage, HIGH_WATERMARKS, high_watermarks)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Sync the segments that are full, and checkpoint up to where the logs are synced and where they start.
+
+        Called now and then: by that time the kernel has written most of them, so syncing is cheap.
+        """
+        for log in self.logs():
+            log.flush_rolled()
+        self._write_recovery_points()
+
+    def close_clean(self) -> None:
+        """Sync and close every log, write the checkpoints, and last the marker that lets the next start trust them.
+
+        Raises:
+            OSError: the disk refused; the marker is not written.
+        """
+        for log in self.logs():
+            log.flush()
+        self._write_recovery_points()
+        self.close()
+        self._storage.replace(CLEAN_SHUTDOWN_MARKER, b"")
+
+    def close(self) -> None:
+        """Close every log without syncing, as after a failed start."""
+        for log in self.logs():
+            log.close()
+        self._logs.clear()
+
+    def _open(self, origin: LogOrigin, settings: LogSettings) -> LoadedLog:
+        log, loaded = open_log(self._storage, origin, settings, self._epoch_assigned, self._write_recovery_points)
+        self._logs[origin.topic, origin.partition] = log
+        return loaded
+
+    def _folders(self) -> list[tuple[str, int]]:
+        found = []
+        for name in self._storage.list(""):
+            match = _LOG_FOLDER.fullmatch(name)
+            if name.endswith(_DELETED):
+                logger.info("log.removed folder=%s", name)
+                self._storage.remove(name)
+            elif match is not None:
+                found.append((match[1], int(match[2])))
+            elif name not in _KNOWN_FILES:
+                logger.warning("log.ignored name=%s reason=not topic-partition", name)
+        return sorted(found)
+
+    def _deleted_name(self, folder: str) -> str:
+        """Return a free name of the form that Kafka gives a log on its way out."""
+        number = 0
+        while True:
+            suffix = f".{number}{_DELETED}"
+            name = folder[: _MAX_NAME_CHARS - len(suffix)] + suffix
+            if not self._storage.exists(name):
+                return name
+            number += 1
+
+    def _read_or_reset(self, path: str) -> PartitionOffsets:
+        """Return a checkpoint without which loading is only slower; a malformed one counts as empty, as in Kafka."""
+        try:
+            return read_offsets(self._storage, path)
+        except MalformedCheckpoint as error:
+            logger.warning("checkpoint.reset %s", error)
+            return {}
+
+    def _write_recovery_points(self) -> None:
+        logs = self._logs.items()
+        write_offsets(self._storage, RECOVERY_POINTS, {key: log.recovery_point for key, log in logs})
+        write_offsets(
+            self._storage,
+            LOG_START_OFFSETS,
+            {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
+        )

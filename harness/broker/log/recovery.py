@@ -1,0 +1,145 @@
+"""Opening a log that is on disk: trusted after a clean stop, otherwise read again from its recovery point.
+
+Everything before the recovery point was synced. From the segment that holds it, batches are checked for size, CRC and
+order; the first that fails, and everything after it, is dropped. Where a follower comes back shorter it fetches again.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from harness.broker.log.batch import BatchHeader
+from harness.broker.log.checkpoint import LEADER_EPOCHS, read_epochs, write_epochs
+from harness.broker.log.epoch_cache import LeaderEpochCache
+from harness.broker.log.log import EpochListener, Log, LogSettings
+from harness.broker.log.segment import SEGMENT_NAME, Segment
+from harness.broker.log.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOrigin:
+    """What the data directory says about one log before it is opened."""
+
+    topic: str
+    partition: int
+    clean: bool
+    """Whether the broker stopped cleanly."""
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLog:
+    """How one log was opened."""
+
+    topic: str
+    partition: int
+    clean: bool
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    """The first offset that was not known to be synced; checking began at or before it."""
+    truncated_bytes: int
+    """What was dropped because it was not sound."""
+
+
+def open_log(
+    storage: Storage,
+    origin: LogOrigin,
+    settings: LogSettings,
+    epoch_assigned: EpochListener,
+    recovery_point_lowered: Callable[[], None],
+) -> tuple[Log, LoadedLog]:
+    """Return the log, created if need be, and how it was found.
+
+    Raises:
+        StorageError: the leader-epoch checkpoint is malformed.
+        OSError: the disk refused.
+    """
+    folder = f"{origin.topic}-{origin.partition}"
+    epoch_path = f"{folder}/{LEADER_EPOCHS}"
+    storage.make_folder(folder)
+    epochs_known = storage.exists(epoch_path)
+    saved_epochs = read_epochs(storage, epoch_path)
+    log = Log(
+        storage=storage,
+        topic=origin.topic,
+        partition=origin.partition,
+        settings=settings,
+        segments=_segments(storage, folder, origin.log_start_offset, settings),
+        epochs=LeaderEpochCache(saved_epochs),
+        log_start_offset=origin.log_start_offset,
+        recovery_point=0,
+        epoch_assigned=epoch_assigned,
+        recovery_point_lowered=recovery_point_lowered,
+    )
+    trusted = origin.clean and epochs_known
+    truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)
+    if truncated_bytes:
+        logger.warning("log.truncated log=%s end=%d bytes=%d", folder, log.log_end_offset, truncated_bytes)
+    log.log_start_offset = max(origin.log_start_offset, log.segments[0].base_offset)
+    if log.log_end_offset < log.log_start_offset:
+        logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
+        log.truncate_fully_and_start_at(log.log_start_offset)
+    log.epochs.truncate_from_end(log.log_end_offset)
+    log.epochs.truncate_from_start(log.log_start_offset)
+    if list(log.epochs) != saved_epochs:
+        write_epochs(storage, epoch_path, log.epochs.entries)
+    log.recovery_point = min(origin.recovery_point, log.log_end_offset)
+    if not trusted:
+        log.flush()
+    return log, LoadedLog(
+        topic=log.topic,
+        partition=log.partition,
+        clean=origin.clean,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        recovery_point=origin.recovery_point,
+        truncated_bytes=truncated_bytes,
+    )
+
+
+def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSettings) -> list[Segment]:
+    """Open every segment; those before the last are indexed when somebody reads them."""
+    offsets = [int(match[1]) for name in storage.list(folder) if (match := SEGMENT_NAME.fullmatch(name))]
+    segments = [Segment(storage, folder, offset, settings.index_interval_bytes) for offset in offsets or [first_offset]]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    return segments
+
+
+def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
+    """Drop what is not sound, note leader epochs that the cache lacks; return how many bytes were dropped.
+
+    A rolled segment that ends before the next one begins has lost its tail: nothing here leaves gaps.
+    """
+    segments = log.segments
+    first = len(segments) - 1
+    while not trusted and first > 0 and segments[first].base_offset > recovery_point:
+        first -= 1
+    dropped = 0
+    for index in range(first, len(segments)):
+        segment = segments[index]
+        size = segment.size
+        sound = segment.scan(verify=None if trusted else lambda header: _note_epoch(log.epochs, header))
+        if sound < size:
+            segment.cut(sound)
+            dropped += size - sound
+        later = segments[index + 1 :]
+        if later and (sound < size or segment.next_offset != later[0].base_offset):
+            dropped += sum(lost.size for lost in later)
+            del segments[index + 1 :]
+            for lost in reversed(later):
+                lost.close()
+                log.storage.remove(lost.path)
+            break
+    return dropped
+
+
+def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
+    """Add what a crash kept out of the checkpoint; epoch 0 counts (KAFKA-10432)."""
+    if header.leader_epoch >= 0 and header.leader_epoch > epochs.latest_epoch:
+        epochs.assign(header.leader_epoch, header.base_offset)

@@ -1,0 +1,173 @@
+"""One segment: a file of batches whose name is the offset of the first, and the index to find a batch in it."""
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from harness.broker.log.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc_matches, parse_header
+from harness.broker.log.offset_index import OffsetIndex
+from harness.broker.log.storage import AppendFile, Storage
+
+SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+_PEEK = struct.Struct(">qi4xB6xi8xq")
+"""Base offset, batch length, magic, last offset delta, max timestamp."""
+_CHUNK_BYTES = 4096
+
+
+class Place(NamedTuple):
+    """Where one batch stands in the file, from the first bytes of its header."""
+
+    position: int
+    end: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+def segment_name(base_offset: int) -> str:
+    """Return the file name of the segment that starts at `base_offset`."""
+    return f"{base_offset:020d}.log"
+
+
+class Segment:
+    """Batches in offset order; `next_offset` is the one after the last."""
+
+    __slots__ = ("_file", "_index", "_indexed", "_interval_bytes", "base_offset", "next_offset", "path")
+
+    def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.path = f"{folder}/{segment_name(base_offset)}"
+        self._file: AppendFile = storage.open_append(self.path)
+        self._interval_bytes = interval_bytes
+        self._index = OffsetIndex(interval_bytes)
+        self._indexed = self._file.size == 0
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self._file.size
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of its batches; -1 when there are none."""
+        return self._indexed_file().max_timestamp
+
+    def append(self, data: bytes | bytearray | memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Write whole batches, described by `headers`, at the end; raises OSError with nothing written."""
+        index = self._indexed_file()
+        position = self._file.size
+        self._file.append(data)
+        for header in headers:
+            index.add(header.base_offset, position, header.max_timestamp)
+            position += header.size
+        self.next_offset = headers[-1].last_offset + 1
+
+    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> tuple[bytes, bool]:
+        """Return whole batches, from the one that holds `offset` or the next, and whether they reach the file's end.
+
+        None of them reaches past `up_to`; they have at most `max_bytes`, but for the first one when `at_least_one`.
+        """
+        first = self._find(offset)
+        if first is None:
+            return b"", True
+        if first.last_offset >= up_to:
+            return b"", False
+        end = self._run_end(first, max_bytes, up_to)
+        if end == first.position and at_least_one:
+            end = first.end
+        return self._file.read(first.position, end - first.position), end == self._file.size
+
+    def batches_reaching(self, timestamp_ms: int) -> Iterator[bytes]:
+        """Yield, in offset order, the batches that hold a record of `timestamp_ms` or later."""
+        for place in self._places(self._indexed_file().before_timestamp(timestamp_ms)):
+            if place.max_timestamp >= timestamp_ms:
+                yield self._file.read(place.position, place.end - place.position)
+
+    def scan(self, *, verify: Callable[[BatchHeader], None] | None) -> int:
+        """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
+
+        With `verify` the CRC of every batch is checked and its header handed over; without, only its first bytes are
+        looked at.
+        """
+        self._index = OffsetIndex(self._interval_bytes)
+        self._indexed = True
+        self.next_offset = self.base_offset
+        sound = 0
+        for place in self._places(0):
+            if verify is not None:
+                batch = self._file.read(place.position, place.end - place.position)
+                header = parse_header(batch)
+                if not crc_matches(batch, header):
+                    break
+                verify(header)
+            self._add(place)
+            sound = place.end
+        return sound
+
+    def drop_from(self, offset: int) -> None:
+        """Drop the batch that holds `offset` and all after it."""
+        place = self._find(offset)
+        if place is not None:
+            self.cut(place.position)
+
+    def cut(self, size: int) -> None:
+        """Drop everything from byte `size` on, where a batch starts or nothing sound does."""
+        index = self._indexed_file()
+        self._file.truncate(size)
+        start = index.rewind(size)
+        self.next_offset = self.base_offset
+        for place in self._places(start):
+            self._add(place)
+
+    def sync(self) -> None:
+        """Return when all batches survive a power loss."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()
+
+    def _add(self, place: Place) -> None:
+        self._index.add(place.base_offset, place.position, place.max_timestamp)
+        self.next_offset = place.last_offset + 1
+
+    def _indexed_file(self) -> OffsetIndex:
+        """Return the index; that of an old segment is built when somebody first asks for it."""
+        if not self._indexed:
+            self.scan(verify=None)
+        return self._index
+
+    def _find(self, offset: int) -> Place | None:
+        for place in self._places(self._indexed_file().before_offset(offset)):
+            if place.last_offset >= offset:
+                return place
+        return None
+
+    def _run_end(self, first: Place, max_bytes: int, up_to: int) -> int:
+        limit = first.position + max_bytes
+        if limit >= self._file.size and up_to >= self.next_offset:
+            return self._file.size
+        end = max(first.position, self._index.before_limits(limit, up_to))
+        for place in self._places(end):
+            if place.end > limit or place.last_offset >= up_to:
+                break
+            end = place.end
+        return end
+
+    def _places(self, position: int) -> Iterator[Place]:
+        """Yield the batches from `position` on, ending at the first that cannot be one."""
+        size = self._file.size
+        chunk, chunk_at, lowest = b"", position, self.base_offset
+        while position + HEADER_BYTES <= size:
+            if position - chunk_at + _PEEK.size > len(chunk):
+                chunk, chunk_at = self._file.read(position, _CHUNK_BYTES), position
+            base_offset, length, magic, delta, max_timestamp = _PEEK.unpack_from(chunk, position - chunk_at)
+            end = position + LENGTH_END + length
+            sound = length >= HEADER_BYTES - LENGTH_END and end <= size and magic == MAGIC
+            if not sound or base_offset < lowest or delta < 0:
+                return
+            lowest = base_offset + delta + 1
+            yield Place(position, end, base_offset, lowest - 1, max_timestamp)
+            position = end

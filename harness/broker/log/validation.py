@@ -1,0 +1,110 @@
+"""Whether a producer's bytes may be appended: the checks of Kafka's `ProduceRequest`, `Log` and `LogValidator`.
+
+Each refusal has the error code and the place in the order that Kafka gives it. Records are counted by hopping from
+length to length; what a record holds (key and value lengths, header names) is not looked into. Batches in snappy, lz4
+and zstd are taken on the word of their header and CRC: the broker has no codec for them.
+"""
+
+from harness.broker.log.batch import (
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    BatchHeader,
+    CorruptBatch,
+    crc_matches,
+    next_batch_size,
+    parse_header,
+    records_section,
+)
+from harness.broker.log.records import CODEC_NAMES, GZIP, MalformedRecords, count_records
+from harness.broker.wire.error_codes import ErrorCode
+
+
+class InvalidRecords(Exception):
+    """Records were refused; nothing was written."""
+
+    def __init__(self, error_code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+def validate_for_leader(records: bytes, *, max_batch_bytes: int) -> BatchHeader:
+    """Return the header of the one batch that a producer sent; bytes after it that make no whole batch are ignored.
+
+    Whether a transactional batch was expected is for the caller to say: `header.is_transactional`.
+
+    Raises:
+        InvalidRecords: the batch may not be appended.
+    """
+    header = _only_batch(records)
+    if header.base_offset != 0:
+        raise _invalid(f"the batch of a producer starts at offset 0, this one at {header.base_offset}")
+    if header.size > max_batch_bytes:
+        raise InvalidRecords(
+            ErrorCode.MESSAGE_TOO_LARGE, f"a batch may have {max_batch_bytes} bytes, this one has {header.size}"
+        )
+    batch = memoryview(records)[: header.size]
+    if not crc_matches(batch, header):
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"the batch does not fit its CRC {header.crc:#010x}")
+    _check_header(header)
+    _check_records(batch, header)
+    return header
+
+
+def validate_for_follower(batch: memoryview, header: BatchHeader) -> None:
+    """Return when a batch from the leader arrived whole.
+
+    Raises:
+        InvalidRecords: it did not.
+    """
+    if not crc_matches(batch, header) or header.last_offset_delta < 0:
+        raise InvalidRecords(
+            ErrorCode.CORRUPT_MESSAGE, f"the leader's batch at offset {header.base_offset} does not fit its CRC"
+        )
+
+
+def _invalid(message: str) -> InvalidRecords:
+    return InvalidRecords(ErrorCode.INVALID_RECORD, message)
+
+
+def _only_batch(records: bytes) -> BatchHeader:
+    try:
+        size = next_batch_size(records, 0)
+        if size is None:
+            raise _invalid(f"no whole batch in {len(records)} bytes")
+        if records[MAGIC_AT] != MAGIC:
+            raise _invalid(f"record format {records[MAGIC_AT]}; this version of Produce takes format {MAGIC} only")
+        if next_batch_size(records, size) is not None:
+            raise _invalid("more than one batch for one partition")
+    except CorruptBatch as error:
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if size < HEADER_BYTES:
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"a batch header has {HEADER_BYTES} bytes, all here is {size}")
+    return parse_header(records)
+
+
+def _check_header(header: BatchHeader) -> None:
+    count, offsets = header.records_count, header.last_offset_delta + 1
+    if not 0 < count == offsets:
+        raise _invalid(f"the batch says it holds {count} records and spans {offsets} offsets")
+    if header.is_control:
+        raise _invalid("a producer cannot write a transaction marker")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(f"producer id {header.producer_id} with sequence {header.base_sequence}")
+    if header.is_log_append_time:
+        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "a producer cannot claim the broker's timestamps")
+    if header.codec not in CODEC_NAMES:
+        raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression codec {header.codec}")
+
+
+def _check_records(batch: memoryview, header: BatchHeader) -> None:
+    if header.codec > GZIP:
+        if header.size == HEADER_BYTES:
+            raise _invalid(f"no records, {header.records_count} announced")
+        return
+    try:
+        count = count_records(records_section(batch, header))
+    except MalformedRecords as error:
+        raise _invalid(str(error)) from error
+    if count != header.records_count:
+        raise _invalid(f"{count} records, {header.records_count} announced")
