@@ -18,6 +18,8 @@ CONTROLLER_EPOCH = "/controller_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 ISR_CHANGES = "/isr_change_notification"
+CONFIG_CHANGES = "/config/changes"
+TOPIC_CONFIGS = "/config/topics"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 
 PERSISTENT_PATHS: tuple[str, ...] = (
@@ -25,13 +27,13 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     "/cluster",
     BROKER_IDS,
     TOPICS,
-    "/config/changes",
+    CONFIG_CHANGES,
     "/admin/delete_topics",
     "/brokers/seqid",
     ISR_CHANGES,
     "/latest_producer_id_block",
     LOG_DIR_EVENTS,
-    "/config/topics",
+    TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
     "/config/brokers",
@@ -67,7 +69,12 @@ def partition_state_path(topic: str, partition: int) -> str:
 
 def topic_config_path(topic: str) -> str:
     """Return where a topic's own configuration stands."""
-    return f"/config/topics/{topic}"
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def config_change_path(name: str) -> str:
+    """Return where one notification of a changed configuration stands."""
+    return f"{CONFIG_CHANGES}/{name}"
 
 
 def isr_change_path(name: str) -> str:
@@ -275,6 +282,12 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     """Return the properties in a configuration znode."""
     return {str(name): str(value) for name, value in _decode(path, data)["config"].items()}
+
+
+def changed_topic(path: str, data: bytes) -> str | None:
+    """Return the topic that a notification of a changed configuration names; None when it names something else."""
+    kind, _, name = str(_decode(path, data).get("entity_path", "")).partition("/")
+    return name if kind == "topics" and name else None
 
 
 def encode_isr_change(partitions: Sequence[tuple[str, int]]) -> bytes:
