@@ -1,6 +1,6 @@
-"""Which fact tables there are, and what each column of them holds: the contract between facts, checks, suites and report.
+"""Which fact tables there are, and what each column holds: the contract between facts, checks, suites and report.
 
-Every table is one Parquet folder `facts/<name>.parquet`. Imports nothing heavy, so that a reader without Spark can use it.
+Every table is one Parquet folder `facts/<name>.parquet`. Imports nothing heavy: a reader without Spark can use it.
 
 Instants (`…_ns`) are nanoseconds on the host's monotonic clock, one clock for all processes of a run. ZooKeeper only
 knows its wall clock, so instants of its changes are converted and good for drawing, never for ordering: that is what
@@ -136,7 +136,7 @@ PARTITION_STATES = _table(
 
 LEADER_EPOCHS = _table(
     "leader_epochs",
-    "one leader in one leader epoch, as ZooKeeper holds it or a broker claims it; more than one row an epoch is two leaders",
+    "one leader in one leader epoch, by ZooKeeper or by its own claim; two rows of one epoch are two leaders",
     _TOPIC,
     _PARTITION,
     Column("life", "int", "as in partition_states; null when only claimed"),

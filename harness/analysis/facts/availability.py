@@ -1,0 +1,42 @@
+"""Availability: for how long could nobody write, although somebody tried?"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.frames import conform, in_order
+from harness.analysis.schemas import AVAILABILITY
+from harness.history import OpType
+
+THRESHOLD_MS = 250
+"""Shorter waits for an acknowledgement are everyday life, not a gap."""
+
+_KEY = ("run_id", "topic", "partition", "acks")
+
+
+def availability(sends: DataFrame, threshold_ms: int = THRESHOLD_MS) -> DataFrame:
+    """One row a span of a partition and acks level without an acknowledged write although a send was under way.
+
+    Sends are taken in the order in which they ended; all that ended after one success, up to and including the next,
+    wait together. The span begins at the earlier success, or at the first of these sends where that is later.
+    """
+    is_ok = F.col("outcome") == OpType.OK.value
+    last_sign = F.max(F.coalesce("complete_ns", "invoke_ns")).over(Window.partitionBy("run_id", "acks"))
+    ended = sends.where(F.col("partition").isNotNull()).withColumn("end_ns", F.coalesce("complete_ns", last_sign))
+    in_turn = in_order(*_KEY, by=("end_ns", "process", "index"))
+    before = in_turn.rowsBetween(Window.unboundedPreceding, -1)
+    waits = (
+        ended.withColumn("successes", F.coalesce(F.count(F.when(is_ok, 1)).over(before), F.lit(0)))
+        .withColumn("last_success_ns", F.max(F.when(is_ok, F.col("end_ns"))).over(before))
+        .groupBy(*_KEY, "successes")
+        .agg(
+            F.min("invoke_ns").alias("first_try_ns"),
+            F.max("last_success_ns").alias("last_success_ns"),
+            F.max("end_ns").alias("to_ns"),
+            (~F.bool_or(is_ok)).alias("open"),
+            F.count("*").alias("attempts"),
+        )
+        .withColumn("from_ns", F.greatest("last_success_ns", "first_try_ns"))
+        .withColumn("gap_ms", (F.col("to_ns") - F.col("from_ns")) / 1e6)
+    )
+    return conform(waits.where(F.col("gap_ms") > threshold_ms), AVAILABILITY)

@@ -1,0 +1,170 @@
+"""Who led which partition in which epoch: by ZooKeeper's history, and by what the brokers say themselves."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.facts.znodes import changes, clock_offsets
+from harness.analysis.frames import PARTITION_KEY, conform, in_order
+from harness.analysis.schemas import ISR_CHANGES, LEADER_APPENDS, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
+from harness.events import NO_LEADER
+
+_STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
+_TOPIC_PATH = r"^/brokers/topics/([^/]+)$"
+_STATE_JSON = "leader int, leader_epoch int, isr array<int>, controller_epoch int"
+
+
+def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """One row a version of a partition's state znode, beside the version seen before it in the znode's same life."""
+    all_changes = changes(zookeeper)
+    at_path = in_order("run_id", "path", by=("zxid",))
+    states = (
+        all_changes.where(F.col("path").rlike(_STATE_PATH))
+        .withColumn("life", F.sum(F.when(F.col("type") == "create", 1).otherwise(0)).over(at_path))
+        .where(F.col("type") != "delete")
+        .withColumn("state", F.from_json("data", _STATE_JSON))
+        .where(F.col("state").isNotNull())
+        .select(
+            "run_id",
+            "path",
+            F.regexp_extract("path", _STATE_PATH, 1).alias("topic"),
+            F.regexp_extract("path", _STATE_PATH, 2).try_cast("int").alias("partition"),
+            "life",
+            "zxid",
+            "time_ms",
+            F.col("version").alias("zk_version"),
+            "state.*",
+        )
+    )
+    written = _with_writer(states, state_changes)
+    assigned = _with_assignment(written, all_changes)
+    in_life = in_order("run_id", "topic", "partition", "life", by=("zxid",))
+    before = [
+        F.lag(name).over(in_life).alias(f"previous_{name}")
+        for name in ("zk_version", "leader", "leader_epoch", "isr", "controller_epoch")
+    ]
+    timed = assigned.join(clock_offsets(state_changes), on="run_id", how="left").withColumn(
+        "time_ns", F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
+    )
+    return conform(timed.select("*", *before), PARTITION_STATES)
+
+
+def _with_writer(states: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """Add who wrote each version, where exactly one broker says that it did."""
+    writes = (
+        state_changes.where((F.col("ev") == "zk_write") & (F.col("result") == "ok") & (F.col("new_version") >= 0))
+        .groupBy("run_id", "path", F.col("new_version").alias("zk_version"))
+        .agg(F.min("by").alias("writer"), F.count_distinct("by").alias("writers"))
+        .where(F.col("writers") == 1)
+        .drop("writers")
+    )
+    return states.join(writes, on=["run_id", "path", "zk_version"], how="left")
+
+
+def _with_assignment(states: DataFrame, all_changes: DataFrame) -> DataFrame:
+    """Add the replicas that the topic's znode assigned to the partition when the state was written."""
+    topics = (
+        all_changes.where(F.col("path").rlike(_TOPIC_PATH) & (F.col("type") != "delete"))
+        .withColumn("topic_json", F.from_json("data", "partitions map<string, array<int>>"))
+        .select(
+            "run_id",
+            F.regexp_extract("path", _TOPIC_PATH, 1).alias("topic"),
+            "zxid",
+            F.explode("topic_json.partitions").alias("partition_text", "assigned"),
+        )
+        .withColumn("partition", F.col("partition_text").try_cast("int"))
+        .drop("partition_text")
+    )
+    both = states.unionByName(topics, allowMissingColumns=True)
+    until_now = in_order(*PARTITION_KEY, by=("zxid",))
+    latest = F.last("assigned", ignorenulls=True).over(until_now)
+    return both.withColumn("assignment", latest).where(F.col("zk_version").isNotNull())
+
+
+def isr_changes(states: DataFrame) -> DataFrame:
+    """One row a version of a state znode that holds another ISR than the version before; the creation is one."""
+    before = F.coalesce("previous_isr", F.array().cast("array<int>"))
+    changed = F.array_sort("isr") != F.array_sort(before)
+    return conform(states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr"), ISR_CHANGES)
+
+
+def leadership_claims(state_changes: DataFrame) -> DataFrame:
+    """One row each time that a broker says it became leader or follower."""
+    leads = F.col("ev") == "become_leader"
+    return conform(
+        state_changes.where(F.col("ev").isin("become_leader", "become_follower"))
+        .withColumn("role", F.when(leads, "leader").otherwise("follower"))
+        .withColumn("leader", F.when(leads, F.col("broker")).otherwise(F.col("leader")))
+        .withColumnRenamed("inc", "incarnation")
+        .withColumnRenamed("mono", "time_ns"),
+        LEADERSHIP_CLAIMS,
+    )
+
+
+def leader_appends(state_changes: DataFrame) -> DataFrame:
+    """One row a broker and leader epoch in which it wrote to its log as leader."""
+    return conform(
+        state_changes.where((F.col("ev") == "append") & (F.col("role") == "leader"))
+        .groupBy("run_id", "broker", "topic", "partition", "leader_epoch")
+        .agg(
+            F.min("base_offset").alias("first_offset"),
+            F.max("last_offset").alias("last_offset"),
+            F.count("*").alias("batches"),
+        ),
+        LEADER_APPENDS,
+    )
+
+
+def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """One row a leader in one leader epoch; who claims what ZooKeeper gave to another broker has a row of its own."""
+    decided = (
+        states.groupBy(*PARTITION_KEY, "leader_epoch", "leader")
+        .agg(
+            F.min_by(
+                F.struct(
+                    "life",
+                    "isr",
+                    "controller_epoch",
+                    "zk_version",
+                    "zxid",
+                    "time_ns",
+                    "previous_isr",
+                    "previous_zk_version",
+                ),
+                "zxid",
+            ).alias("first")
+        )
+        .select(*PARTITION_KEY, "leader_epoch", "leader", "first.*")
+    )
+    shown = (
+        claims.where(F.col("role") == "leader")
+        .select(*PARTITION_KEY, "leader_epoch", "leader", "log_end_offset")
+        .unionByName(
+            appends.select(*PARTITION_KEY, "leader_epoch", F.col("broker").alias("leader")), allowMissingColumns=True
+        )
+        .groupBy(*PARTITION_KEY, "leader_epoch", "leader")
+        .agg(F.min("log_end_offset").alias("start_offset"))
+        .withColumn("claimed", F.lit(True))
+    )
+    key = [*PARTITION_KEY, "leader_epoch", "leader"]
+    adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
+    outside = ~F.array_contains("previous_isr", F.col("leader"))
+    seen_unclean = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
+    first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
+    return conform(
+        decided.join(shown, on=key, how="full")
+        .join(_elections(state_changes), on=key, how="left")
+        .withColumn("claimed", F.coalesce("claimed", F.lit(False)))
+        .withColumn("unclean", F.coalesce(seen_unclean, F.when(first_version, False), "said_unclean")),
+        LEADER_EPOCHS,
+    )
+
+
+def _elections(state_changes: DataFrame) -> DataFrame:
+    """One row a leader epoch that a controller says it decided: was it unclean, and was that allowed?"""
+    state = "leader int, leader_epoch int"
+    return (
+        state_changes.where((F.col("ev") == "election") & F.col("result").isNotNull())
+        .withColumn("decided", F.from_json("result", state))
+        .groupBy("run_id", "topic", "partition", "decided.leader_epoch", "decided.leader")
+        .agg(F.max("unclean").alias("said_unclean"), F.max("unclean_allowed").alias("unclean_allowed"))
+    )

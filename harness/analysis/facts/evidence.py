@@ -1,0 +1,49 @@
+"""Remarks on the evidence itself: unreadable lines, missing lines, damaged replicas."""
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import conform
+from harness.analysis.schemas import EVIDENCE
+from harness.analysis.sources import CORRUPT, Sources
+
+
+def evidence(sources: Sources) -> DataFrame:
+    """One row a file with unreadable lines, a broker's log with missing lines, or a replica that could not be read."""
+    parts = [_unreadable(frame) for frame in sources.frames]
+    parts += [_missing(sources.state_changes), _damaged(sources.replicas)]
+    return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
+
+
+def _unreadable(lines: DataFrame) -> DataFrame:
+    """Lines that are torn (a kill can tear a file's last one) or corrupt."""
+    return (
+        lines.where(F.col(CORRUPT).isNotNull())
+        .groupBy("run_id", F.col("file").alias("subject"))
+        .agg(F.count("*").alias("count"))
+        .withColumn("problem", F.lit("unreadable lines, a torn last one included"))
+    )
+
+
+def _missing(state_changes: DataFrame) -> DataFrame:
+    """Gaps in the numbers of a broker's lines, which are without gaps within one life of its process."""
+    return (
+        state_changes.where(F.col("seq").isNotNull())
+        .groupBy("run_id", F.col("file").alias("subject"), "inc")
+        .agg((F.max("seq") + 1 - F.count_distinct("seq")).alias("count"))
+        .where(F.col("count") > 0)
+        .drop("inc")
+        .withColumn("problem", F.lit("missing lines, by their numbers"))
+    )
+
+
+def _damaged(dumps: DataFrame) -> DataFrame:
+    """Replicas whose log could not be read to its end."""
+    return dumps.where((F.col("type") == "replica") & (F.col("damage") != "")).select(
+        "run_id",
+        F.col("file").alias("subject"),
+        F.concat(F.lit("damaged replica: "), "damage").alias("problem"),
+        F.lit(1).cast("bigint").alias("count"),
+    )

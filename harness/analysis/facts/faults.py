@@ -1,0 +1,31 @@
+"""Fault windows: one row an injection, with the instants of its steps."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import conform
+from harness.analysis.schemas import FAULT_WINDOWS
+from harness.history import InjectionStep
+
+_JUDGED = [step.value for step in (InjectionStep.CONFIRMED, InjectionStep.MISMATCH, InjectionStep.INCONCLUSIVE)]
+
+
+def fault_windows(journal: DataFrame) -> DataFrame:
+    """One row an injection; the first line of a step counts, the targets are the last that were named."""
+    step, time_ns = F.col("step"), F.col("time_ns")
+    judged = F.when(step.isin(_JUDGED), time_ns)
+    return conform(
+        journal.where(F.col("injection").isNotNull())
+        .groupBy("run_id", "injection", "fault")
+        .agg(
+            F.max_by("targets", F.when(F.size("targets") > 0, time_ns)).alias("targets"),
+            F.min_by("parameters", time_ns).alias("parameters"),
+            F.min(F.when(step == InjectionStep.INTENDED.value, time_ns)).alias("intended_ns"),
+            F.min(F.when(step == InjectionStep.INJECTED.value, time_ns)).alias("injected_ns"),
+            F.min(judged).alias("confirmed_ns"),
+            F.min(F.when(step == InjectionStep.HEALED.value, time_ns)).alias("healed_ns"),
+            F.min_by("step", judged).alias("step"),
+            F.min_by("detail", judged).alias("detail"),
+        ),
+        FAULT_WINDOWS,
+    )

@@ -1,0 +1,69 @@
+"""ZooKeeper's history: each change once, controllers by it, and its clock beside the harness's."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import conform, in_order
+from harness.analysis.schemas import CONTROLLER_EPOCHS
+
+
+def changes(zookeeper: DataFrame) -> DataFrame:
+    """One row a change of a znode; where both sources have it, as the server's transaction log tells it.
+
+    One transaction may change a path twice (delete and create in one multi), hence the type in the key.
+    """
+    by_trust = F.struct((F.col("source") == "transaction_log").alias("trusted"), "time_ms", "data")
+    return (
+        zookeeper.where(F.col("path").isNotNull())
+        .groupBy("run_id", "zxid", "path", "type")
+        .agg(F.max_by(F.struct("time_ms", "data", "version", "session", "ephemeral_owner"), by_trust).alias("change"))
+        .select("run_id", "zxid", "path", "type", "change.*")
+    )
+
+
+def clock_offsets(state_changes: DataFrame) -> DataFrame:
+    """One row a run: how far the wall clock is ahead of the monotonic one, by the first lines of its brokers."""
+    return (
+        state_changes.where(F.col("ev") == "broker_start")
+        .groupBy("run_id")
+        .agg(F.min(F.col("ts") - F.col("mono")).alias("clock_offset_ns"))
+    )
+
+
+def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """One row a controller: once by ZooKeeper's history, and once more by what a broker says.
+
+    The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid.
+    """
+    history = changes(zookeeper).where(F.col("type") != "delete")
+    epochs = history.where(F.col("path") == "/controller_epoch").select(
+        "run_id",
+        "zxid",
+        "time_ms",
+        F.col("data").try_cast("int").alias("controller_epoch"),
+        F.col("version").alias("zk_version"),
+    )
+    winners = history.where(F.col("path") == "/controller").select(
+        "run_id",
+        "zxid",
+        F.from_json("data", "brokerid int").getField("brokerid").alias("broker"),
+        F.col("ephemeral_owner").alias("session"),
+    )
+    by_zookeeper = (
+        epochs.where(F.col("controller_epoch") > 0)
+        .join(winners, on=["run_id", "zxid"], how="left")
+        .join(clock_offsets(state_changes), on="run_id", how="left")
+        .withColumn("time_ns", F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns"))
+        .withColumn("source", F.lit("zookeeper"))
+        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
+    )
+    by_brokers = state_changes.where(F.col("ev") == "controller_elected").select(
+        "run_id",
+        "controller_epoch",
+        "broker",
+        "session",
+        F.lit("broker").alias("source"),
+        F.col("epoch_zk_version").alias("zk_version"),
+        F.col("mono").alias("time_ns"),
+    )
+    return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), CONTROLLER_EPOCHS)

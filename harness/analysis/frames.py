@@ -1,0 +1,24 @@
+"""Small steps that facts and checks share; each takes and returns a frame or a column."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window, WindowSpec
+
+from harness.analysis.schemas import Table
+
+PARTITION_KEY = ("run_id", "topic", "partition")
+
+
+def conform(frame: DataFrame, table: Table) -> DataFrame:
+    """Return exactly the table's columns, in its order and with its types; a value that does not fit becomes null."""
+    return frame.select(*(F.col(column.name).try_cast(column.type).alias(column.name) for column in table.columns))
+
+
+def known(name: str, unknown: int = -1) -> Column:
+    """Return the column with its stand-in for "not known" as null."""
+    return F.nullif(F.col(name), F.lit(unknown)).alias(name)
+
+
+def in_order(*keys: str, by: tuple[str, ...]) -> WindowSpec:
+    """Return a window over rows that share `keys`, in the order of `by`."""
+    return Window.partitionBy(*keys).orderBy(*by)

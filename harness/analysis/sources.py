@@ -1,0 +1,131 @@
+"""The lines of run folders as DataFrames, with schemas derived from the dataclasses that write them.
+
+Every frame has two columns more than the lines: `run_id`, and `file` within the run folder. A line that is no JSON or
+does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so that none is lost silently.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from harness.events import COMMON, KINDS
+from harness.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store import RunFolder
+
+CORRUPT = "corrupt"
+
+_SCALARS: dict[Any, T.DataType] = {
+    int: T.LongType(),
+    float: T.DoubleType(),
+    str: T.StringType(),
+    bool: T.BooleanType(),
+}
+
+
+def struct_of(cls: type) -> T.StructType:
+    """Return the columns that a dataclass has as a JSON line; a dict stays the JSON text it is."""
+    hints = get_type_hints(cls)
+    return T.StructType([T.StructField(field.name, _type_of(hints[field.name])) for field in fields(cls)])
+
+
+def _type_of(hint: Any) -> T.DataType:
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (hint,) = (argument for argument in arguments if argument is not NoneType)
+        return _type_of(hint)
+    if origin in (list, tuple):
+        return T.ArrayType(_type_of(arguments[0]))
+    if origin is dict:
+        return T.StringType()
+    if is_dataclass(hint) and isinstance(hint, type):
+        return struct_of(hint)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return T.StringType()
+    raise TypeError(f"no column type for {hint}")
+
+
+def merged(structs: Iterable[T.StructType]) -> T.StructType:
+    """Return all columns of several kinds of line; a name with two types becomes text, as it stands in the JSON."""
+    types: dict[str, T.DataType] = {}
+    for struct in structs:
+        for field in struct.fields:
+            known = types.setdefault(field.name, field.dataType)
+            if known != field.dataType:
+                types[field.name] = T.StringType()
+    return T.StructType([T.StructField(name, type_) for name, type_ in types.items()])
+
+
+OPERATION = struct_of(Operation)
+JOURNAL_ENTRY = struct_of(JournalEntry)
+ZNODE_CHANGE = struct_of(ZnodeChange)
+REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord)])
+STATE_CHANGE = merged(
+    [T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])]
+    + [struct_of(kind) for kind in KINDS.values()]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The lines of one run or of many, one frame a kind of file."""
+
+    operations: DataFrame
+    journal: DataFrame
+    zookeeper: DataFrame
+    replicas: DataFrame
+    state_changes: DataFrame
+
+    @property
+    def frames(self) -> tuple[DataFrame, ...]:
+        """All of them."""
+        return (self.operations, self.journal, self.zookeeper, self.replicas, self.state_changes)
+
+
+def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
+    """Return what the run folders hold; a file or folder that is missing reads as no lines."""
+    return Sources(
+        operations=_lines(spark, OPERATION, _each(folders, "operations", "*.jsonl")),
+        journal=_lines(spark, JOURNAL_ENTRY, [folder.journal for folder in folders]),
+        zookeeper=_lines(spark, ZNODE_CHANGE, [folder.zookeeper for folder in folders]),
+        replicas=_lines(spark, REPLICA_LINE, _each(folders, "replicas", "*/*.jsonl")),
+        state_changes=_lines(spark, STATE_CHANGE, _each(folders, "brokers", "*/state-change*.jsonl")),
+    )
+
+
+def _each(folders: Sequence[RunFolder], part: str, pattern: str) -> list[Path]:
+    """Return the files of one kind in all folders, in a stable order."""
+    return [path for folder in folders for path in sorted(getattr(folder, part).glob(pattern))]
+
+
+def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
+    """Return one row a line of the files that exist."""
+    whole = T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+    present = [str(path.resolve()) for path in paths if path.is_file() and path.stat().st_size]
+    if not present:
+        named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
+        return spark.createDataFrame([], named)
+    path = F.url_decode(F.col("_metadata.file_path"))
+    return (
+        spark.read.schema(whole)
+        .option("mode", "PERMISSIVE")
+        .option("columnNameOfCorruptRecord", CORRUPT)
+        .json(present)
+        .select(
+            "*",
+            F.regexp_extract(path, _RUN_AND_FILE, 1).alias("run_id"),
+            F.regexp_extract(path, _RUN_AND_FILE, 2).alias("file"),
+        )
+    )
+
+
+_RUN_AND_FILE = r"([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
+"""Run folder and file within it, of any path that `read` lists."""
