@@ -16,8 +16,8 @@ _HEADER = struct.Struct(">hhih")
 _NULL = -1
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
-Required = tuple[tuple[str, "Required"], ...]
-"""Names of fields that must not be null, each with the same of what its elements hold."""
+Nulls = tuple[tuple[str, bool, "Nulls"], ...]
+"""Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold."""
 
 
 class MalformedMessage(Exception):
@@ -120,7 +120,7 @@ def _decode(message_class: Any, version: int, body: memoryview) -> Message:
         raise MalformedMessage(f"{message_class.name} v{version}: {error}") from error
     if end > len(body):
         raise MalformedMessage(f"{message_class.name} v{version} ends {end - len(body)} bytes too early")
-    _refuse_nulls(message, _required(message_class, version), f"{message_class.name} v{version}")
+    _refuse_nulls(message, _nulls(message_class, version), f"{message_class.name} v{version}")
     return message
 
 
@@ -150,27 +150,26 @@ def _unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 @cache
-def _required(message_class: Any, version: int) -> Required:
-    return _required_fields(message_class._struct, version)
+def _nulls(message_class: Any, version: int) -> Nulls:
+    return _nulls_of(message_class._struct, version)
 
 
-def _required_fields(fields: Any, version: int) -> Required:
-    required = []
+def _nulls_of(fields: Any, version: int) -> Nulls:
+    found = []
     for field in fields.untagged_fields(version):
-        if field.nullable_for_version_q(version):
-            continue
-        if field.is_struct_array():
-            required.append((field.name, _required_fields(field, version)))
-        elif field.is_array() or field.type_str in ("string", "bytes", "records"):
-            required.append((field.name, ()))
-    return tuple(required)
+        allowed = field.nullable_for_version_q(version)
+        of_elements = _nulls_of(field, version) if field.is_struct_array() else ()
+        can_be_null = field.is_array() or field.type_str in ("string", "bytes", "records")
+        if of_elements or (can_be_null and not allowed):
+            found.append((field.name, allowed, of_elements))
+    return tuple(found)
 
 
-def _refuse_nulls(item: Message, required: Required, where: str) -> None:
-    for name, of_elements in required:
+def _refuse_nulls(item: Message, nulls: Nulls, where: str) -> None:
+    for name, allowed, of_elements in nulls:
         value = getattr(item, name)
-        if value is None:
+        if value is None and not allowed:
             raise MalformedMessage(f"{where}: {name} is null")
-        if of_elements:
+        if value and of_elements:
             for element in value:
                 _refuse_nulls(element, of_elements, where)

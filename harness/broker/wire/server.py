@@ -78,6 +78,7 @@ class SocketServer:
             return
         host, port = (writer.get_extra_info("peername") or ("gone", 0))[:2]
         peer = f"{host}:{port}"
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         writer.transport.set_write_buffer_limits(high=0)  # drain() returns when the response is with the kernel
         connection = asyncio.create_task(self._converse(listener, peer, reader, writer), name=f"connection {peer}")
         self._connections.add(connection)
