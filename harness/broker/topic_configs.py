@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.broker.config import BrokerConfig, ConfigError, parse_topic_config, topic_defaults
-from harness.broker.zookeeper.client import NoNode, SessionExpired, WatchType, ZooKeeper
+from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_config
 from harness.broker.zookeeper.znodes import (
@@ -97,8 +97,9 @@ class TopicConfigs:
             self._changed.clear()
             try:
                 await self._catch_up()
-            except SessionExpired:
-                _log.info("topic_config.interrupted; the next session reads everything again")
+            except ZooKeeperError as error:
+                self._all_stale = True
+                _log.warning("topic_config.interrupted error=%r", error)
 
     async def _catch_up(self) -> None:
         zk = self._session.current

@@ -1,0 +1,232 @@
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
+from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
+from harness.broker.coordinator.store import OffsetStore
+from harness.broker.state_log import RecordingStateLog
+from harness.broker.topics import GROUP_METADATA_TOPIC
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
+
+
+@dataclass
+class FakeLog:
+    """Whole batches in memory, each at its base offset."""
+
+    batches: list[tuple[int, bytes]] = field(default_factory=list)
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    reads: int = 0
+    broken: bool = False
+
+    def add(self, data: bytes) -> int:
+        base = self.log_end_offset
+        self.batches.append((base, base.to_bytes(8) + data[8:]))
+        self.log_end_offset += int.from_bytes(data[57:61])
+        return base
+
+    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        self.reads += 1
+        if self.broken:
+            raise OSError("the disk is gone")
+        return next(data for base, data in self.batches if base >= offset)
+
+
+@dataclass
+class Result:
+    error: ErrorCode
+    base_offset: int
+
+
+@dataclass
+class FakeTopic:
+    """`__consumer_offsets` with one partition; appends end as they are told to, when they are told to."""
+
+    disk: FakeLog = field(default_factory=FakeLog)
+    error: ErrorCode = ErrorCode.NONE
+    gate: asyncio.Event | None = None
+
+    def log(self, partition: int) -> FakeLog | None:
+        return self.disk
+
+    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Result:
+        base = self.disk.add(records)
+        if self.gate is not None:
+            await self.gate.wait()
+        return Result(self.error, base if self.error is ErrorCode.NONE else -1)
+
+
+def coordinator(topic: FakeTopic) -> GroupCoordinator:
+    return GroupCoordinator(
+        store=OffsetStore(partitions=1),
+        topic=topic,
+        state_log=RecordingStateLog([]),
+        wall_ms=lambda: 1_000,
+        max_metadata_bytes=4,
+    )
+
+
+async def leading(topic: FakeTopic, leader_epoch: int = 3) -> GroupCoordinator:
+    coordinating = coordinator(topic)
+    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, leader_epoch)], [])
+    await settled(coordinating)
+    return coordinating
+
+
+async def settled(coordinating: GroupCoordinator) -> None:
+    for _ in range(50):
+        if coordinating.gate("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return
+        await asyncio.sleep(0)
+    pytest.fail("the load does not end")
+
+
+def events(coordinating: GroupCoordinator) -> list[object]:
+    assert isinstance(coordinating.state_log, RecordingStateLog)
+    return list(coordinating.state_log.events)
+
+
+def request(*offsets: int, generation: int = -1, metadata: str = "") -> CommitRequest:
+    return CommitRequest(
+        group="g",
+        generation=generation,
+        member="",
+        offsets={
+            ("t", number): CommittedOffset(offset=offset, metadata=metadata, timestamp_ms=1_000)
+            for number, offset in enumerate(offsets)
+        },
+        client="c",
+        correlation_id=1,
+    )
+
+
+def committed(coordinating: GroupCoordinator, partition: int = 0) -> int | None:
+    found = coordinating.fetch("g", "t", partition)
+    return found.offset if found else None
+
+
+async def test_a_commit_is_readable_and_says_where_it_stands() -> None:
+    coordinating = await leading(FakeTopic())
+    assert await coordinating.commit(request(7, 9)) == {("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NONE}
+    assert (committed(coordinating, 0), committed(coordinating, 1)) == (7, 9)
+    logged = [event for event in events(coordinating) if isinstance(event, OffsetCommit)]
+    assert [(event.partition, event.offset, event.log_offset, event.error) for event in logged] == [
+        (0, 7, 0, 0),
+        (1, 9, 1, 0),
+    ]
+
+
+async def test_a_commit_is_not_readable_before_it_is_acknowledged() -> None:
+    topic = FakeTopic(gate=asyncio.Event())
+    coordinating = await leading(topic)
+    commit = asyncio.create_task(coordinating.commit(request(7)))
+    await asyncio.sleep(0)
+    assert committed(coordinating) is None
+    assert topic.gate is not None
+    topic.gate.set()
+    await commit
+    assert committed(coordinating) == 7
+
+
+@pytest.mark.parametrize(
+    ("append_error", "answered"),
+    [
+        pytest.param(ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE, id="too few replicas"),
+        pytest.param(
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            id="too few replicas once it was written",
+        ),
+        pytest.param(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE, id="no such partition"),
+        pytest.param(ErrorCode.NOT_LEADER_FOR_PARTITION, ErrorCode.NOT_COORDINATOR, id="no longer the leader"),
+        pytest.param(ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR, id="a broken disk"),
+        pytest.param(ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE, id="too large"),
+        pytest.param(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, id="not in time, so perhaps"),
+    ],
+)
+async def test_a_failed_append_commits_nothing(append_error: ErrorCode, answered: ErrorCode) -> None:
+    coordinating = await leading(FakeTopic(error=append_error))
+    assert await coordinating.commit(request(7)) == {("t", 0): answered}
+    assert committed(coordinating) is None
+    assert [event.log_offset for event in events(coordinating) if isinstance(event, OffsetCommit)] == [-1]
+
+
+async def test_a_member_of_an_unknown_group_has_a_wrong_generation() -> None:
+    coordinating = await leading(FakeTopic())
+    assert await coordinating.commit(request(7, generation=0)) == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
+
+
+async def test_a_group_without_members_knows_no_member() -> None:
+    coordinating = await leading(FakeTopic())
+    await coordinating.commit(request(7))
+    assert await coordinating.commit(request(8, generation=0)) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}
+    assert committed(coordinating) == 7
+
+
+async def test_metadata_that_is_too_long_is_refused_and_nothing_is_written() -> None:
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    answer = await coordinating.commit(request(7, metadata="12345"))
+    assert answer == {("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    assert topic.disk.log_end_offset == 0
+
+
+async def test_who_does_not_lead_does_not_commit() -> None:
+    coordinating = coordinator(FakeTopic())
+    assert await coordinating.commit(request(7)) == {("t", 0): ErrorCode.NOT_COORDINATOR}
+
+
+async def test_a_new_leader_finds_what_the_old_one_committed_and_nobody_may_ask_before() -> None:
+    topic = FakeTopic()
+    key = OffsetKey(group="g", topic="t", partition=0)
+    for offset in (5, 6):
+        topic.disk.add(encode_batch([(key, CommittedOffset(offset=offset, timestamp_ms=1))], 1))
+    coordinating = coordinator(topic)
+    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 3)], [])
+    assert coordinating.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    await settled(coordinating)
+    assert committed(coordinating) == 6
+    assert CoordinatorLoad(partition=0, leader_epoch=3, groups=1, offsets=1, log_end_offset=2) in events(coordinating)
+
+
+async def test_a_log_that_cannot_be_read_leaves_an_empty_coordinator() -> None:
+    topic = FakeTopic(FakeLog(broken=True))
+    topic.disk.log_end_offset = 1
+    coordinating = await leading(topic)
+    assert coordinating.gate("g") is ErrorCode.NONE
+    assert committed(coordinating) is None
+
+
+async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
+    coordinating = await leading(FakeTopic())
+    await coordinating.commit(request(7))
+    for _ in range(2):
+        coordinating.leadership_changed([], [(GROUP_METADATA_TOPIC, 0, 4)])
+    assert coordinating.gate("g") is ErrorCode.NOT_COORDINATOR
+    unloads = [event for event in events(coordinating) if isinstance(event, CoordinatorUnload)]
+    assert unloads == [CoordinatorUnload(partition=0, leader_epoch=4)]
+
+
+async def test_other_topics_are_none_of_its_business() -> None:
+    coordinating = coordinator(FakeTopic())
+    coordinating.leadership_changed([("t", 0, 3)], [("u", 0, 3)])
+    assert coordinating.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert events(coordinating) == []
+
+
+async def test_a_stop_ends_loads_that_are_under_way() -> None:
+    topic = FakeTopic()
+    topic.disk.add(encode_batch([(OffsetKey(group="g", topic="t", partition=0), None)], 1))
+    coordinating = coordinator(topic)
+    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 3)], [])
+    await coordinating.stop()
+    assert coordinating.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_reading_back_is_logged() -> None:
+    coordinating = await leading(FakeTopic())
+    committed(coordinating, 4)
+    assert OffsetFetch(group="g", topic="t", partition=4, offset=-1, error=0) in events(coordinating)

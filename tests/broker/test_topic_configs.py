@@ -1,0 +1,89 @@
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.broker.config import parse_config
+from harness.broker.state_log import RecordingStateLog
+from harness.broker.topic_configs import TopicConfigs
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.znodes import encode_config
+
+CONFIG = parse_config(
+    {
+        "broker.id": "1",
+        "listeners": "REPL://h:1",
+        "log.dir": "/d",
+        "zookeeper.connect": "z",
+        "min.insync.replicas": "2",
+    }
+)
+CHANGE = b'{"version":2,"entity_path":"topics/t"}'
+
+
+@pytest.fixture
+async def configs(zookeeper: Any) -> Any:
+    zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "3"}))
+    following = TopicConfigs(CONFIG, ZooKeeperSession(lambda: zookeeper, RecordingStateLog([])))
+    await following.start()
+    yield following
+    await following.stop()
+
+
+async def soon(seen: Callable[[], bool]) -> bool:
+    """Whether something becomes true within a few turns of the loop."""
+    for _ in range(50):
+        if seen():
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+def min_isr(configs: TopicConfigs, topic: str = "t") -> int:
+    return int(configs.of(topic)["min.insync.replicas"])
+
+
+async def test_what_a_topic_sets_holds_and_the_brokers_word_for_the_rest(configs: TopicConfigs) -> None:
+    assert min_isr(configs) == 3
+    assert configs.of("t")["max.message.bytes"] == 1_048_588
+    assert min_isr(configs, "unheard of") == 2
+
+
+async def test_a_topic_is_read_when_it_is_first_heard_of(configs: TopicConfigs, zookeeper: Any) -> None:
+    zookeeper.put("/config/topics/new", encode_config({"min.insync.replicas": "1"}))
+    await configs.load(["new", "without znode"])
+    assert (min_isr(configs, "new"), min_isr(configs, "without znode")) == (1, 2)
+
+
+async def test_a_notification_has_the_topic_read_again(configs: TopicConfigs, zookeeper: Any) -> None:
+    for number, value in enumerate(("4", "5")):
+        zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": value}))
+        zookeeper.put(f"/config/changes/config_change_{number}", CHANGE)
+        assert await soon(lambda value=value: min_isr(configs) == int(value))
+
+
+async def test_without_a_notification_nothing_is_read_again(configs: TopicConfigs, zookeeper: Any) -> None:
+    zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
+    zookeeper.put("/config/changes/config_change_0", b'{"version":2,"entity_path":"topics/other"}')
+    assert not await soon(lambda: min_isr(configs) == 4)
+
+
+async def test_after_a_lost_connection_everything_is_read_again(configs: TopicConfigs, zookeeper: Any) -> None:
+    zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
+    zookeeper.reconnected()
+    assert await soon(lambda: min_isr(configs) == 4)
+
+
+async def test_nonsense_in_zookeeper_counts_as_nothing(configs: TopicConfigs, zookeeper: Any) -> None:
+    zookeeper.put("/config/topics/bad", encode_config({"min.insync.replicas": "many"}))
+    zookeeper.put("/config/topics/worse", b"{")
+    await configs.load(["bad", "worse"])
+    assert (min_isr(configs, "bad"), min_isr(configs, "worse")) == (2, 2)
+
+
+async def test_listeners_hear_of_every_reading(configs: TopicConfigs, zookeeper: Any) -> None:
+    heard: list[str] = []
+    configs.on_change(lambda topic, config: heard.append(topic))
+    await configs.load(["t", "new"])
+    assert heard == ["new"]
