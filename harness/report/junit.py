@@ -1,0 +1,63 @@
+"""The result as JUnit XML: a violation is a failure, no answer is an error."""
+
+from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+
+from harness.result import RunResult
+from harness.store import RunFolder
+from harness.verdict import FaultVerdict, SystemVerdict
+
+
+def write_junit(folder: RunFolder, result: RunResult) -> None:
+    """Write `junit.xml`: one suite each for faults, checks, expectations and the environment."""
+    suites = [
+        _suite(
+            f"{result.scenario}.faults",
+            [
+                _case(
+                    f"{fault.injection} {fault.fault}",
+                    FaultVerdict[fault.verdict] is FaultVerdict.CONFIRMED,
+                    fault.detail,
+                )
+                for fault in result.faults
+            ],
+        ),
+        _suite(
+            f"{result.scenario}.checks", [_judged(c.check, c.verdict, c.reason or c.promise) for c in result.checks]
+        ),
+        _suite(
+            f"{result.scenario}.expectations",
+            [_judged(s.suite, s.verdict, "; ".join(s.failures) or "no evidence") for s in result.suites],
+        ),
+        _suite(
+            f"{result.scenario}.environment",
+            [_case("clean", not result.residue, "; ".join(result.residue))],
+        ),
+    ]
+    xml = JUnitXml(name=result.run_id)
+    for suite in suites:
+        xml.add_testsuite(suite)
+    xml.write(str(folder.junit), pretty=True)
+
+
+def _suite(name: str, cases: list[TestCase]) -> TestSuite:
+    suite = TestSuite(name)
+    for case in cases:
+        case.classname = name
+        suite.add_testcase(case)
+    return suite
+
+
+def _judged(name: str, verdict: str, reason: str) -> TestCase:
+    case = TestCase(name)
+    if verdict == SystemVerdict.FAIL.name:
+        case.result = [Failure(reason, "violation")]
+    elif verdict == SystemVerdict.UNKNOWN.name:
+        case.result = [Error(reason, "inconclusive")]
+    return case
+
+
+def _case(name: str, held: bool, reason: str) -> TestCase:
+    case = TestCase(name)
+    if not held:
+        case.result = [Error(reason, "inconclusive")]
+    return case

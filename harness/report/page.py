@@ -1,0 +1,134 @@
+"""The report: one self-contained HTML page that opens offline, made from the run folder alone."""
+
+import shlex
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from harness.report.evidence import Row, RunEvidence
+from harness.report.junit import write_junit
+from harness.report.timeline import figure
+from harness.result import RunResult
+from harness.store import RunFolder
+from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
+
+SHOWN_FINDINGS = 50
+"""Of each check and severity; the page says how many more there are in `findings.parquet`."""
+SHOWN_GAPS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingGroup:
+    """All findings of one check with one severity."""
+
+    check: str
+    severity: str
+    count: int
+    shown: list[Row]
+
+
+def write(folder: RunFolder) -> Path:
+    """Write `report.html` and `junit.xml` of a judged run and return the page's path.
+
+    Raises:
+        EvidenceError: the run has no result yet.
+    """
+    result = RunResult.load(folder.verdict)
+    write_junit(folder, result)
+    evidence = RunEvidence(folder)
+    environment = Environment(
+        loader=PackageLoader("harness.report"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    chart = figure(evidence).to_html(
+        full_html=False, include_plotlyjs=False, div_id="timeline", config={"responsive": True, "displaylogo": False}
+    )
+    groups = grouped(evidence.findings())
+    gaps = sorted(evidence.rows("availability"), key=lambda row: -float(row["gap_ms"] or 0))
+    windows = evidence.rows("fault_windows", "intended_ns")
+    page = environment.get_template(
+        "report.html.j2"
+    ).render(
+        result=result,
+        cards=cards(result),
+        chart=Markup(chart),  # noqa: S704 - made by plotly from numbers and names it escapes itself
+        plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own script
+        faults=[
+            (fault, next((w for w in windows if w["injection"] == fault.injection), None)) for fault in result.faults
+        ],
+        since=evidence.seconds_since_start,
+        gaps=gaps[:SHOWN_GAPS],
+        more_gaps=max(len(gaps) - SHOWN_GAPS, 0),
+        violations=[group for group in groups if group.severity == "violation"],
+        expected=[group for group in groups if group.severity == "expected"],
+        notes=[group for group in groups if group.severity == "note"],
+        scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
+        has_data_docs=(folder.data_docs / "index.html").exists(),
+        commands={
+            "Judge again": f"chaos rejudge {shlex.quote(str(folder.root))}",
+            "Run again, same plan": f"chaos replay {shlex.quote(str(folder.root))}",
+            "Run again, same seed": replay_command(result),
+        },
+    )
+    temporary = folder.report.with_suffix(".tmp")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(folder.report)
+    return folder.report
+
+
+def replay_command(result: RunResult) -> str:
+    """Return the command that runs the same experiment again."""
+    bugs = "".join(f" --planted-bug {bug}" for bug in result.planted_bugs)
+    return f"chaos run {result.scenario} --driver {result.driver} --seed {result.seed}{bugs}"
+
+
+def grouped(findings: list[Row]) -> list[FindingGroup]:
+    """Return the findings by severity and check, each with a bounded number of rows to show."""
+    groups = []
+    for (severity, check), rows in groupby(findings, key=lambda row: (row["severity"], row["check"])):
+        listed = list(rows)
+        groups.append(FindingGroup(check=check, severity=severity, count=len(listed), shown=listed[:SHOWN_FINDINGS]))
+    return groups
+
+
+def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
+    """Return the three verdicts as (question, answer, good / bad / open, reason)."""
+    verdicts = result.verdicts
+    failed = [part.check for part in result.checks if part.verdict == "FAIL"]
+    failed += [f"suite {part.suite}" for part in result.suites if part.verdict == "FAIL"]
+    unknown = [part.check for part in result.checks if part.verdict == "UNKNOWN"]
+    unknown += [f"suite {part.suite}" for part in result.suites if part.verdict == "UNKNOWN"]
+    doubtful = [f"{fault.fault}: {fault.detail}" for fault in result.faults if fault.verdict != "CONFIRMED"]
+    system_reason = {
+        SystemVerdict.PASS: f"{len(result.checks)} checks and {len(result.suites)} suites held",
+        SystemVerdict.FAIL: f"broken: {', '.join(failed)}",
+        SystemVerdict.UNKNOWN: f"no answer: {', '.join(unknown) or 'the evidence is damaged'}",
+    }[verdicts.system]
+    fault_reason = f"{len(result.faults)} faults, each seen from outside" if not doubtful else "; ".join(doubtful)
+    return [
+        (
+            "Was the fault real?",
+            verdicts.fault.name,
+            "good" if verdicts.fault is FaultVerdict.CONFIRMED else "open",
+            fault_reason if result.faults else "no fault was injected",
+        ),
+        (
+            "Did the system hold?",
+            verdicts.system.name,
+            {SystemVerdict.PASS: "good", SystemVerdict.FAIL: "bad", SystemVerdict.UNKNOWN: "open"}[verdicts.system],
+            system_reason,
+        ),
+        (
+            "Is the environment clean?",
+            verdicts.environment.name,
+            "good" if verdicts.environment is EnvironmentVerdict.CLEAN else "bad",
+            "; ".join(result.residue) or "nothing of this run is left",
+        ),
+    ]
