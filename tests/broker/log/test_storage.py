@@ -1,0 +1,95 @@
+import errno
+import resource
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.storage import Storage
+from tests.broker.log.memory_storage import MemoryStorage
+
+
+@pytest.fixture(params=["on disk", "in memory"])
+def storage(request: pytest.FixtureRequest, tmp_path) -> Storage:
+    return FileStorage(tmp_path / "data") if request.param == "on disk" else MemoryStorage()
+
+
+def test_a_file_grows_at_its_end_and_is_read_anywhere(storage):
+    file = storage.open_append("a.log")
+    file.append(b"0123")
+    file.append(memoryview(bytearray(b"4567")))
+    assert (file.size, file.read(2, 4), file.read(6, 100), file.read(8, 1)) == (8, b"2345", b"67", b"")
+    file.sync()
+    file.close()
+
+
+def test_an_opened_file_goes_on_where_it_ended(storage):
+    first = storage.open_append("a.log")
+    first.append(b"01")
+    first.close()
+    again = storage.open_append("a.log")
+    again.append(b"23")
+    assert storage.read("a.log") == b"0123"
+    again.close()
+
+
+@pytest.mark.parametrize(("size", "left"), [(2, b"01"), (0, b""), (4, b"0123"), (9, b"0123")])
+def test_truncation_drops_the_end_and_never_grows_a_file(storage, size, left):
+    file = storage.open_append("a.log")
+    file.append(b"0123")
+    file.truncate(size)
+    assert (storage.read("a.log"), file.size) == (left, len(left))
+    file.append(b"x")
+    assert storage.read("a.log") == left + b"x"
+    file.close()
+
+
+def test_replace_puts_a_whole_file_in_place_and_leaves_nothing_else(storage):
+    storage.replace("a", b"old")
+    storage.replace("a", b"new")
+    assert (storage.read("a"), storage.list("")) == (b"new", ["a"])
+
+
+def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage):
+    storage.make_folder("t-0/deep")
+    storage.make_folder("t-0/deep")
+    for name in ("b", "a"):
+        storage.open_append(f"t-0/{name}").close()
+    assert storage.list("t-0") == ["a", "b", "deep"]
+    storage.rename("t-0", "t-1")
+    assert (storage.exists("t-0"), storage.list("t-1"), storage.list("")) == (False, ["a", "b", "deep"], ["t-1"])
+    storage.remove("t-1/a")
+    storage.remove("t-1/a")
+    assert storage.list("t-1") == ["b", "deep"]
+    storage.remove("t-1")
+    storage.remove("t-1")
+    assert (storage.list(""), storage.list("absent"), storage.exists("t-1")) == ([], [], False)
+
+
+def test_an_absent_file_cannot_be_read(storage):
+    with pytest.raises(FileNotFoundError):
+        storage.read("absent")
+
+
+@pytest.fixture
+def small_disk() -> Iterator[int]:
+    """Let no file of this process grow past 1000 bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield 1000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_write_that_does_not_fit_is_cut_back(tmp_path, small_disk):
+    file = FileStorage(tmp_path).open_append("a.log")
+    file.append(b"a" * 900)
+    with pytest.raises(OSError) as refused:
+        file.append(b"b" * 900)
+    assert refused.value.errno == errno.EFBIG
+    assert (file.size, (tmp_path / "a.log").stat().st_size) == (900, 900)
+    file.append(b"c" * 100)
+    assert (tmp_path / "a.log").read_bytes() == b"a" * 900 + b"c" * 100
+    file.close()
