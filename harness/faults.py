@@ -49,10 +49,13 @@ class Fault(Protocol):
     """The kinds of target that make sense."""
     Parameters: ClassVar[type[BaseModel]]
 
-    async def prepare(self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel) -> Injection:
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
         """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`.
 
         `brokers` is what `target` resolved to; the injection's `targets` are all brokers that will be disturbed.
+        A fault that can, ends by itself after `duration_s` from its injection, whatever becomes of the harness.
         """
         ...
 

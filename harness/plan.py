@@ -89,7 +89,7 @@ def make_plan(scenario: Scenario, seed: int) -> Plan:
 
 
 def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFault:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311  repeatable, not secret
     at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
     target = parse_target(spec.target)
     brokers = list(target.broker_ids)
@@ -110,24 +110,25 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
 
 def _planned_clients(scenario: Scenario, seed: int) -> list[PlannedClient]:
     topics = {topic.name: topic.partitions for topic in scenario.topics}
-    clients = []
+    clients: list[PlannedClient] = []
     for index, spec in enumerate(scenario.workloads):
         workload = registry.workload(spec.kind)
         parameters = workload.Parameters.model_validate(spec.parameters)
         prefix = f"w{index}-" if len(scenario.workloads) > 1 else ""
-        for client in workload.clients(
+        planned = workload.clients(
             parameters, bootstrap_servers="", topics=topics, seed=derived_seed(seed, "workload", index)
-        ):
-            clients.append(
-                PlannedClient(
-                    process=prefix + client.process,
-                    workload=spec.kind,
-                    role=client.role,
-                    seed=client.seed,
-                    stop_order=client.stop_order,
-                    parameters=client.parameters,
-                )
+        )
+        clients += [
+            PlannedClient(
+                process=prefix + client.process,
+                workload=spec.kind,
+                role=client.role,
+                seed=client.seed,
+                stop_order=client.stop_order,
+                parameters=client.parameters,
             )
+            for client in planned
+        ]
     return clients
 
 

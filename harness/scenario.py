@@ -46,7 +46,7 @@ class ClusterSpec(Strict):
     @property
     def broker_ids(self) -> range:
         """The ids that every driver gives to its brokers."""
-        return range(1, self.brokers + 1)
+        return range(self.brokers)
 
 
 class WorkloadSpec(Strict):

@@ -161,9 +161,9 @@ def targets(draft: Draft) -> Iterator[Problem]:
 
 def _missing_target(draft: Draft, target: Target) -> str:
     if target.role is Role.IDS and draft.brokers is not None:
-        unknown = [broker_id for broker_id in target.broker_ids if not 1 <= broker_id <= draft.brokers]
+        unknown = [broker_id for broker_id in target.broker_ids if broker_id >= draft.brokers]
         if unknown:
-            return f"there is no broker {', '.join(map(str, unknown))}; allowed: 1 to {draft.brokers}"
+            return f"there is no broker {', '.join(map(str, unknown))}; allowed: 0 to {draft.brokers - 1}"
     if target.role not in ROLES_OF_A_PARTITION or not draft.all_topics:
         return ""
     partitions = {topic.name: topic.partitions for topic in draft.topics.values()}

@@ -1,5 +1,6 @@
 """One consumer process: reads every partition, commits what it read, and in the end reads to the end."""
 
+import hashlib
 import logging
 import threading
 import time
@@ -71,11 +72,12 @@ class Reader:
         except KafkaException as error:
             self.recorder.end(invoked, OpType.FAIL, error=described(error.args[0]))
             return
-        errors = "; ".join(described(error) for message in messages if (error := message.error()) is not None)
+        refusals = [refusal for message in messages if (refusal := message.error()) is not None]
         records = [record_of(message) for message in messages if message.error() is None]
         for record in records:
             self.positions[(record.topic, record.partition)] = record.offset + 1
-        outcome = OpType.FAIL if errors and not records else OpType.OK
+        outcome = OpType.FAIL if refusals and not records else OpType.OK
+        errors = "; ".join(described(refusal) for refusal in refusals)
         self.recorder.end(invoked, outcome, records=[asdict(record) for record in records], error=errors)
 
     def commit(self) -> None:
@@ -165,15 +167,23 @@ class Reader:
 
 def record_of(message: Message) -> Record:
     """Return one record of a poll as it goes into the history."""
-    value = message.value()
-    epoch = message.leader_epoch()
     return Record(
         topic=str(message.topic()),
         partition=_number(message.partition()),
         offset=_number(message.offset()),
-        value=value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value or ""),
-        leader_epoch=_number(epoch),
+        value=value_id(message.value()),
+        leader_epoch=_number(message.leader_epoch()),
     )
+
+
+def value_id(value: bytes | str | None) -> str:
+    """Return the value as text where it is UTF-8, as all of ours are, else its SHA-256."""
+    if not isinstance(value, bytes):
+        return value or ""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(value).hexdigest()
 
 
 def _number(value: int | None) -> int:

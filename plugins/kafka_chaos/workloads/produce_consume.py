@@ -1,7 +1,6 @@
 """Producers write unique values with known keys, consumers read every partition and commit, through every fault."""
 
 import threading
-from itertools import cycle
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -22,7 +21,8 @@ class Parameters(Strict):
         int, Field(ge=0, le=32, description="Consumer processes; each reads every partition, in a group of its own")
     ] = 1
     acks: Annotated[
-        Acks | list[Acks], Field(description="0, 1 or all; a list gives each producer in turn one of them")
+        Acks | Annotated[list[Acks], Field(min_length=1)],
+        Field(description="0, 1 or all; a list gives each producer in turn one of them"),
     ] = "all"
     rate_per_s: Annotated[float, Field(gt=0, le=100_000, description="Records a second, of each producer")] = 50.0
     value_bytes: Annotated[
@@ -39,10 +39,10 @@ class Parameters(Strict):
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
 
-    def acks_of(self, producers: int) -> list[Acks]:
-        """Return each producer's acks level."""
-        levels = cycle(self.acks if isinstance(self.acks, list) and self.acks else [self.acks])
-        return [level for level, _ in zip(levels, range(producers), strict=False)]  # type: ignore[misc]
+    def acks_of(self, producer: int) -> Acks:
+        """Return the acks level of one producer, counted from 0."""
+        levels = self.acks if isinstance(self.acks, list) else [self.acks]
+        return levels[producer % len(levels)]
 
 
 class ProduceConsume:
@@ -58,8 +58,12 @@ class ProduceConsume:
         assert isinstance(parameters, Parameters)
         settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers"})
         roles = [
-            ("producer", number, {**settings, "acks": -1 if acks == "all" else acks})
-            for number, acks in enumerate(parameters.acks_of(parameters.producers), start=1)
+            (
+                "producer",
+                number + 1,
+                {**settings, "acks": -1 if (acks := parameters.acks_of(number)) == "all" else acks},
+            )
+            for number in range(parameters.producers)
         ] + [("consumer", number, settings) for number in range(1, parameters.consumers + 1)]
         return [
             ClientPlan(

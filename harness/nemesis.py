@@ -1,0 +1,199 @@
+"""Carries out the plan's fault schedule: intent into the journal first, then the act, its proof, and always the heal.
+
+Each injection is a task of its own, so that a slow one delays no other. Whatever happens to it (its proof fails, the
+plugin raises, the run is cancelled) what was intended is healed.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness import registry
+from harness.errors import ClusterError, HarnessError, PluginError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.history import InjectionStep
+from harness.journal import STEP_OF, Journal, open_injections, read_journal
+from harness.plan import PlannedFault
+from harness.progress import Progress
+from harness.targets import parse_target, resolve
+from harness.verdict import FaultVerdict
+
+INJECT_TIMEOUT_S = 180.0
+CONFIRM_TIMEOUT_S = 120.0
+HEAL_TIMEOUT_S = 120.0
+LATE_S = 0.1
+"""An injection that is later than this says so in the journal."""
+
+T = TypeVar("T")
+
+
+async def bounded(call: Awaitable[T], limit_s: float) -> T:
+    """Return what a plugin's call comes to.
+
+    Raises:
+        HarnessError: whatever went wrong in the plugin, as one kind of error.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            return await call
+    except HarnessError:
+        raise
+    except TimeoutError:
+        raise PluginError(f"did not end within {limit_s:g} s") from None
+    except Exception as error:
+        raise PluginError(f"{type(error).__name__}: {error}") from error
+
+
+@dataclass(slots=True, kw_only=True)
+class Nemesis:
+    """One schedule, carried out once."""
+
+    arena: Arena
+    journal: Journal
+    faults: Iterable[PlannedFault]
+    progress: Progress
+    _claims: dict[int, int] = field(default_factory=dict)
+    """Broker → the injection that holds it."""
+
+    async def run(self) -> None:
+        """Carry out every fault at its instant, counted from now; return when all are healed.
+
+        When cancelled, heals what is in force before it goes; a second cancellation ends that too.
+        """
+        start_s = time.monotonic()
+        tasks = [asyncio.create_task(self._at_its_instant(planned, start_s)) for planned in self.faults]
+        try:
+            await _all(tasks)
+        except asyncio.CancelledError:
+            await _healed(tasks)
+            raise
+
+    async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
+        due_s = start_s + planned.at_s
+        await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+        plugin = registry.fault(planned.fault)
+        try:
+            injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
+        except HarnessError as error:
+            self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
+            return
+        try:
+            late_s = time.monotonic() - due_s
+            detail = f"{late_s:.2f} s late" if late_s > LATE_S else ""
+            self.journal.note(
+                planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail
+            )
+            await self._in_force(plugin, planned, injection)
+        finally:
+            for broker_id in injection.targets:
+                del self._claims[broker_id]
+
+    async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
+        """Return the injection with its targets resolved and free to take."""
+        target = parse_target(planned.target)
+        brokers = tuple(planned.brokers) or await resolve(target, self.arena.view)
+        if not brokers:
+            raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
+        parameters = plugin.Parameters.model_validate(planned.parameters)
+        injection = await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
+        taken = {broker_id: self._claims[broker_id] for broker_id in injection.targets if broker_id in self._claims}
+        if taken:
+            held = ", ".join(f"broker {broker_id} by injection {by}" for broker_id, by in sorted(taken.items()))
+            raise ClusterError(f"refused, because another fault is in force: {held}")
+        self._claims |= dict.fromkeys(injection.targets, planned.injection)
+        return injection
+
+    async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection) -> None:
+        effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="interrupted before its effect was seen")
+        judged = False
+        try:
+            injection = await bounded(plugin.inject(self.arena, injection), INJECT_TIMEOUT_S)
+            heal_due_s = time.monotonic() + planned.duration_s
+            self.journal.note(planned.injection, planned.fault, InjectionStep.INJECTED, injection=injection)
+            effect = await bounded(plugin.confirm(self.arena, injection), CONFIRM_TIMEOUT_S)
+            self._judge(planned, injection, effect)
+            judged = True
+            await asyncio.sleep(max(0.0, heal_due_s - time.monotonic()))
+        except HarnessError as error:
+            effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
+        finally:
+            if not judged:
+                self._judge(planned, injection, effect)
+            await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress)
+
+    def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
+        step = STEP_OF[effect.verdict]
+        self.journal.note(planned.injection, planned.fault, step, injection=injection, detail=effect.detail)
+        self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
+
+
+def _described(planned: PlannedFault, injection: Injection | None) -> str:
+    role = parse_target(planned.target).described
+    if injection is None:
+        return f"{planned.fault} {role or planned.target}"
+    return brokers_hit(planned.fault, injection) + (f" ({role})" if role else "")
+
+
+def brokers_hit(fault: str, injection: Injection) -> str:
+    """Return what was done to whom, e.g. kill broker 2."""
+    plural = "s" if len(injection.targets) > 1 else ""
+    return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"
+
+
+async def heal(
+    plugin: Fault, arena: Arena, journal: Journal, number: int, injection: Injection, progress: Progress
+) -> bool:
+    """Undo one injection and write down how that went; return whether it is undone."""
+    what = brokers_hit(injection.fault, injection)
+    try:
+        await bounded(plugin.heal(arena, injection), HEAL_TIMEOUT_S)
+    except HarnessError as error:
+        journal.note(number, injection.fault, InjectionStep.HEAL_FAILED, injection=injection, detail=str(error))
+        progress.message(f"{what}: could not be healed, {error}")
+        return False
+    journal.note(number, injection.fault, InjectionStep.HEALED, injection=injection)
+    progress.message(f"{what}: healed")
+    return True
+
+
+async def heal_all(path: Path, arena: Arena, progress: Progress) -> list[str]:
+    """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
+    failures = []
+    remaining = open_injections(read_journal(path))
+    if not remaining:
+        return []
+    journal = Journal(path)
+    try:
+        for item in remaining:
+            plugin = registry.fault(item.injection.fault)
+            if not await heal(plugin, arena, journal, item.number, item.injection, progress):
+                failures.append(f"{brokers_hit(item.injection.fault, item.injection)} could not be healed")
+    finally:
+        journal.close()
+    return failures
+
+
+async def _healed(tasks: list[asyncio.Task[Any]]) -> None:
+    """Cancel every task and wait while each heals what it has in force; cancelled again, do not wait for that."""
+    for task in tasks:
+        task.cancel()
+    try:
+        await _all(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+
+
+async def _all(tasks: list[asyncio.Task[Any]]) -> None:
+    """Wait for every task, then raise the first error, if one failed."""
+    pending = [task for task in tasks if not task.done()]
+    if pending:
+        await asyncio.wait(pending)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

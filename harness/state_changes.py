@@ -1,0 +1,36 @@
+"""Reads what a broker has said in its state-change log since some moment, while it goes on writing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def end_of(path: Path) -> int:
+    """Return how long the log is now, in bytes; 0 when there is none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def events_after(path: Path, offset: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the whole lines from `offset` on that are events of these kinds, and where the next look starts."""
+    if not path.exists():
+        return [], offset
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read()
+    whole = data[: data.rfind(b"\n") + 1]
+    events = []
+    for line in whole.splitlines():
+        if any(kind.encode() in line for kind in kinds):  # most lines need no parsing
+            event = _object(line)
+            if event.get("ev") in kinds:
+                events.append(event)
+    return events, offset + len(whole)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the event of a line; a line torn by a kill and continued by the next process is none."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

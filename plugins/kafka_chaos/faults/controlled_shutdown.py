@@ -1,0 +1,121 @@
+"""SIGTERM: the broker asks the controller to move its leaders away, stops cleanly, and is started again."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario import Strict
+from harness.state_changes import end_of, events_after
+from harness.targets import EVERY_ROLE, NOBODY, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import PartitionView
+
+
+class Parameters(Strict):
+    """What the scenario may say about a controlled shutdown."""
+
+    stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of the process")] = 30.0
+
+
+class ControlledShutdown:
+    """Stops brokers cleanly and starts them again."""
+
+    name: ClassVar[str] = "controlled-shutdown"
+    requires: ClassVar[tuple[str, ...]] = ()
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note which partitions each broker leads that somebody else could lead."""
+        status = await arena.driver.status()
+        partitions = await arena.view.partitions()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={
+                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+                "log_ends": {str(broker): end_of(status.broker(broker).state_change_log) for broker in brokers},
+                "led": [
+                    {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
+                    for p in partitions
+                    if p.leader in brokers and set(p.isr) - set(brokers)
+                ],
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Stop those that run, one after the other."""
+        for broker in injection.state["running"]:
+            await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
+        idle = sorted(set(injection.targets) - set(injection.state["running"]))
+        if idle:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to stop")
+        status = await arena.driver.status()
+        for broker in injection.targets:
+            log_end = injection.state["log_ends"][str(broker)]
+            stops, _ = events_after(status.broker(broker).state_change_log, log_end, "broker_stop")
+            if not stops or not stops[-1]["controlled"]:
+                said = "a stop that was not controlled" if stops else "no clean stop"
+                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {said}")
+        timeout_s = injection.parameters["stop_timeout_s"]
+        try:
+            await until(
+                arena.view.registrations,
+                lambda seen: not set(injection.targets) & set(seen),
+                what="end of the registration",
+                timeout_s=timeout_s,
+            )
+            partitions = await until(
+                arena.view.partitions,
+                lambda seen: not _unmoved(injection, seen),
+                what="other leaders for the partitions it led",
+                timeout_s=timeout_s,
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        if unclean := _led_from_outside(injection, partitions):
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"unclean election for {', '.join(unclean)}")
+        moved = len(injection.state["led"])
+        return Effect(
+            verdict=FaultVerdict.CONFIRMED, detail=f"clean stop after {moved} partitions changed their leader"
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run."""
+        for broker in injection.targets:
+            if (await arena.driver.status()).broker(broker).state == "stopped":
+                await arena.driver.start_broker(broker)
+
+
+def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:
+    """Return what each partition was before, with what it is now."""
+    now = {(view.topic, view.partition): view for view in seen}
+    places = [((before["topic"], before["partition"]), before) for before in injection.state["led"]]
+    return [(before, now[place]) for place, before in places if place in now]
+
+
+def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
+    return [
+        f"{view.topic}-{view.partition}"
+        for _, view in _pairs(injection, seen)
+        if view.leader in injection.targets or view.leader == NOBODY
+    ]
+
+
+def _led_from_outside(injection: Injection, seen: list[PartitionView]) -> list[str]:
+    return [
+        f"{view.topic}-{view.partition}" for before, view in _pairs(injection, seen) if view.leader not in before["isr"]
+    ]
+
+
+PLUGIN: type[Fault] = ControlledShutdown

@@ -1,0 +1,102 @@
+"""Somebody else takes the broker's ZooKeeper session over and ends it: the broker lives, its ephemerals are gone."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import Registration
+
+
+class Parameters(Strict):
+    """What the scenario may say about an expiry."""
+
+    confirm_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for the new registration and the next controller")
+    ] = 30.0
+
+
+class ExpireSession:
+    """Expires sessions; a broker that loses its session registers again, a controller is succeeded."""
+
+    name: ClassVar[str] = "expire-session"
+    requires: ClassVar[tuple[str, ...]] = ()
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note the sessions, and the controller epoch."""
+        registered = await arena.view.registrations()
+        controller = await arena.view.controller()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={
+                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+                "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
+                "controller": controller.broker_id,
+                "controller_epoch": controller.controller_epoch,
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """End the sessions."""
+        for session in injection.state["sessions"].values():
+            await arena.view.expire(session)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait until every broker is registered by another session and, after the controller's end, its epoch grew."""
+        sessions: dict[str, str] = injection.state["sessions"]
+        without = [broker for broker in injection.targets if str(broker) not in sessions]
+        if without:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {without} had no session to expire")
+        timeout_s = injection.parameters["confirm_timeout_s"]
+        try:
+            new = await until(
+                arena.view.registrations,
+                lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
+                what="a registration by a new session",
+                timeout_s=timeout_s,
+            )
+            details = [
+                f"session {sessions[str(broker)]} became {new[broker].session}, czxid {new[broker].czxid}"
+                for broker in injection.targets
+            ]
+            if injection.state["controller"] in injection.targets:
+                details.append(await self._succession(arena, injection, timeout_s))
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+
+    async def _succession(self, arena: Arena, injection: Injection, timeout_s: float) -> str:
+        old_epoch = injection.state["controller_epoch"]
+        controller = await until(
+            arena.view.controller,
+            lambda seen: seen.controller_epoch > old_epoch and seen.broker_id >= 0,
+            what=f"a controller epoch above {old_epoch}",
+            timeout_s=timeout_s,
+        )
+        return f"broker {controller.broker_id} is controller in epoch {controller.controller_epoch}, after {old_epoch}"
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Nothing to undo: the broker itself opens a new session."""
+
+
+def _is_new(injection: Injection, broker: int, seen: dict[int, Registration]) -> bool:
+    return (
+        broker in seen
+        and seen[broker].session != injection.state["sessions"][str(broker)]
+        and seen[broker].czxid > injection.state["czxids"][str(broker)]
+    )
+
+
+PLUGIN: type[Fault] = ExpireSession

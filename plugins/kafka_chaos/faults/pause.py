@@ -1,0 +1,69 @@
+"""SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from harness.cluster.driver import CanPause
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+
+SEE_TIMEOUT_S = 2.0
+
+
+class Parameters(Strict):
+    """A pause takes no parameters: its length is the fault's `duration_s`."""
+
+
+class Pause:
+    """Freezes brokers for the fault's duration; the driver itself thaws them then."""
+
+    name: ClassVar[str] = "pause"
+    requires: ClassVar[tuple[str, ...]] = ("pause",)
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note how long."""
+        return Injection(fault=self.name, targets=brokers, state={"at_most_s": duration_s})
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Freeze them."""
+        assert isinstance(arena.driver, CanPause)
+        for broker in injection.targets:
+            await arena.driver.pause_broker(broker, at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Look at the states of the processes."""
+
+        async def states() -> dict[int, str]:
+            status = await arena.driver.status()
+            return {broker: status.broker(broker).state for broker in injection.targets}
+
+        def all_paused(seen: dict[int, str]) -> bool:
+            return all(state == "paused" for state in seen.values())
+
+        timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
+        try:
+            await until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="process paused")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Thaw them; those that run already, or ended meanwhile, are left alone."""
+        assert isinstance(arena.driver, CanPause)
+        status = await arena.driver.status()
+        for broker in injection.targets:
+            if status.broker(broker).state == "paused":
+                await arena.driver.resume_broker(broker)
+
+
+PLUGIN: type[Fault] = Pause

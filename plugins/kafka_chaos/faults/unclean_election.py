@@ -1,0 +1,141 @@
+"""The followers of a partition die, its leader takes more records and dies too, the followers come back without it.
+
+Where the configuration allows it, a broker outside the ISR then becomes leader, and what only the old leader had is
+lost: the price of availability, which the scenario's settings declare as expected.
+"""
+
+import asyncio
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.driver import CanKill
+from harness.errors import ClusterError, DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario import Strict
+from harness.state_changes import end_of, events_after
+from harness.targets import NOBODY, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import PartitionView
+
+
+class Parameters(Strict):
+    """What the scenario may say about an unclean election."""
+
+    lag_records: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Records that the leader takes alone before it is killed")
+    ] = 10
+    step_timeout_s: Annotated[
+        float,
+        Field(gt=0, le=60, description="Deadline for each step: the ISR shrinks, the leader moves on, the election"),
+    ] = 30.0
+
+
+class UncleanElection:
+    """Leaves a partition nobody but brokers outside its ISR."""
+
+    name: ClassVar[str] = "unclean-election"
+    requires: ClassVar[tuple[str, ...]] = ("kill",)
+    accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note leader and followers, all of which will be disturbed."""
+        view = await _partition(arena, target.topic, target.partition)
+        followers = [broker for broker in view.assignment if broker != view.leader]
+        if not followers:
+            raise ClusterError(
+                f"{target.topic}-{target.partition} has no follower that could come back without the leader"
+            )
+        return Injection(
+            fault=self.name,
+            targets=(view.leader, *followers),
+            parameters=parameters.model_dump(),
+            state={"topic": target.topic, "partition": target.partition, "leader": view.leader, "followers": followers},
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Kill the followers, let the leader go on alone, kill it, and start the followers."""
+        driver, state = arena.driver, injection.state
+        assert isinstance(driver, CanKill)
+        timeout_s = injection.parameters["step_timeout_s"]
+        for follower in state["followers"]:
+            await driver.kill_broker(follower)
+        alone = await until(
+            lambda: _partition(arena, state["topic"], state["partition"]),
+            lambda seen: set(seen.isr) == {state["leader"]} and seen.leader == state["leader"],
+            what="an ISR of the leader alone",
+            timeout_s=timeout_s,
+        )
+        log = (await driver.status()).broker(state["leader"]).state_change_log
+        lag = await self._leader_moves_on(arena, injection, end_of(log), timeout_s)
+        await driver.kill_broker(state["leader"])
+        await asyncio.gather(*(driver.start_broker(follower) for follower in state["followers"]))
+        before = {"isr": list(alone.isr), "leader_epoch": alone.leader_epoch, "lag_records": lag}
+        return Injection(
+            fault=self.name, targets=injection.targets, parameters=injection.parameters, state={**state, **before}
+        )
+
+    async def _leader_moves_on(self, arena: Arena, injection: Injection, since: int, timeout_s: float) -> int:
+        """Return how many records the leader took alone, once they are enough."""
+        state = injection.state
+        taken, offset = 0, since
+        log = (await arena.driver.status()).broker(state["leader"]).state_change_log
+
+        async def look() -> int:
+            nonlocal taken, offset
+            events, offset = events_after(log, offset, "append")
+            taken += sum(int(event["last_offset"] - event["base_offset"] + 1) for event in events if _of(state, event))
+            return taken
+
+        wanted: int = injection.parameters["lag_records"]
+        return await until(
+            look, lambda seen: seen >= wanted, what=f"{wanted} records at the leader alone", timeout_s=timeout_s
+        )
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait for a leader from outside the last ISR, in a higher epoch."""
+        state = injection.state
+        if "isr" not in state:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="the ISR was never the leader alone")
+        try:
+            view = await until(
+                lambda: _partition(arena, state["topic"], state["partition"]),
+                lambda seen: seen.leader not in (NOBODY, state["leader"]) and seen.leader_epoch > state["leader_epoch"],
+                what="a leader from outside the ISR",
+                timeout_s=injection.parameters["step_timeout_s"],
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        if view.leader in state["isr"]:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {view.leader} was in the ISR {state['isr']}")
+        return Effect(
+            verdict=FaultVerdict.CONFIRMED,
+            detail=f"broker {view.leader}, outside the ISR {state['isr']}, leads in epoch {view.leader_epoch} after"
+            f" {state['leader_epoch']}; the old leader had taken {state['lag_records']} records alone",
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run."""
+        status = await arena.driver.status()
+        stopped = [broker for broker in injection.targets if status.broker(broker).state == "stopped"]
+        await asyncio.gather(*(arena.driver.start_broker(broker) for broker in stopped))
+
+
+async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:
+    for view in await arena.view.partitions():
+        if (view.topic, view.partition) == (topic, partition):
+            return view
+    raise ClusterError(f"ZooKeeper has no state of {topic}-{partition}")
+
+
+def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
+    """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR."""
+    place = (event["topic"], event["partition"])
+    return place == (state["topic"], state["partition"]) and event["role"] == "leader" and event["isr_size"] == 1
+
+
+PLUGIN: type[Fault] = UncleanElection
