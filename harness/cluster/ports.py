@@ -12,6 +12,8 @@ import errno
 import random
 import socket
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from harness.cluster.pids import LINUX
 
@@ -39,10 +41,18 @@ def listens(port: int) -> bool:
 
 
 class PortReservations:
-    """Ports that this process keeps from other clusters on the host until it ends."""
+    """Ports that this process keeps from other clusters on the host until it lets go of them, or ends."""
 
     def __init__(self) -> None:
         self._held: dict[int, socket.socket | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
 
     def reserve(self, count: int) -> list[int]:
         """Return `count` ports that nobody uses, and hold them.
@@ -64,6 +74,13 @@ class PortReservations:
                 errno.EADDRINUSE, f"only {len(chosen)} of {count} ports are free outside the range {low} to {high}"
             )
         return chosen
+
+    def release(self) -> None:
+        """Let others have the ports."""
+        for holder in self._held.values():
+            if holder is not None:
+                holder.close()
+        self._held.clear()
 
     def _hold(self, port: int) -> bool:
         """Return whether the port was free and is ours now."""

@@ -227,6 +227,10 @@ class Supervisor:
         await _all_exited(late, KILL_TIMEOUT_S)
         return [child.name for child in late]
 
+    def close(self) -> None:
+        """Let go of the ports."""
+        self._ports.release()
+
     async def ended(self) -> None:
         """Return when everything was shut down."""
         await self._ended.wait()
@@ -338,6 +342,7 @@ async def serve(owner: int | None, ready: Callable[[], None]) -> None:
             server.close()
             for task in endings:
                 task.cancel()
+            supervisor.close()
 
 
 async def _end_with(owner: int, end: Callable[[], None]) -> None:

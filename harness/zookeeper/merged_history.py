@@ -1,0 +1,60 @@
+"""One znode history out of two: what the observer saw live and what the server's transaction log holds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.errors import EvidenceError
+from harness.history import JsonlWriter, TornLine, ZnodeChange, read_jsonl
+from harness.zookeeper import observer
+from harness.zookeeper.transaction_log import read_transaction_log
+
+
+def merge_history(history: Path, data_dir: Path) -> list[str]:
+    """Replace the observer's file by the complete history, in the order of zxids; return remarks on its quality.
+
+    The log decides, the observer bears witness: a line that both have says `observer` and takes its session from the
+    log. A write that only the observer has is kept and remarked on. An observer's delete only stands where the log is
+    missing, because its zxid may be too high.
+    """
+    torn = TornLine()
+    seen = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
+    remarks = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
+    if not history.exists():
+        remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
+    try:
+        log = read_transaction_log(data_dir)
+    except EvidenceError as error:
+        remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
+        merged = sorted(seen, key=lambda change: change.zxid)
+    else:
+        merged, contradictions = combine(seen, log.changes)
+        remarks += [*contradictions, *filter(None, [log.damage])]
+    temporary = history.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    with JsonlWriter(temporary) as writer:
+        for change in merged:
+            writer.write(change)
+    temporary.replace(history)
+    return remarks
+
+
+def combine(seen: list[ZnodeChange], logged: list[ZnodeChange]) -> tuple[list[ZnodeChange], list[str]]:
+    """Return the changes of both in the order of zxids, and a sentence for everything they disagree about."""
+    writes = {(change.zxid, change.path, change.version): change for change in seen if change.type != "delete"}
+    deletes = {(change.path, change.zxid) for change in seen if change.type == "delete"}
+    merged = []
+    remarks = []
+    for change in logged:
+        witness = writes.pop((change.zxid, change.path, change.version), None)
+        if witness is not None and witness.data != change.data:
+            remarks.append(
+                f"{change.path} at zxid {change.zxid}: the log has {change.data!r}, the observer saw {witness.data!r}"
+            )
+        live = witness is not None or (change.type == "delete" and (change.path, change.zxid) in deletes)
+        merged.append(replace(change, source=observer.SOURCE) if live else change)
+    for lonely in writes.values():
+        what = f"version {lonely.version} of {lonely.path} at zxid {lonely.zxid}"
+        remarks.append(f"{what}: seen by the observer, not in the log")
+        merged.append(lonely)
+    merged.sort(key=lambda change: change.zxid)  # stable: the operations of a multi keep their order
+    return merged, remarks

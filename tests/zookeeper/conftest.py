@@ -1,0 +1,48 @@
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from harness.cluster import embedded_zookeeper
+from harness.cluster.ports import PortReservations
+from harness.waiting import until
+
+
+@dataclass(frozen=True)
+class Server:
+    hosts: str
+    data_dir: Path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real ZooKeeper server of this module's own."""
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with PortReservations() as ports, (folder / "log").open("wb") as log:
+        (port,) = ports.reserve(1)
+        command = embedded_zookeeper.prepare(folder, port)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+
+            async def serves() -> bool:
+                return await embedded_zookeeper.serves(port)
+
+            asyncio.run(until(serves, bool, what="ZooKeeper", timeout_s=30))
+            yield Server(f"127.0.0.1:{port}", embedded_zookeeper.data_dir(folder))
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[KazooClient]:
+    """A session of somebody else."""
+    client = KazooClient(hosts=server.hosts)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
