@@ -13,7 +13,7 @@ from harness.analysis.schemas import TABLES
 from harness.store import RunFolder
 
 Row = dict[str, Any]
-_ARROW = {
+ARROW_TYPES = {
     "string": pa.string(),
     "int": pa.int32(),
     "bigint": pa.int64(),
@@ -55,7 +55,7 @@ class RunEvidence:
         wanted = list(columns) if columns is not None else [column.name for column in TABLES[name].columns]
         if path.exists():
             return pq.read_table(path, columns=wanted)
-        types = {column.name: _ARROW[column.type] for column in TABLES[name].columns}
+        types = {column.name: ARROW_TYPES[column.type] for column in TABLES[name].columns}
         return pa.table({name: pa.array([], types[name]) for name in wanted})
 
     def rows(self, name: str, order: str | None = None) -> list[Row]:

@@ -71,13 +71,14 @@ def figure(evidence: RunEvidence) -> go.Figure:
     _add_throughput(timeline, evidence)
     partitions = _add_leaders(timeline, evidence)
     _add_isr_sizes(timeline, evidence)
+    timeline.update_annotations(x=0, xanchor="left", font_size=13)
     _add_faults(timeline, evidence)
     timeline.update_layout(
         height=ROW_PX * 4 + 22 * max(partitions - 4, 0),
-        margin={"l": 8, "r": 8, "t": 56, "b": 24},
+        margin={"l": 8, "r": 8, "t": 72, "b": 24},
         template="plotly_white",
         hovermode="closest",
-        legend={"orientation": "h", "y": -0.06, "yanchor": "top", "x": 0},
+        legend={"orientation": "h", "y": -0.09, "yanchor": "top", "x": 0},
         font={"family": "system-ui, sans-serif", "size": 12},
     )
     timeline.update_yaxes(automargin=True, rangemode="tozero")
@@ -99,7 +100,7 @@ def _add_throughput(timeline: go.Figure, evidence: RunEvidence) -> None:
     seconds = evidence.per_second()
     middle = [second.second + 0.5 for second in seconds]
     for name, colour, values in (
-        ("acknowledged", "#4f9d69", [second.acknowledged for second in seconds]),
+        ("acknowledged", "#9dc5a8", [second.acknowledged for second in seconds]),
         ("unknown", "#d9822b", [second.unknown for second in seconds]),
         ("failed", "#d64545", [second.failed for second in seconds]),
     ):
@@ -185,7 +186,7 @@ def _add_faults(timeline: go.Figure, evidence: RunEvidence) -> None:
         timeline.add_annotation(
             x=start,
             y=1.0,
-            yshift=30 if index % 2 else 18,
+            yshift=44 if index % 2 else 30,
             xref="x",
             yref="paper",
             xanchor="left",

@@ -1,0 +1,90 @@
+"""The page itself: complete, offline, and safe whatever stands in the evidence."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.errors import EvidenceError
+from harness.report.page import SHOWN_FINDINGS, write
+from harness.result import CheckResult, RunResult
+from harness.store import RunFolder
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def text_of(folder: RunFolder) -> str:
+    """Return the page without the chart library and its own scripts."""
+    return re.sub(r"<script.*?</script>", "", write(folder).read_text(), flags=re.DOTALL)
+
+
+def test_verdicts_faults_gaps_and_commands_are_on_the_page(folder: RunFolder) -> None:
+    page = text_of(folder)
+    for expected in ("CONFIRMED", "PASS", "CLEAN", "pid 41 is gone", "3.00 s", "chaos rejudge", "--seed 7", "1,234"):
+        assert expected in page
+
+
+def test_the_page_needs_nothing_from_outside(folder: RunFolder) -> None:
+    page = text_of(folder)
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+    assert "<link" not in page
+
+
+def test_text_from_the_evidence_is_escaped(folder: RunFolder, add_findings: Callable[..., None]) -> None:
+    add_findings(
+        {"check": "I10", "severity": "violation", "message": "<script>alert(1)</script>", "evidence": ["<img src=x>"]},
+    )
+    page = write(folder).read_text()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<img src=x>" not in page
+
+
+def test_violations_come_first_expected_ones_apart_and_many_are_bounded(
+    folder: RunFolder, add_findings: Callable[..., None]
+) -> None:
+    many = [{"check": "lost-write", "severity": "expected", "message": f"lost {i}"} for i in range(SHOWN_FINDINGS + 5)]
+    add_findings(*many, {"check": "I9", "severity": "violation", "message": "replicas differ at 17"})
+    page = text_of(folder)
+    assert page.index("replicas differ at 17") < page.index("Timeline") < page.index("lost 0")
+    assert "5 more in" in page
+
+
+def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="not a run's result"):
+        write(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tag"),
+    [
+        pytest.param("FAIL", "failure", id="a violation is a failure"),
+        pytest.param("UNKNOWN", "error", id="no answer is an error"),
+        pytest.param("PASS", None, id="a promise kept is neither"),
+    ],
+)
+def test_junit(folder: RunFolder, result: RunResult, verdict: str, tag: str | None) -> None:
+    check = CheckResult(check="I9", promise="logs match", verdict=verdict, reason="because")
+    result.model_copy(update={"checks": [check]}).save(folder.verdict)
+    write(folder)
+    case = ElementTree.parse(folder.junit).find(".//testcase[@name='I9']")
+    assert case is not None
+    assert [child.tag for child in case] == ([tag] if tag else [])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at in a browser")
+@pytest.mark.parametrize("width", [1280, 500])
+def test_a_browser_draws_the_timeline(folder: RunFolder, width: int, tmp_path: Path) -> None:
+    page = write(folder)
+    artifacts = Path("artifacts")
+    artifacts.mkdir(exist_ok=True)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path}/profile", f"--window-size={width},2400"]
+    command += ["--virtual-time-budget=5000", f"--screenshot={artifacts / f'report-{width}.png'}", "--dump-dom"]
+    dom = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True).stdout
+    drawn = re.findall(r'class="(?:bars|scatter) ?layer"|class="trace bars"|class="trace scatter', dom)
+    assert len(drawn) >= 5, "throughput, latency, leaders and ISR are drawn"
