@@ -193,8 +193,10 @@ class Log:
         if offset < self.log_end_offset:
             self._lower_recovery_point(offset)
             self._drop_from(offset)
-            self._limit_to_end()
-        if self.epochs.truncate_from_end(max(offset, self.log_end_offset)):
+            offset = self.log_end_offset
+            self.recovery_point = min(self.recovery_point, offset)
+            self.log_start_offset = min(self.log_start_offset, offset)
+        if self.epochs.truncate_from_end(offset):
             self._save_epochs()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -287,10 +289,6 @@ class Log:
     def _remove(self, segment: Segment) -> None:
         segment.close()
         self.storage.remove(segment.path)
-
-    def _limit_to_end(self) -> None:
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
     def _lower_recovery_point(self, offset: int) -> None:
         if offset < self.recovery_point:

@@ -64,7 +64,9 @@ def test_what_another_implementation_builds_is_read(codec):
     header = parse_header(batch)
     assert crc_matches(batch, header)
     assert header.codec == codec
-    assert plain(parse_records(batch)) == [(r.key, r.value, r.timestamp_ms, r.headers, i) for i, r in enumerate(RECORDS)]
+    assert plain(parse_records(batch)) == [
+        (r.key, r.value, r.timestamp_ms, r.headers, i) for i, r in enumerate(RECORDS)
+    ]
 
 
 def test_stamping_keeps_the_crc_and_the_records():
@@ -142,5 +144,5 @@ def test_records_cut_anywhere_are_malformed():
 
 @pytest.mark.parametrize("codec", [2, 3, 4])
 def test_records_in_a_codec_that_is_not_there_are_refused_by_name(codec):
-    with pytest.raises(MalformedRecords, match="snappy|lz4|zstd"):
+    with pytest.raises(MalformedRecords, match=r"snappy|lz4|zstd"):
         parse_records(build_batch(RECORDS, attributes=codec))

@@ -18,7 +18,9 @@ def cache(entries) -> LeaderEpochCache:
         pytest.param(5, 25, ENTRIES, False, id="the newest epoch at a later offset is no change"),
         pytest.param(5, 15, [(1, 0), (3, 10), (5, 15)], True, id="the newest epoch turns out to start earlier"),
         pytest.param(5, 10, [(1, 0), (5, 10)], True, id="the newest epoch takes the start of the one before"),
-        pytest.param(6, 20, [(1, 0), (3, 10), (6, 20)], True, id="a new epoch at the same start replaces the empty one"),
+        pytest.param(
+            6, 20, [(1, 0), (3, 10), (6, 20)], True, id="a new epoch at the same start replaces the empty one"
+        ),
         pytest.param(6, 5, [(1, 0), (6, 5)], True, id="a new epoch at an early offset drops all that start later"),
         pytest.param(4, 25, [(1, 0), (3, 10), (4, 25)], True, id="an older epoch drops every newer one"),
         pytest.param(3, 40, [(1, 0), (3, 40)], True, id="a known older epoch replaces itself and what follows"),

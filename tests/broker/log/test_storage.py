@@ -86,7 +86,7 @@ def small_disk() -> Iterator[int]:
 def test_a_write_that_does_not_fit_is_cut_back(tmp_path, small_disk):
     file = FileStorage(tmp_path).open_append("a.log")
     file.append(b"a" * 900)
-    with pytest.raises(OSError) as refused:
+    with pytest.raises(OSError, match="too large") as refused:
         file.append(b"b" * 900)
     assert refused.value.errno == errno.EFBIG
     assert (file.size, (tmp_path / "a.log").stat().st_size) == (900, 900)

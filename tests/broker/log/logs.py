@@ -1,0 +1,64 @@
+"""Small logs and batches for the tests of this folder."""
+
+from dataclasses import dataclass, field
+
+from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
+from harness.broker.log.log import Log, LogSettings
+from harness.broker.log.records import Record
+from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
+from tests.broker.log.memory_storage import MemoryStorage
+
+SMALL = LogSettings(segment_bytes=400, index_interval_bytes=150)
+"""Segments of about four batches with an index entry every other batch."""
+
+
+def batch(count: int = 1, *, base_offset: int = 0, epoch: int = -1, timestamp_ms: int = 0) -> bytes:
+    """A batch of `count` records of one timestamp each later than the last; about 80 bytes plus 15 a record."""
+    records = [Record(value=b"value-%02d" % i, timestamp_ms=timestamp_ms + i) for i in range(count)]
+    return build_batch(records, base_offset=base_offset, leader_epoch=epoch)
+
+
+def headers(data: bytes) -> list[BatchHeader]:
+    return [header for header, _ in iter_batches(data)]
+
+
+def spans(data: bytes) -> list[tuple[int, int]]:
+    return [(header.base_offset, header.last_offset) for header in headers(data)]
+
+
+@dataclass
+class Heard:
+    """What a log told its owner."""
+
+    epochs: list[tuple[str, int, int, int]] = field(default_factory=list)
+    lowered: int = 0
+
+    def epoch(self, topic: str, partition: int, epoch: int, start: int) -> None:
+        self.epochs.append((topic, partition, epoch, start))
+
+    def lower(self) -> None:
+        self.lowered += 1
+
+
+def opened(
+    storage: MemoryStorage,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    settings: LogSettings = SMALL,
+    heard: Heard | None = None,
+) -> tuple[Log, LoadedLog]:
+    heard = heard or Heard()
+    origin = LogOrigin(
+        topic="t", partition=0, clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
+    )
+    return open_log(storage, origin, settings, heard.epoch, heard.lower)
+
+
+def new_log(storage: MemoryStorage | None = None, settings: LogSettings = SMALL, heard: Heard | None = None) -> Log:
+    return opened(storage or MemoryStorage(), settings=settings, heard=heard)[0]
+
+
+def everything(log: Log) -> bytes:
+    return log.read(log.log_start_offset, max_bytes=1 << 30, up_to=log.log_end_offset, at_least_one=True)

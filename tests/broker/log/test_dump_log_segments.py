@@ -1,0 +1,83 @@
+"""Kafka's own dump tool reads the segments that this broker writes."""
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.broker.log.batch import HEADER_BYTES, build_batch, seal
+from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.log import LogSettings
+from harness.broker.log.manager import LogManager
+from harness.broker.log.records import Record
+from tests.broker.log.logs import everything
+
+LIBS = os.environ.get("KAFKA_LIBS", "")
+RECORDS = [
+    Record(key=b"key-0", value=b"value-0", timestamp_ms=1_700_000_000_000, headers=(("trace", b"1"),)),
+    Record(key=None, value=b"value-1", timestamp_ms=1_700_000_000_007),
+]
+BATCH_LINE = re.compile(
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*partitionLeaderEpoch: (\d+) .*isvalid: (\w+)"
+)
+RECORD_LINE = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*headerKeys: \[(.*?)\](?: key: (\S+))? payload: (\S+)")
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(
+        not list(Path(LIBS).glob("kafka_2.*.jar")) if LIBS else True,
+        reason="KAFKA_LIBS does not name a folder with the jars of Apache Kafka",
+    ),
+    pytest.mark.skipif(shutil.which("java") is None, reason="no java on the PATH"),
+]
+
+
+def gzipped() -> bytes:
+    plain = build_batch(RECORDS, attributes=1)
+    batch = bytearray(plain[:HEADER_BYTES] + gzip.compress(plain[HEADER_BYTES:]))
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    seal(batch)
+    return bytes(batch)
+
+
+def dump(files: list[Path]) -> str:
+    tool = [
+        "java",
+        "-Xmx128m",
+        "-cp",
+        f"{LIBS}/*",
+        "kafka.tools.DumpLogSegments",
+        "--print-data-log",
+        "--deep-iteration",
+    ]
+    names = ",".join(str(file) for file in files)
+    return subprocess.run([*tool, "--files", names], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path):
+    logs = LogManager(FileStorage(tmp_path), LogSettings(segment_bytes=300))
+    logs.load()
+    leader, follower = logs.get_or_create("leader", 0), logs.get_or_create("follower", 0)
+    for batch, epoch in ((build_batch(RECORDS), 0), (gzipped(), 0), (build_batch(RECORDS), 4), (gzipped(), 5)):
+        leader.append_as_leader(batch, epoch)
+    follower.append_as_follower(everything(leader))
+    logs.close_clean()
+    for name in ("leader-0", "follower-0"):
+        files = sorted((tmp_path / name).glob("*.log"))
+        assert len(files) == 2
+        said = dump(files)
+        assert BATCH_LINE.findall(said) == [
+            (str(2 * i), str(2 * i + 1), "2", str(epoch), "true") for i, epoch in enumerate((0, 0, 4, 5))
+        ]
+        assert RECORD_LINE.findall(said) == [
+            record
+            for i in range(4)
+            for record in (
+                (str(2 * i), "1700000000000", "trace", "key-0", "value-0"),
+                (str(2 * i + 1), "1700000000007", "", "", "value-1"),
+            )
+        ]

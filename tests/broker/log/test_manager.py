@@ -1,0 +1,234 @@
+import logging
+
+import pytest
+
+from harness.broker.log.log import LogSettings
+from harness.broker.log.manager import LogManager
+from harness.broker.log.meta_properties import claim_data_directory
+from harness.broker.log.storage import StorageError
+from tests.broker.log.logs import SMALL, Heard, batch, everything
+from tests.broker.log.memory_storage import MemoryStorage
+
+
+def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
+    logs = LogManager(storage, SMALL, epoch_assigned=(heard or Heard()).epoch)
+    logs.load()
+    return logs
+
+
+def fill(logs: LogManager, topic: str, partition: int, count: int = 10) -> bytes:
+    log = logs.get_or_create(topic, partition)
+    for _ in range(count):
+        log.append_as_leader(batch(2), 1)
+    return everything(log)
+
+
+def test_a_log_is_created_once():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    assert logs.get("t", 0) is None
+    log = logs.get_or_create("t", 0)
+    assert logs.get("t", 0) is logs.get_or_create("t", 0) is log
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    assert storage.list("t-0") == ["00000000000000000000.log"]
+
+
+def test_a_topic_may_have_settings_of_its_own():
+    logs = manager(MemoryStorage())
+    own = LogSettings(segment_bytes=5000)
+    assert logs.get_or_create("a", 0, own).settings == own
+    assert logs.get_or_create("b", 0).settings == SMALL
+    assert logs.get_or_create("b", 0, own).settings == own
+    assert logs.get_or_create("b", 0).settings == own
+
+
+def test_the_owner_hears_of_epochs():
+    heard = Heard()
+    logs = manager(MemoryStorage(), heard)
+    logs.get_or_create("a-b", 3).append_as_leader(batch(), 9)
+    assert heard.epochs == [("a-b", 3, 9, 0)]
+
+
+def test_logs_are_sorted_by_topic_and_partition_number():
+    logs = manager(MemoryStorage())
+    for topic, partition in (("b", 10), ("a-1", 2), ("b", 9), ("a", 0)):
+        logs.get_or_create(topic, partition)
+    assert [(log.topic, log.partition) for log in logs.logs()] == [("a", 0), ("a-1", 2), ("b", 9), ("b", 10)]
+
+
+def test_a_clean_stop_is_trusted_once():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    before = fill(logs, "t", 0)
+    logs.close_clean()
+    assert storage.exists(".kafka_cleanshutdown")
+    assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 20\n"
+    storage.lose_power()
+    again = LogManager(storage, SMALL)
+    (loaded,) = again.load()
+    assert (loaded.clean, loaded.log_end_offset, loaded.recovery_point, loaded.truncated_bytes) == (True, 20, 20, 0)
+    assert everything(again.logs()[0]) == before
+    assert not storage.exists(".kafka_cleanshutdown")
+    (loaded,) = LogManager(storage, SMALL).load()
+    assert not loaded.clean
+
+
+def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch):
+    storage = MemoryStorage()
+    logs = manager(storage)
+    fill(logs, "t", 0)
+
+    def broken(_file) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("tests.broker.log.memory_storage.MemoryFile.sync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        logs.close_clean()
+    assert not storage.exists(".kafka_cleanshutdown")
+
+
+def test_loading_after_a_crash_is_sorted_and_checked():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    for topic, partition in (("b", 10), ("b", 9), ("a", 0)):
+        fill(logs, topic, partition)
+    del storage.files["b-9/00000000000000000016.log"].data[-1:]
+    loaded = LogManager(storage, SMALL).load()
+    assert [(log.topic, log.partition, log.log_end_offset) for log in loaded] == [
+        ("a", 0, 20),
+        ("b", 9, 18),
+        ("b", 10, 20),
+    ]
+    assert [log.clean for log in loaded] == [False] * 3
+
+
+def test_recovery_starts_where_the_checkpoint_says():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    fill(logs, "t", 0)
+    logs.checkpoint_recovery_points()
+    assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 16\n"
+    storage.lose_power()
+    (loaded,) = LogManager(storage, SMALL).load()
+    assert (loaded.recovery_point, loaded.log_end_offset) == (16, 16)
+
+
+def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    fill(logs, "t", 0)
+    logs.checkpoint_recovery_points()
+    logs.get_or_create("t", 0).truncate_to(6)
+    assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 6\n"
+
+
+def test_the_log_start_survives_a_restart():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    fill(logs, "t", 0)
+    fill(logs, "u", 0)
+    logs.get_or_create("t", 0).advance_log_start(5)
+    logs.checkpoint_recovery_points()
+    assert storage.read("log-start-offset-checkpoint") == b"0\n1\nt 0 5\n"
+    assert [loaded.log_start_offset for loaded in LogManager(storage, SMALL).load()] == [5, 0]
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(name, caplog):
+    storage = MemoryStorage()
+    fill(manager(storage), "t", 0)
+    storage.replace(name, b"0\n9\n")
+    (loaded,) = LogManager(storage, SMALL).load()
+    assert (loaded.log_start_offset, loaded.log_end_offset, loaded.recovery_point) == (0, 20, 0)
+    assert name in caplog.text
+
+
+def test_high_watermarks_are_kept():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    assert logs.read_high_watermarks() == {}
+    logs.write_high_watermarks({("t", 0): 17, ("t", 1): 0})
+    assert storage.read("replication-offset-checkpoint") == b"0\n2\nt 0 17\nt 1 0\n"
+    assert logs.read_high_watermarks() == {("t", 0): 17, ("t", 1): 0}
+
+
+def test_a_malformed_high_watermark_checkpoint_is_a_storage_error():
+    storage = MemoryStorage()
+    storage.replace("replication-offset-checkpoint", b"x")
+    with pytest.raises(StorageError, match="replication-offset-checkpoint"):
+        manager(storage).read_high_watermarks()
+
+
+def test_deletion_leaves_nothing_of_the_log():
+    storage = MemoryStorage()
+    logs = manager(storage)
+    for partition in (0, 1):
+        fill(logs, "t", partition)
+    logs.checkpoint_recovery_points()
+    logs.write_high_watermarks({("t", 0): 20, ("t", 1): 20})
+    logs.delete("t", 0)
+    logs.delete("t", 0)
+    assert (logs.get("t", 0), [log.partition for log in logs.logs()]) == (None, [1])
+    assert not [name for name in storage.list("") if name.startswith("t-0")]
+    assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 1 16\n"
+    assert logs.read_high_watermarks() == {("t", 1): 20}
+    assert logs.get_or_create("t", 0).log_end_offset == 0
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(monkeypatch):
+    storage = MemoryStorage()
+    logs = manager(storage)
+    topic = "t" * 249
+    fill(logs, topic, 12345)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "remove", lambda path: None)
+        logs.delete(topic, 12345)
+    (left,) = [name for name in storage.list("") if name.startswith("t")]
+    assert left.endswith("-delete")
+    assert len(left) <= 255
+    assert LogManager(storage, SMALL).load() == []
+    assert not [name for name in storage.list("") if name.startswith("t")]
+
+
+def test_what_is_no_log_is_left_alone_and_named(caplog):
+    storage = MemoryStorage()
+    logs = manager(storage)
+    fill(logs, "t", 0)
+    logs.close_clean()
+    claim_data_directory(storage, broker_id=1, cluster_id="c")
+    for name in ("lost+found", "t-x", "spaced out-0"):
+        storage.make_folder(name)
+    with caplog.at_level(logging.WARNING):
+        assert len(LogManager(storage, SMALL).load()) == 1
+    ignored = [record.args[0] for record in caplog.records if "log.ignored" in record.msg]
+    assert ignored == ["lost+found", "spaced out-0", "t-x"]
+    assert storage.exists("t-x")
+
+
+def test_a_data_directory_is_claimed_once():
+    storage = MemoryStorage()
+    claim_data_directory(storage, broker_id=1, cluster_id="abc")
+    assert storage.read("meta.properties") == b"version=0\nbroker.id=1\ncluster.id=abc\n"
+    claim_data_directory(storage, broker_id=1, cluster_id="abc")
+
+
+def test_what_kafka_wrote_is_understood():
+    storage = MemoryStorage()
+    storage.replace("meta.properties", b"#\n#Mon Nov 02 10:00:00 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=abc\n")
+    claim_data_directory(storage, broker_id=1, cluster_id="abc")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"version=0\nbroker.id=2\ncluster.id=abc\n", "broker.id=2, expected 1", id="another broker"),
+        pytest.param(b"version=0\nbroker.id=1\ncluster.id=x\n", "cluster.id=x, expected abc", id="another cluster"),
+        pytest.param(b"version=1\nbroker.id=1\ncluster.id=abc\n", "version=1, expected 0", id="another version"),
+        pytest.param(b"", "broker.id=None, expected 1", id="an empty file"),
+    ],
+)
+def test_a_data_directory_of_somebody_else_is_refused(content, said):
+    storage = MemoryStorage()
+    storage.replace("meta.properties", content)
+    with pytest.raises(StorageError, match=said):
+        claim_data_directory(storage, broker_id=1, cluster_id="abc")
