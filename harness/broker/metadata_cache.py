@@ -4,7 +4,7 @@ Fed by the controller's UpdateMetadata and by nothing else; the last one applied
 so a broker that the controller cannot reach goes on serving what it heard last.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.wire.messages import UpdateMetadataRequest
@@ -46,9 +46,14 @@ class MetadataCache:
     """Who sent the last update; -1 before the first."""
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
 
-    def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
-        """Take over brokers and listed partitions, and return the partitions that are gone because they are deleted."""
+    def on_update(self, listener: Callable[[], None]) -> None:
+        """Have `listener` called after every update; it must not block."""
+        self._listeners.append(listener)
+
+    def update(self, request: UpdateMetadataRequest) -> None:
+        """Take over the brokers and the listed partitions; a partition whose topic is being deleted is forgotten."""
         self.controller_id = request.controller_id
         self._brokers = {
             broker.id: AliveBroker(
@@ -58,12 +63,10 @@ class MetadataCache:
             )
             for broker in request.live_brokers
         }
-        deleted = []
         for topic in request.topic_states:
             for state in topic.partition_states:
                 if state.leader == DELETED:
                     self._forget(topic.topic_name, state.partition_index)
-                    deleted.append((topic.topic_name, state.partition_index))
                     continue
                 self._partitions.setdefault(topic.topic_name, {})[state.partition_index] = PartitionInfo(
                     topic=topic.topic_name,
@@ -75,7 +78,8 @@ class MetadataCache:
                     replicas=tuple(state.replicas),
                     offline_replicas=tuple(state.offline_replicas),
                 )
-        return deleted
+        for listener in self._listeners:
+            listener()
 
     def _forget(self, topic: str, partition: int) -> None:
         partitions = self._partitions.get(topic, {})

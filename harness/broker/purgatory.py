@@ -1,8 +1,8 @@
 """Requests that cannot be answered yet: who waits for what, woken by keys, bounded by a timeout.
 
-Everything happens on the broker's loop: an operation is tried, parked under its keys, and tried again at every
-`check` of one of them, before that call returns. So nothing is ever polled, and there is no gap between trying
-and parking.
+Everything happens on the broker's loop: whoever cannot complete an operation at once parks it in the same step under
+its keys, and it is tried again at every `check` of one of them, before that call returns. So nothing is ever polled,
+and nothing is missed between trying and parking.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ KeyInput = TypeVar("KeyInput", contravariant=True)
 class Delayed(Protocol[KeyInput]):
     """An operation that may have to wait."""
 
-    def try_complete(self, changed: KeyInput | None) -> bool:
-        """Whether it is done; `changed` is the key that something happened to, None at the first try.
+    def try_complete(self, changed: KeyInput) -> bool:
+        """Whether it is done, now that something happened to one of its keys.
 
         Its outcome is fixed at the first True: it is not asked again.
         """
@@ -45,9 +45,7 @@ class Purgatory(Generic[Key]):
         return len(self._parked)
 
     async def wait(self, operation: Delayed[Key], keys: Iterable[Key], timeout_s: float) -> bool:
-        """Return True when the operation got done, False when `timeout_s` passed first."""
-        if operation.try_complete(None):
-            return True
+        """Return True when the operation got done, False when `timeout_s` passed first; the caller has tried it."""
         if timeout_s <= 0:
             return False
         loop = asyncio.get_running_loop()

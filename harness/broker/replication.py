@@ -1,13 +1,14 @@
 """The rules of replication, without sockets, clock or disk: high watermark, ISR, truncation, fencing.
 
-Committed means *below* the high watermark: it is the offset of the next record to be committed. Sources: Kafka's
-`Partition`, `Replica`, `AbstractFetcherThread` and `ReplicaManager` of 2.5; KIP-101, KIP-279, KIP-320, KIP-392, KIP-570.
+Committed means *below* the high watermark: it is the offset of the next record to be committed. Sources: `Partition`,
+`Replica`, `AbstractFetcherThread` and `ReplicaManager` of Kafka 2.5; KIP-101, KIP-279, KIP-320, KIP-392, KIP-570.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness.broker.log.epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEnd
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET
 
@@ -64,7 +65,7 @@ def next_high_watermark(
     now_s: float,
     lag_s: float,
 ) -> int:
-    """Return the leader's high watermark: the smallest log end of those that must have a record, never lower than `current`.
+    """Return the leader's high watermark: the smallest log end of all who must have a record, but never less than now.
 
     Those are the leader, the ISR, and every follower that is caught up although it is not in the ISR yet: it may be
     in the next ISR, and must not miss what was committed while it was on its way. `min.insync.replicas` does not hold
@@ -166,14 +167,6 @@ def judge_stop_replica(asked_epoch: int, local_epoch: int) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEnd:
-    """Where an epoch ends in somebody's log; both -1 when that log cannot tell."""
-
-    leader_epoch: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
     """One step of a follower's truncation."""
 
@@ -195,10 +188,10 @@ def truncation_after(answer: EpochEnd, local_end: EpochEnd, log_end_offset: int,
     `local_end` is where the epoch of the answer ends in the follower's own log. When the follower never saw that
     epoch, it drops what came after its largest older one and asks again.
     """
-    if answer.end_offset == NO_OFFSET:
+    if answer.end_offset == UNDEFINED_OFFSET:
         return truncation_without_epochs(high_watermark)
-    if answer.leader_epoch == NO_EPOCH or local_end.end_offset == NO_OFFSET:
+    if answer.epoch == UNDEFINED_EPOCH or local_end.end_offset == UNDEFINED_OFFSET:
         return Truncation(to=min(answer.end_offset, log_end_offset), done=True, reason="epoch")
-    if local_end.leader_epoch != answer.leader_epoch:
+    if local_end.epoch != answer.epoch:
         return Truncation(to=min(local_end.end_offset, log_end_offset), done=False, reason="epoch")
     return Truncation(to=min(local_end.end_offset, answer.end_offset, log_end_offset), done=True, reason="epoch")

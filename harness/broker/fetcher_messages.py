@@ -1,0 +1,104 @@
+"""The requests a follower sends its leader, built from plain values."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from harness.broker.config import BrokerConfig
+from harness.broker.partition import TopicPartition
+from harness.broker.wire.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+
+FETCH_VERSION = 11
+OFFSET_FOR_LEADER_EPOCH_VERSION = 3
+LIST_OFFSETS_VERSION = 5
+
+LATEST = -1
+EARLIEST = -2
+
+_NO_SESSION = 0
+_SESSION_EPOCH_FULL = -1
+
+
+class Asked(NamedTuple):
+    """One partition in a request: in which leader epoch, and the offset, epoch or timestamp that is asked for."""
+
+    key: TopicPartition
+    current_leader_epoch: int
+    value: int
+
+
+def _by_topic(asked: Sequence[Asked]) -> Iterator[tuple[str, list[Asked]]]:
+    for topic, group in groupby(asked, key=lambda ask: ask.key[0]):
+        yield topic, list(group)
+
+
+def fetch_request(replica_id: int, config: BrokerConfig, asked: Sequence[Asked], *, max_wait_ms: int) -> FetchRequest:
+    """Return a fetch without a session from the offsets asked for; `asked` is sorted by topic."""
+    topic_type, max_bytes = FetchRequest.FetchTopic, config["replica.fetch.max.bytes"]
+    return FetchRequest(
+        replica_id=replica_id,
+        max_wait_ms=max_wait_ms,
+        min_bytes=config["replica.fetch.min.bytes"],
+        max_bytes=config["replica.fetch.response.max.bytes"],
+        isolation_level=0,
+        session_id=_NO_SESSION,
+        session_epoch=_SESSION_EPOCH_FULL,
+        topics=[
+            topic_type(
+                topic=topic,
+                partitions=[
+                    topic_type.FetchPartition(
+                        partition=ask.key[1],
+                        current_leader_epoch=ask.current_leader_epoch,
+                        fetch_offset=ask.value,
+                        partition_max_bytes=max_bytes,
+                    )
+                    for ask in group
+                ],
+            )
+            for topic, group in _by_topic(asked)
+        ],
+    )
+
+
+def offset_for_leader_epoch_request(replica_id: int, asked: Sequence[Asked]) -> OffsetForLeaderEpochRequest:
+    """Return the question where the epochs asked for end; `asked` is sorted by topic."""
+    topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    return OffsetForLeaderEpochRequest(
+        replica_id=replica_id,
+        topics=[
+            topic_type(
+                topic=topic,
+                partitions=[
+                    topic_type.OffsetForLeaderPartition(
+                        partition=ask.key[1],
+                        current_leader_epoch=ask.current_leader_epoch,
+                        leader_epoch=ask.value,
+                    )
+                    for ask in group
+                ],
+            )
+            for topic, group in _by_topic(asked)
+        ],
+    )
+
+
+def list_offsets_request(replica_id: int, asked: Asked) -> ListOffsetsRequest:
+    """Return the question which offset is the latest or earliest of one partition."""
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=replica_id,
+        isolation_level=0,
+        topics=[
+            topic_type(
+                name=asked.key[0],
+                partitions=[
+                    topic_type.ListOffsetsPartition(
+                        partition_index=asked.key[1],
+                        current_leader_epoch=asked.current_leader_epoch,
+                        timestamp=asked.value,
+                    )
+                ],
+            )
+        ],
+    )

@@ -1,0 +1,188 @@
+"""Serving fetches: consumers read what is committed, followers all there is, and by asking say what they have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.broker.isr import IsrKeeper
+from harness.broker.log.batch import next_batch_size, parse_header
+from harness.broker.log.log import OffsetOutOfRange
+from harness.broker.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas import Replicas, now_s
+from harness.broker.state_log import StateLog
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_OFFSET, FetchResponse
+
+CONSUMER = -1
+"""As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
+
+
+class FetchedPartition(NamedTuple):
+    """What one partition of a fetch asks for."""
+
+    key: TopicPartition
+    current_leader_epoch: int
+    fetch_offset: int
+    max_bytes: int
+
+
+class Read(NamedTuple):
+    """What one partition of a fetch gets."""
+
+    asked: FetchedPartition
+    error: ErrorCode
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    records: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """When a fetch is answered and how much it may get."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_s: float
+
+
+@dataclass(slots=True, eq=False)
+class DelayedFetch:
+    """One fetch: by a consumer up to the high watermark, by a follower up to the log's end."""
+
+    replicas: Replicas
+    replica_id: int
+    asked: Sequence[FetchedPartition]
+    limits: FetchLimits
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a broker asks."""
+        return self.replica_id > CONSUMER
+
+    def partition(self, asked: FetchedPartition) -> Partition:
+        """Return the partition to read from.
+
+        Raises:
+            PartitionError: it is not led here in that epoch, or the sender is no replica of it.
+        """
+        partition = self.replicas.led(*asked.key, asked.current_leader_epoch)
+        if self.is_follower and self.replica_id not in partition.followers:
+            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION, f"broker {self.replica_id} is no replica")
+        return partition
+
+    def read(self) -> list[Read]:
+        """Return what there is now; the first records are handed out whatever their size (KIP-74)."""
+        reads, left = [], self.limits.max_bytes
+        for asked in self.asked:
+            read = self._read(asked, min(left, asked.max_bytes), at_least_one=left == self.limits.max_bytes)
+            left -= len(read.records)
+            reads.append(read)
+        return reads
+
+    def is_enough(self, reads: Sequence[Read]) -> bool:
+        """Whether to answer now: records, an error, or news of the high watermark for a follower (KIP-392)."""
+        if not reads or sum(len(read.records) for read in reads) >= self.limits.min_bytes:
+            return True
+        return any(
+            read.error is not ErrorCode.NONE or self._is_news(read.asked.key, read.high_watermark) for read in reads
+        )
+
+    def try_complete(self, changed: TopicPartition) -> bool:
+        """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
+        if self.limits.min_bytes > 1:
+            return self.is_enough(self.read())
+        return any(self._is_ready(asked) for asked in self.asked if asked.key == changed)
+
+    def _read(self, asked: FetchedPartition, max_bytes: int, *, at_least_one: bool) -> Read:
+        try:
+            partition = self.partition(asked)
+            records = partition.log.read(
+                asked.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
+            )
+        except PartitionError as error:
+            return Read(asked, error.error)
+        except OffsetOutOfRange:
+            return Read(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return Read(asked, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records)
+
+    def _is_ready(self, asked: FetchedPartition) -> bool:
+        try:
+            partition = self.partition(asked)
+        except PartitionError:
+            return True
+        return asked.fetch_offset < self._end(partition) or self._is_news(asked.key, partition.high_watermark)
+
+    def _end(self, partition: Partition) -> int:
+        return partition.log.log_end_offset if self.is_follower else partition.high_watermark
+
+    def _is_news(self, key: TopicPartition, high_watermark: int) -> bool:
+        """Whether a follower was not told this high watermark yet."""
+        hosted = self.replicas.get(*key) if self.is_follower else None
+        progress = hosted.followers.get(self.replica_id) if hosted is not None else None
+        return progress is not None and progress.last_sent_high_watermark < high_watermark
+
+
+@dataclass(slots=True, kw_only=True)
+class FetchServer:
+    """Carries out fetches."""
+
+    replicas: Replicas
+    isr: IsrKeeper
+    state_log: StateLog
+
+    async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
+        """Return what each partition gets, in order; waits when there is nothing yet."""
+        fetch = DelayedFetch(self.replicas, replica_id, asked, limits)
+        if fetch.is_follower:
+            self._note_progress(fetch)
+        reads = fetch.read()
+        if not fetch.is_enough(reads):
+            keys = [each.key for each in asked]
+            await self.replicas.fetches.wait(fetch, keys, limits.max_wait_s)
+            reads = fetch.read()
+        for read in reads:
+            self._log_sent(fetch, read)
+        return reads
+
+    def _note_progress(self, fetch: DelayedFetch) -> None:
+        """A follower has everything before what it asks for: it may join the ISR, and records may be committed."""
+        for asked in fetch.asked:
+            try:
+                partition = fetch.partition(asked)
+            except PartitionError:
+                continue  # answered when it is read
+            if not partition.log.log_start_offset <= asked.fetch_offset <= partition.log.log_end_offset:
+                continue
+            moved = partition.follower_fetched(fetch.replica_id, asked.fetch_offset, now_s())
+            self.isr.consider_joining(partition, fetch.replica_id)
+            if moved:
+                self.replicas.advance(partition, cause="fetch")
+
+    def _log_sent(self, fetch: DelayedFetch, read: Read) -> None:
+        partition = self.replicas.get(*read.asked.key)
+        if partition is None or read.error is not ErrorCode.NONE:
+            return
+        if fetch.is_follower:
+            partition.followers[fetch.replica_id].last_sent_high_watermark = read.high_watermark
+        elif read.records:
+            self.state_log.emit(
+                FetchResponse(
+                    topic=read.asked.key[0],
+                    partition=read.asked.key[1],
+                    replica=CONSUMER,
+                    fetch_offset=read.asked.fetch_offset,
+                    current_leader_epoch=read.asked.current_leader_epoch,
+                    high_watermark=read.high_watermark,
+                    last_offset=_last_offset(read.records),
+                    leader_epoch=partition.leader_epoch,
+                )
+            )
+
+
+def _last_offset(records: bytes) -> int:
+    """Return the last offset in whole batches."""
+    last = position = 0
+    while (size := next_batch_size(records, position)) is not None:
+        last = position
+        position += size
+    return parse_header(records, last).last_offset

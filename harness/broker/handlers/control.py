@@ -1,0 +1,72 @@
+"""LeaderAndIsr, StopReplica and UpdateMetadata: fenced by broker epoch, then obeyed by the replica manager.
+
+A request that was meant for an earlier registration of this broker is refused (KIP-380); one for a later registration
+is not: the controller may see it before this broker does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.broker.control_requests import ControlRequest, received
+from harness.broker.replica_manager import ReplicaManager
+from harness.broker.state_log import StateLog
+from harness.broker.wire.dispatch import RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from harness.events import Fenced
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+@dataclass(slots=True)
+class ControlHandlers:
+    """Serves the controller."""
+
+    replica_manager: ReplicaManager
+    state_log: StateLog
+    broker_epoch: Callable[[], int]
+    """Returns the czxid of this broker's registration."""
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+        """Take and give up leads."""
+        if self._is_stale("LeaderAndIsr", request):
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=[])
+        return await self.replica_manager.become_leader_or_follower(request)
+
+    async def stop_replica(self, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
+        """Stop to replicate partitions, and delete those that are to go."""
+        if self._is_stale("StopReplica", request):
+            return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=[])
+        return await self.replica_manager.stop_replicas(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+        """Take over the controller's view of the cluster."""
+        if self._is_stale("UpdateMetadata", request):
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return await self.replica_manager.update_metadata(request)
+
+    def _is_stale(self, api: str, request: ControlRequest) -> bool:
+        have = self.broker_epoch()
+        if request.broker_epoch == UNKNOWN_BROKER_EPOCH or request.broker_epoch >= have:
+            return False
+        self.state_log.emit(
+            Fenced(
+                what="broker_epoch",
+                api=api,
+                topic="",
+                partition=-1,
+                got=request.broker_epoch,
+                have=have,
+                sender=request.controller_id,
+                error=ErrorCode.STALE_BROKER_EPOCH,
+            )
+        )
+        self.state_log.emit(received(api, request, "stale_broker_epoch", []))
+        return True

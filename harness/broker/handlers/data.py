@@ -1,0 +1,275 @@
+"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: from messages to the replicas and back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
+
+from harness.broker.appending import AppendResult, ProduceParams, ToAppend
+from harness.broker.config import BrokerConfig
+from harness.broker.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
+from harness.broker.log.batch import HEADER_BYTES, MAGIC, MAGIC_AT, parse_header
+from harness.broker.log.epoch_cache import UNDEFINED_END
+from harness.broker.offset_lookup import NOTHING, find_offset
+from harness.broker.partition import PartitionError, TopicPartition
+from harness.broker.replica_manager import ReplicaManager
+from harness.broker.state_log import StateLog
+from harness.broker.wire.dispatch import CloseConnection, RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from harness.events import Fenced, OffsetForLeaderEpoch
+
+NO_SESSION = 0
+READ_UNCOMMITTED = 0
+OFFSET_NOT_AVAILABLE_SINCE = 5
+"""The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
+
+_EPOCH_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+_ProducedTopic = ProduceResponse.TopicProduceResponse
+_ProducedPartition = _ProducedTopic.PartitionProduceResponse
+_FetchedTopic = FetchResponse.FetchableTopicResponse
+_FetchedPartition = _FetchedTopic.PartitionData
+_Aborted = _FetchedPartition.AbortedTransaction
+_AskedOffset = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+_ListedTopic = ListOffsetsResponse.ListOffsetsTopicResponse
+_ListedPartition = _ListedTopic.ListOffsetsPartitionResponse
+_AskedEpoch = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
+_EpochTopic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+_EpochPartition = _EpochTopic.EpochEndOffset
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class DataHandlers:
+    """Serves records and offsets."""
+
+    replica_manager: ReplicaManager
+    config: BrokerConfig
+    state_log: StateLog
+
+    # --- Produce ---
+
+    async def produce(self, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+        """Append and, with acks=all, wait; with acks=0 there is no answer.
+
+        Raises:
+            CloseConnection: something failed with acks=0, and a producer can be told in no other way.
+        """
+        items = [
+            ToAppend((topic.name, partition.index), bytes(partition.records or b""))
+            for topic in request.topic_data
+            for partition in topic.partition_data
+        ]
+        results = await self._append(items, request, context)
+        answers = list(zip([item.key for item in items], results, strict=True))
+        if request.acks == 0:
+            failed = [f"{topic}-{number}" for (topic, number), result in answers if result.error is not ErrorCode.NONE]
+            if failed:
+                raise CloseConnection(f"produce with acks=0 failed for {', '.join(failed)}")
+            return None
+        return ProduceResponse(
+            responses=[
+                _ProducedTopic(name=topic, partition_responses=[_produced(key, result) for key, result in group])
+                for topic, group in _by_topic(answers)
+            ],
+            throttle_time_ms=0,
+        )
+
+    async def _append(
+        self, items: list[ToAppend], request: ProduceRequest, context: RequestContext
+    ) -> list[AppendResult]:
+        if any(_is_transactional(item.records) for item in items):
+            refused = AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return [refused for _ in items]
+        params = ProduceParams(
+            acks=request.acks,
+            timeout_s=request.timeout_ms / 1000,
+            client=context.client_id,
+            correlation_id=context.correlation_id,
+        )
+        return await self.replica_manager.append_all(items, params)
+
+    # --- Fetch ---
+
+    async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
+        """Read, waiting for something to read; every answer is one without a fetch session (KIP-227)."""
+        asked = [
+            FetchedPartition(
+                (topic.topic, partition.partition),
+                partition.current_leader_epoch,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+            )
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        limits = FetchLimits(
+            min_bytes=request.min_bytes,
+            max_bytes=min(request.max_bytes, self.config["fetch.max.bytes"]),
+            max_wait_s=request.max_wait_ms / 1000,
+        )
+        reads = await self.replica_manager.fetch(request.replica_id, asked, limits)
+        for read in reads:
+            self._log_fenced("Fetch", read.asked.key, read.asked.current_leader_epoch, request.replica_id, read.error)
+        aborted: list[_Aborted] | None = None if request.isolation_level == READ_UNCOMMITTED else []
+        return FetchResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            session_id=NO_SESSION,
+            responses=[
+                _FetchedTopic(topic=topic, partitions=[_fetched(read, aborted) for _, read in group])
+                for topic, group in _by_topic([(read.asked.key, read) for read in reads])
+            ],
+        )
+
+    # --- ListOffsets ---
+
+    async def list_offsets(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+        """Look offsets up; a partition that is named twice is refused."""
+        named = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
+        duplicates = {key for key in named if named.count(key) > 1}
+        return ListOffsetsResponse(
+            throttle_time_ms=0,
+            topics=[
+                _ListedTopic(
+                    name=topic.name,
+                    partitions=[
+                        self._listed(topic.name, asked, request.replica_id, context.api_version)
+                        if (topic.name, asked.partition_index) not in duplicates
+                        else _listed_error(asked.partition_index, ErrorCode.INVALID_REQUEST)
+                        for asked in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ],
+        )
+
+    def _listed(self, topic: str, asked: _AskedOffset, replica_id: int, version: int) -> _ListedPartition:
+        key = (topic, asked.partition_index)
+        try:
+            partition = self.replica_manager.replicas.led(*key, asked.current_leader_epoch)
+            found = find_offset(partition, asked.timestamp, for_follower=replica_id != CONSUMER)
+        except PartitionError as error:
+            self._log_fenced("ListOffsets", key, asked.current_leader_epoch, replica_id, error.error)
+            code = error.error
+            if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
+                code = ErrorCode.LEADER_NOT_AVAILABLE
+            return _listed_error(asked.partition_index, code)
+        return _ListedPartition(
+            partition_index=asked.partition_index,
+            error_code=ErrorCode.NONE,
+            timestamp=found.timestamp,
+            offset=found.offset,
+            leader_epoch=found.leader_epoch,
+        )
+
+    # --- OffsetForLeaderEpoch ---
+
+    async def offset_for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest, context: RequestContext
+    ) -> OffsetForLeaderEpochResponse:
+        """Tell where leader epochs end in the logs led here (KIP-101)."""
+        return OffsetForLeaderEpochResponse(
+            throttle_time_ms=0,
+            topics=[
+                _EpochTopic(
+                    topic=topic.topic,
+                    partitions=[self._epoch_end(topic.topic, asked, request.replica_id) for asked in topic.partitions],
+                )
+                for topic in request.topics
+            ],
+        )
+
+    def _epoch_end(self, topic: str, asked: _AskedEpoch, replica_id: int) -> _EpochPartition:
+        key = (topic, asked.partition)
+        error, end = ErrorCode.NONE, UNDEFINED_END
+        try:
+            end = self.replica_manager.replicas.led(*key, asked.current_leader_epoch).end_of_epoch(asked.leader_epoch)
+        except PartitionError as refusal:
+            error = refusal.error
+            self._log_fenced("OffsetForLeaderEpoch", key, asked.current_leader_epoch, replica_id, error)
+        self.state_log.emit(
+            OffsetForLeaderEpoch(
+                topic=topic,
+                partition=asked.partition,
+                sender=replica_id,
+                current_leader_epoch=asked.current_leader_epoch,
+                asked_epoch=asked.leader_epoch,
+                answer_epoch=end.epoch,
+                end_offset=end.end_offset,
+                error=error,
+            )
+        )
+        return _EpochPartition(
+            error_code=error, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.end_offset
+        )
+
+    def _log_fenced(self, api: str, key: TopicPartition, got: int, sender: int, error: ErrorCode) -> None:
+        hosted = self.replica_manager.partition(*key) if error in _EPOCH_ERRORS else None
+        if hosted is not None:
+            self.state_log.emit(
+                Fenced(
+                    what="leader_epoch",
+                    api=api,
+                    topic=key[0],
+                    partition=key[1],
+                    got=got,
+                    have=hosted.leader_epoch,
+                    sender=sender,
+                    error=error,
+                )
+            )
+
+
+def _by_topic(
+    answers: Iterable[tuple[TopicPartition, Answer]],
+) -> list[tuple[str, list[tuple[TopicPartition, Answer]]]]:
+    return [(topic, list(group)) for topic, group in groupby(answers, key=lambda answer: answer[0][0])]
+
+
+def _is_transactional(records: bytes) -> bool:
+    """Whether these are records of a transaction, which this broker does not take part in."""
+    return len(records) >= HEADER_BYTES and records[MAGIC_AT] == MAGIC and parse_header(records).is_transactional
+
+
+def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
+    return _ProducedPartition(
+        index=key[1],
+        error_code=result.error,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def _fetched(read: Read, aborted: list[_Aborted] | None) -> _FetchedPartition:
+    return _FetchedPartition(
+        partition_index=read.asked.key[1],
+        error_code=read.error,
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.high_watermark,
+        log_start_offset=read.log_start_offset,
+        aborted_transactions=aborted,
+        records=read.records,
+    )
+
+
+def _listed_error(partition: int, error: ErrorCode) -> _ListedPartition:
+    return _ListedPartition(
+        partition_index=partition,
+        error_code=error,
+        timestamp=NOTHING.timestamp,
+        offset=NOTHING.offset,
+        leader_epoch=NOTHING.leader_epoch,
+    )

@@ -1,0 +1,195 @@
+"""What the rest of the broker asks of its replicas: append, fetch, look offsets up, take and give up the lead.
+
+The parts do the work: `replicas` hosts the partitions, `appending` and `fetching` serve clients and followers, `isr`
+writes ISRs, `fetcher` follows other leaders, `control_requests` obeys the controller. This one wires, starts and stops
+them, and checkpoints the high watermarks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.appending import Appender, AppendResult, ProduceParams, ToAppend
+from harness.broker.config import BrokerConfig
+from harness.broker.control_requests import ControlRequests, LeadershipListener
+from harness.broker.fetcher import Fetchers, FetcherSettings
+from harness.broker.fetching import FetchedPartition, FetchLimits, FetchServer, Read
+from harness.broker.isr import IsrKeeper
+from harness.broker.log.log import LogSettings
+from harness.broker.log.manager import LogManager
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.partition import Partition, TopicPartition
+from harness.broker.replicas import Replicas
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.wire.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from harness.broker.wire.transport import Transport
+from harness.broker.zookeeper.client import ZooKeeper
+from harness.events import HighWatermarkCheckpoint
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ReplicaManager:
+    """All replicas of one broker."""
+
+    config: BrokerConfig
+    logs: LogManager
+    metadata: MetadataCache
+    transport: Transport
+    zookeeper: Callable[[], ZooKeeper]
+    """Returns the session in force; asked anew for every write."""
+    state_log: StateLog
+    rules: ProtocolRules
+    topic_config: Callable[[str], Mapping[str, Any]]
+    """Returns what holds for a topic, by Kafka's topic property names: its own settings over the broker's."""
+    replicas: Replicas = field(init=False)
+    _appender: Appender = field(init=False)
+    _fetch_server: FetchServer = field(init=False)
+    _isr: IsrKeeper = field(init=False)
+    _fetchers: Fetchers = field(init=False)
+    _control: ControlRequests = field(init=False)
+    _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
+    _checkpointed: dict[TopicPartition, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Wire the parts."""
+        self.replicas = Replicas(
+            broker_id=self.config.broker_id,
+            logs=self.logs,
+            metadata=self.metadata,
+            state_log=self.state_log,
+            lag_s=self.config["replica.lag.time.max.ms"] / 1000,
+            log_settings=self._log_settings,
+        )
+        self._isr = IsrKeeper(replicas=self.replicas, zookeeper=self.zookeeper, state_log=self.state_log)
+        self._appender = Appender(
+            replicas=self.replicas,
+            rules=self.rules,
+            state_log=self.state_log,
+            min_insync_replicas=lambda topic: int(self.topic_config(topic)["min.insync.replicas"]),
+        )
+        self._fetch_server = FetchServer(replicas=self.replicas, isr=self._isr, state_log=self.state_log)
+        self._fetchers = Fetchers(
+            FetcherSettings(
+                broker_id=self.config.broker_id,
+                config=self.config,
+                metadata=self.metadata,
+                transport=self.transport,
+                rules=self.rules,
+            )
+        )
+        self._control = ControlRequests(
+            replicas=self.replicas, fetchers=self._fetchers, metadata=self.metadata, state_log=self.state_log
+        )
+
+    def _log_settings(self, topic: str) -> LogSettings:
+        config = self.topic_config(topic)
+        return LogSettings(
+            segment_bytes=config["segment.bytes"],
+            max_batch_bytes=config["max.message.bytes"],
+            index_interval_bytes=self.config["log.index.interval.bytes"],
+        )
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Begin to work; the logs are loaded."""
+        self.replicas.load_high_watermarks()
+        self._isr.start()
+
+    async def stop(self) -> None:
+        """End all background work and checkpoint the high watermarks; the logs stay open."""
+        if self._checkpointer is not None:
+            self._checkpointer.cancel()
+            await asyncio.gather(self._checkpointer, return_exceptions=True)
+            self._checkpointer = None
+        await self._isr.stop()
+        await self._fetchers.stop()
+        self._checkpoint()
+
+    async def _checkpoint_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self.config["replica.high.watermark.checkpoint.interval.ms"] / 1000)
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        high_watermarks = self.replicas.high_watermarks()
+        if high_watermarks == self._checkpointed:
+            return
+        try:
+            self.logs.write_high_watermarks(high_watermarks)
+        except OSError:
+            log.exception("checkpoint.high_watermarks failed")
+            return
+        self._checkpointed = high_watermarks
+        self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
+
+    # --- clients and followers ---
+
+    def partition(self, topic: str, partition: int) -> Partition | None:
+        """Return a partition that this broker replicates."""
+        return self.replicas.get(topic, partition)
+
+    async def append(
+        self,
+        topic: str,
+        partition: int,
+        records: bytes,
+        *,
+        acks: int,
+        timeout_s: float,
+        client: str,
+        correlation_id: int,
+        internal: bool = False,
+    ) -> AppendResult:
+        """Append one batch to one partition, and with acks=all (-1) wait for the high watermark to pass it."""
+        params = ProduceParams(
+            acks=acks, timeout_s=timeout_s, client=client, correlation_id=correlation_id, internal=internal
+        )
+        return (await self.append_all([ToAppend((topic, partition), records)], params))[0]
+
+    async def append_all(self, items: Sequence[ToAppend], params: ProduceParams) -> list[AppendResult]:
+        """Append to several partitions at once, and return how each ended once all have."""
+        return await self._appender.append(items, params)
+
+    async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
+        """Return what each partition gets, in order; waits when there is nothing yet."""
+        return await self._fetch_server.fetch(replica_id, asked, limits)
+
+    # --- the controller ---
+
+    def on_leadership_change(self, listener: LeadershipListener) -> None:
+        """Have `listener(gained, lost)` called, in the step that changes roles, with (topic, partition, epoch) each."""
+        self._control.on_leadership_change(listener)
+
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Take and give up leads; high watermarks are checkpointed from the first such request on."""
+        response = self._control.leader_and_isr(request)
+        if self._checkpointer is None:
+            self._checkpointer = asyncio.create_task(self._checkpoint_forever(), name="checkpoint-high-watermarks")
+            self._checkpointer.add_done_callback(_log_end)
+        return response
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop to replicate partitions and delete those that are to go."""
+        return self._control.stop_replica(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Take over the controller's view of the cluster."""
+        return self._control.update_metadata(request)
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("checkpoint.task failed", exc_info=error)

@@ -1,0 +1,130 @@
+"""The replicas that this broker hosts, and the requests that wait for something to happen to one of them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.broker.log.log import EpochListener, LogSettings
+from harness.broker.log.manager import LogManager
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.partition import Partition, PartitionError, TopicPartition
+from harness.broker.purgatory import Purgatory
+from harness.broker.replication import NO_EPOCH
+from harness.broker.state_log import StateLog
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_LEADER, EpochAssign
+
+
+def now_s() -> float:
+    """Return the running loop's time, the only clock of replication."""
+    return asyncio.get_running_loop().time()
+
+
+def epoch_listener(state_log: StateLog) -> EpochListener:
+    """Return what the log manager is to call for every epoch that a log notes: it goes on the state-change log."""
+
+    def assigned(topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
+        state_log.emit(
+            EpochAssign(topic=topic, partition=partition, leader_epoch=leader_epoch, start_offset=start_offset)
+        )
+
+    return assigned
+
+
+@dataclass(slots=True, kw_only=True)
+class Replicas:
+    """All partitions that this broker was told to replicate since it started."""
+
+    broker_id: int
+    logs: LogManager
+    metadata: MetadataCache
+    state_log: StateLog
+    lag_s: float
+    log_settings: Callable[[str], LogSettings]
+    """What a topic sets for its logs."""
+    appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """acks=all requests that wait for the high watermark."""
+    fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """Fetches that wait for records, by followers for news of the high watermark too."""
+    _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
+    _checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def load_high_watermarks(self) -> None:
+        """Read the checkpoint of the previous life; later partitions start from it."""
+        self._checkpointed = dict(self.logs.read_high_watermarks())
+
+    def get(self, topic: str, partition: int) -> Partition | None:
+        """Return a hosted partition."""
+        return self._partitions.get((topic, partition))
+
+    def all(self) -> list[Partition]:
+        """Return every hosted partition, by topic and number."""
+        return [self._partitions[key] for key in sorted(self._partitions)]
+
+    def led(self, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
+        """Return a partition that this broker leads.
+
+        Raises:
+            PartitionError: it is unknown to the cluster, hosted or led elsewhere, or the sender's leader epoch is
+                another one.
+        """
+        hosted = self._partitions.get((topic, partition))
+        if hosted is None:
+            known = self.metadata.partition(topic, partition) is not None
+            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        hosted.check_leads(current_leader_epoch)
+        return hosted
+
+    def host(self, topic: str, partition: int) -> Partition:
+        """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.
+
+        Raises:
+            OSError: the log cannot be created.
+        """
+        key = (topic, partition)
+        hosted = self._partitions.get(key)
+        if hosted is None:
+            log = self.logs.get_or_create(topic, partition, self.log_settings(topic))
+            checkpointed = self._checkpointed.get(key, 0)
+            hosted = self._partitions[key] = Partition(
+                key=key,
+                broker_id=self.broker_id,
+                log=log,
+                state_log=self.state_log,
+                lag_s=self.lag_s,
+                high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
+            )
+        return hosted
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Forget a partition and delete its log, also one that has only a log left."""
+        key = (topic, partition)
+        hosted = self._partitions.pop(key, None)
+        if hosted is not None:
+            hosted.leader = NO_LEADER  # whoever still holds it finds no leader here
+        self._checkpointed.pop(key, None)
+        if self.logs.get(topic, partition) is not None:
+            self.logs.delete(topic, partition)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return what belongs into the checkpoint: partitions not heard of yet keep what they had."""
+        return self._checkpointed | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
+
+    # --- waking who waits ---
+
+    def advance(self, partition: Partition, *, cause: str) -> bool:
+        """Raise a leader's high watermark if it may, wake who waited for that, and return whether it moved."""
+        moved = partition.advance_high_watermark(now_s(), cause=cause)
+        if moved:
+            self.wake(partition.key)
+        return moved
+
+    def appended(self, partition: Partition) -> None:
+        """Records were appended by the leader: wake the followers, and commit what nobody else must have."""
+        if not self.advance(partition, cause="append"):
+            self.fetches.check(partition.key)
+
+    def wake(self, key: TopicPartition) -> None:
+        """Something about a partition changed that any waiting request may care for."""
+        self.appends.check(key)
+        self.fetches.check(key)
