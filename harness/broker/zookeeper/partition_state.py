@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.broker.state_log import StateLog
 from harness.broker.zookeeper.client import BadVersion, NoNode, ZooKeeper
+from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     ISR_CHANGE_PREFIX,
     PartitionStateZnode,
@@ -29,6 +30,14 @@ async def read_partition_state(zk: ZooKeeper, topic: str, partition: int) -> Ver
     except NoNode:
         return None
     return VersionedState(state=PartitionStateZnode.decode(topic, partition, data), zk_version=stat.version)
+
+
+async def read_partition_states(
+    zk: ZooKeeper, partitions: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], VersionedState]:
+    """Return the states of those partitions that have one."""
+    found = await all_of(read_partition_state(zk, topic, partition) for topic, partition in partitions)
+    return {partition: state for partition, state in zip(partitions, found, strict=True) if state is not None}
 
 
 async def write_isr(

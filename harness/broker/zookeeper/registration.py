@@ -2,10 +2,13 @@
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness.broker.state_log import StateLog
 from harness.broker.zookeeper.client import Create, NodeExists, NoNode, OpResult, Set, Stat, ZooKeeper, ZooKeeperError
+from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
+    BROKER_IDS,
     CLUSTER_ID,
     PERSISTENT_PATHS,
     BrokerRegistration,
@@ -77,6 +80,31 @@ async def _existing(zk: ZooKeeper, path: str, created: Sequence[OpResult], previ
     with contextlib.suppress(NoNode):
         await zk.delete(path)
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBroker:
+    """A registered broker."""
+
+    registration: BrokerRegistration
+    epoch: int
+    """The registration's czxid (KIP-380)."""
+
+
+async def read_live_brokers(zk: ZooKeeper) -> dict[int, LiveBroker]:
+    """Return all registered brokers by id; arms the child handler of `/brokers/ids`."""
+    broker_ids = sorted(int(name) for name in await zk.children(BROKER_IDS) if name.isdecimal())
+    found = await all_of(read_live_broker(zk, broker_id) for broker_id in broker_ids)
+    return {broker_id: broker for broker_id, broker in zip(broker_ids, found, strict=True) if broker is not None}
+
+
+async def read_live_broker(zk: ZooKeeper, broker_id: int) -> LiveBroker | None:
+    """Return a registered broker, or None when there is no such one; arms the node handler of its registration."""
+    try:
+        data, stat = await zk.get(broker_path(broker_id))
+    except NoNode:
+        return None
+    return LiveBroker(registration=BrokerRegistration.decode(broker_id, data), epoch=stat.czxid)
 
 
 async def _create_if_absent(zk: ZooKeeper, path: str, data: bytes) -> None:

@@ -6,7 +6,8 @@ Layout and field names are those of Kafka's `ZkData`; real Kafka tools can read 
 import base64
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,14 +94,16 @@ def _encode(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _decode(path: str, data: bytes) -> dict[str, Any]:
+@contextmanager
+def _reading(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """Parse a znode's JSON object; whatever does not fit while it is taken apart is a malformed znode."""
     try:
         value = json.loads(data)
-    except ValueError as error:
-        raise MalformedZnode(f"{path}: {error}") from error
-    if not isinstance(value, dict):
-        raise MalformedZnode(f"{path}: expected a JSON object, found {data[:80]!r}")
-    return value
+        if not isinstance(value, dict):
+            raise TypeError("not a JSON object")
+        yield value
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise MalformedZnode(f"{path}: {error!r} in {data[:200]!r}") from error
 
 
 def new_uuid(rng: random.Random) -> str:
@@ -115,7 +118,8 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(data: bytes) -> str:
     """Return the id in `/cluster/id`."""
-    return str(_decode(CLUSTER_ID, data)["id"])
+    with _reading(CLUSTER_ID, data) as value:
+        return str(value["id"])
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -147,8 +151,8 @@ class ControllerZnode:
     @classmethod
     def decode(cls, data: bytes) -> "ControllerZnode":
         """Read a znode's content, of any version."""
-        value = _decode(CONTROLLER, data)
-        return cls(broker_id=int(value["brokerid"]), timestamp_ms=int(value.get("timestamp", 0)))
+        with _reading(CONTROLLER, data) as value:
+            return cls(broker_id=int(value["brokerid"]), timestamp_ms=int(value.get("timestamp", 0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,21 +187,21 @@ class BrokerRegistration:
     @classmethod
     def decode(cls, broker_id: int, data: bytes) -> "BrokerRegistration":
         """Read a znode's content, versions 1 to 5."""
-        value = _decode(broker_path(broker_id), data)
-        uris = value.get("endpoints") or [f"PLAINTEXT://{value['host']}:{value['port']}"]
-        return cls(
-            broker_id=broker_id,
-            endpoints=tuple(_endpoint(broker_id, uri) for uri in uris),
-            rack=value.get("rack") or "",
-            timestamp_ms=int(value.get("timestamp", 0)),
-        )
+        with _reading(broker_path(broker_id), data) as value:
+            uris = value.get("endpoints") or [f"PLAINTEXT://{value['host']}:{value['port']}"]
+            return cls(
+                broker_id=broker_id,
+                endpoints=tuple(_endpoint(uri) for uri in uris),
+                rack=value.get("rack") or "",
+                timestamp_ms=int(value.get("timestamp", 0)),
+            )
 
 
-def _endpoint(broker_id: int, uri: str) -> Endpoint:
+def _endpoint(uri: str) -> Endpoint:
     name, separator, address = uri.partition("://")
     host, colon, port = address.rpartition(":")
     if not separator or not colon or not port.isdecimal():
-        raise MalformedZnode(f"{broker_path(broker_id)}: {uri!r} is not NAME://host:port")
+        raise ValueError(f"{uri!r} is not NAME://host:port")
     return Endpoint(name=name, host=host, port=int(port))
 
 
@@ -225,13 +229,13 @@ class PartitionStateZnode:
     @classmethod
     def decode(cls, topic: str, partition: int, data: bytes) -> "PartitionStateZnode":
         """Read a znode's content."""
-        value = _decode(partition_state_path(topic, partition), data)
-        return cls(
-            leader=int(value["leader"]),
-            leader_epoch=int(value["leader_epoch"]),
-            isr=tuple(int(replica) for replica in value["isr"]),
-            controller_epoch=int(value["controller_epoch"]),
-        )
+        with _reading(partition_state_path(topic, partition), data) as value:
+            return cls(
+                leader=int(value["leader"]),
+                leader_epoch=int(value["leader_epoch"]),
+                isr=tuple(int(replica) for replica in value["isr"]),
+                controller_epoch=int(value["controller_epoch"]),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,13 +261,13 @@ class TopicAssignment:
     @classmethod
     def decode(cls, topic: str, data: bytes) -> "TopicAssignment":
         """Read a znode's content, versions 1 to 3."""
-        value = _decode(topic_path(topic), data)
-        return cls(
-            partitions=_by_partition(value["partitions"]),
-            topic_id=value.get("topic_id") or "",
-            adding=_by_partition(value.get("adding_replicas", {})),
-            removing=_by_partition(value.get("removing_replicas", {})),
-        )
+        with _reading(topic_path(topic), data) as value:
+            return cls(
+                partitions=_by_partition(value["partitions"]),
+                topic_id=value.get("topic_id") or "",
+                adding=_by_partition(value.get("adding_replicas", {})),
+                removing=_by_partition(value.get("removing_replicas", {})),
+            )
 
 
 def _by_text(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
@@ -281,12 +285,14 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     """Return the properties in a configuration znode."""
-    return {str(name): str(value) for name, value in _decode(path, data)["config"].items()}
+    with _reading(path, data) as value:
+        return {str(name): str(setting) for name, setting in value["config"].items()}
 
 
 def changed_topic(path: str, data: bytes) -> str | None:
     """Return the topic that a notification of a changed configuration names; None when it names something else."""
-    kind, _, name = str(_decode(path, data).get("entity_path", "")).partition("/")
+    with _reading(path, data) as value:
+        kind, _, name = str(value.get("entity_path", "")).partition("/")
     return name if kind == "topics" and name else None
 
 
@@ -298,4 +304,5 @@ def encode_isr_change(partitions: Sequence[tuple[str, int]]) -> bytes:
 
 def decode_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
     """Return the partitions that an ISR change notification names."""
-    return [(str(item["topic"]), int(item["partition"])) for item in _decode(path, data)["partitions"]]
+    with _reading(path, data) as value:
+        return [(str(item["topic"]), int(item["partition"])) for item in value["partitions"]]

@@ -1,0 +1,127 @@
+"""A broker in office as controller: taking over, and resigning. One object is one controller epoch.
+
+After Kafka's `KafkaController`. Handlers are registered before anything is read, and every event reads anew, which arms
+its watch again: so nothing that happens is missed.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from harness.broker.controller.brokers import BrokerEvents
+from harness.broker.controller.channels import ChannelSettings, ControllerChannels
+from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.election import ControllerEpoch
+from harness.broker.controller.environment import ControllerSettings, Environment
+from harness.broker.controller.fenced_writes import FencedWrites
+from harness.broker.controller.partition_machine import PartitionMachine
+from harness.broker.controller.replica_machine import ReplicaMachine
+from harness.broker.controller.request_batch import ControlRequest, RequestBatch
+from harness.broker.controller.topics import TopicEvents
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import ApiMessage
+from harness.broker.zookeeper.znodes import BROKER_IDS
+from harness.events import ControllerReady, ControllerResigned
+
+log = logging.getLogger(__name__)
+
+Put = Callable[[str, Callable[[], Awaitable[None]]], object]
+"""Queues an event by name."""
+
+
+class ActiveController:
+    """One term in office; its methods run on the event queue's task, one at a time."""
+
+    def __init__(self, settings: ControllerSettings, epoch: ControllerEpoch, put: Put) -> None:
+        self.epoch = epoch
+        self._settings = settings
+        self._put = put
+        self._in_office = True
+        self._context = ControllerContext(epoch=epoch)
+        broker_id, peer_listener = settings.config.broker_id, settings.config.peer_endpoint.name
+        self._channels = ControllerChannels(
+            ChannelSettings(
+                transport=settings.transport,
+                state_log=settings.state_log,
+                controller_id=broker_id,
+                peer_listener=peer_listener,
+                timeout_s=settings.config["controller.socket.timeout.ms"] / 1000,
+                answered=self._answered,
+            )
+        )
+        self._env = Environment(
+            context=self._context,
+            session=settings.session,
+            writes=FencedWrites(settings.session, epoch, settings.state_log),
+            batch=RequestBatch(broker_id, peer_listener, self._context),
+            send=self._channels.send,
+            enqueue=self._enqueue,
+            unclean_default=settings.config["unclean.leader.election.enable"],
+        )
+        self._partitions = PartitionMachine(self._env)
+        self._replicas = ReplicaMachine(self._env)
+        self._brokers = BrokerEvents(self._env, self._channels, self._partitions, self._replicas)
+        self._topics = TopicEvents(self._env, self._partitions, self._replicas)
+
+    async def take_over(self) -> None:
+        """Learn the state of the cluster and put it in order (`onControllerFailover`, in its order).
+
+        Raises:
+            ControllerMovedError: another controller has taken over meanwhile.
+        """
+        self._brokers.watch()
+        self._topics.watch()
+        await self._topics.drop_isr_changes()
+        await self._brokers.load()
+        await self._topics.load()
+        await self._brokers.watch_registrations(self._context.live_or_shutting_down)
+        await self._topics.load_leadership()
+        for broker_id in self._context.live_or_shutting_down:
+            self._channels.add_broker(self._context.live[broker_id].registration)
+        # Before any LeaderAndIsr: a follower accepts its leader only when it knows that broker to be alive.
+        self._env.tell_metadata(self._context.live_or_shutting_down)
+        await self._replicas.start()
+        await self._partitions.start()
+        self._settings.state_log.emit(ControllerReady(controller_epoch=self.epoch.value))
+        log.info("controller.ready epoch=%d", self.epoch.value)
+
+    async def resign(self, reason: str) -> None:
+        """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`)."""
+        self._in_office = False
+        self._brokers.unwatch_registrations(self._context.live_or_shutting_down)
+        self._topics.unwatch()
+        self._settings.session.current.unwatch_children(BROKER_IDS)
+        await self._channels.stop()
+        self._settings.state_log.emit(ControllerResigned(controller_epoch=self.epoch.value, reason=reason))
+        log.info("controller.resigned epoch=%d reason=%s", self.epoch.value, reason)
+
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move leaders away from a broker; return the partitions it still leads.
+
+        Raises:
+            StaleBrokerEpochError, BrokerNotAvailableError: see `BrokerEvents.controlled_shutdown`.
+        """
+        return await self._brokers.controlled_shutdown(broker_id, broker_epoch)
+
+    async def elect_unclean(self, topic: str) -> None:
+        """Event TopicUncleanLeaderElectionEnable: try again to find leaders for a topic's partitions."""
+        await self._partitions.elect_missing(trigger="unclean_enabled", topic=topic)
+
+    def _enqueue(self, name: str, process: Callable[[], Awaitable[None]]) -> None:
+        async def while_in_office() -> None:
+            if self._in_office:
+                await process()
+
+        self._put(name, while_in_office)
+
+    def _answered(self, request: ControlRequest, response: ApiMessage) -> None:
+        """A broker has answered: nothing depends on it, so errors are only logged, as events of their own."""
+
+        async def log_errors() -> None:
+            errors = {f"{e.topic_name}-{e.partition_index}": e.error_code for e in response.partition_errors}
+            refused = {partition: ErrorCode(code).name for partition, code in errors.items() if code}
+            log.info("answer.leader_and_isr broker=%d partitions=%s", request.broker_id, refused)
+
+        if response.error_code:
+            log.error("answer.refused broker=%d api=%s error=%d", request.broker_id, request.api, response.error_code)
+        if request.api == "LeaderAndIsr":
+            self._enqueue("LeaderAndIsrResponseReceived", log_errors)

@@ -1,0 +1,26 @@
+"""Which brokers came, went, or bounced since the controller last looked? Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerDiff:
+    """The change, each list ascending."""
+
+    new: tuple[int, ...] = ()
+    dead: tuple[int, ...] = ()
+    bounced: tuple[int, ...] = ()
+    """Registered anew since: a fast restart, or a new session. Handled as a failure and a start (KIP-380)."""
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.dead or self.bounced)
+
+
+def diff_brokers(known: Mapping[int, int], now: Mapping[int, int]) -> BrokerDiff:
+    """Return what changed between two views of the live brokers, each from id to broker epoch."""
+    return BrokerDiff(
+        new=tuple(sorted(now.keys() - known.keys())),
+        dead=tuple(sorted(known.keys() - now.keys())),
+        bounced=tuple(sorted(broker for broker in now.keys() & known.keys() if now[broker] > known[broker])),
+    )

@@ -1,0 +1,155 @@
+"""Carries control requests to the brokers: a queue, a task and a connection a broker, nothing reordered or dropped.
+
+After Kafka's `ControllerChannelManager` and `RequestSendThread`. A request built under an old belief is still sent:
+refusing it is the receiver's business, by controller epoch, broker epoch and leader epoch.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.broker.config import Endpoint
+from harness.broker.controller.request_batch import ControlRequest
+from harness.broker.state_log import StateLog
+from harness.broker.wire.messages import ApiMessage
+from harness.broker.wire.transport import Connection, PeerError, Transport
+from harness.broker.zookeeper.znodes import BrokerRegistration
+from harness.events import ControlResponse, ControlSend
+
+log = logging.getLogger(__name__)
+
+RETRY_WAIT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSettings:
+    """What all channels share."""
+
+    transport: Transport
+    state_log: StateLog
+    controller_id: int
+    peer_listener: str
+    timeout_s: float
+    answered: Callable[[ControlRequest, ApiMessage], None]
+    """Called with a request and its answer; must only enqueue."""
+
+
+class ControllerChannels:
+    """One channel a live broker."""
+
+    def __init__(self, settings: ChannelSettings) -> None:
+        self._settings = settings
+        self._channels: dict[int, _Channel] = {}
+
+    def add_broker(self, registration: BrokerRegistration) -> None:
+        """Open a channel to a broker; nothing happens when there is one."""
+        broker_id = registration.broker_id
+        endpoint = registration.endpoint(self._settings.peer_listener)
+        if endpoint is None:
+            log.error("channel.refused broker=%d reason=no_listener_%s", broker_id, self._settings.peer_listener)
+        elif broker_id not in self._channels:
+            self._channels[broker_id] = _Channel(self._settings, broker_id, endpoint)
+
+    async def remove_broker(self, broker_id: int) -> None:
+        """Close a channel; what is queued in it is lost."""
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            await channel.stop()
+
+    async def stop(self) -> None:
+        """Close all channels."""
+        for broker_id in sorted(self._channels):
+            await self.remove_broker(broker_id)
+
+    def send(self, request: ControlRequest) -> None:
+        """Queue a request; one for a broker without a channel is lost."""
+        channel = self._channels.get(request.broker_id)
+        if channel is None:
+            log.warning("channel.offline broker=%d api=%s", request.broker_id, request.api)
+        else:
+            channel.put(request)
+
+
+class _Channel:
+    """Sends to one broker, one request in flight, each again and again until it is answered."""
+
+    def __init__(self, settings: ChannelSettings, broker_id: int, endpoint: Endpoint) -> None:
+        self._settings = settings
+        self._broker_id = broker_id
+        self._endpoint = endpoint
+        self._queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
+        self._connection: Connection | None = None
+        self._sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
+        self._sender.add_done_callback(_log_end)
+
+    def put(self, request: ControlRequest) -> None:
+        """Queue a request."""
+        self._queue.put_nowait(request)
+
+    async def stop(self) -> None:
+        """Drop the connection and all that is queued."""
+        self._sender.cancel()
+        await asyncio.gather(self._sender, return_exceptions=True)
+        self._disconnect()
+
+    async def _send_all(self) -> None:
+        correlation_id = 0
+        while True:
+            request = await self._queue.get()
+            correlation_id += 1
+            response = await self._exchange(request, correlation_id)
+            self._settings.state_log.emit(
+                ControlResponse(
+                    api=request.api,
+                    sender=self._broker_id,
+                    correlation_id=correlation_id,
+                    controller_epoch=request.controller_epoch,
+                    error=response.error_code,
+                )
+            )
+            self._settings.answered(request, response)
+
+    async def _exchange(self, request: ControlRequest, correlation_id: int) -> ApiMessage:
+        """Return the broker's answer, however many tries it takes."""
+        while True:
+            try:
+                connection = await self._connect()
+                self._settings.state_log.emit(
+                    ControlSend(
+                        api=request.api,
+                        to=self._broker_id,
+                        correlation_id=correlation_id,
+                        controller_epoch=request.controller_epoch,
+                        target_broker_epoch=request.broker_epoch,
+                        partitions=list(request.partitions),
+                    )
+                )
+                response: ApiMessage = await connection.request(
+                    request.message, request.version, timeout_s=self._settings.timeout_s
+                )
+                return response
+            except PeerError as error:
+                log.warning("channel.retry broker=%d api=%s error=%s", self._broker_id, request.api, error)
+                self._disconnect()
+                await asyncio.sleep(RETRY_WAIT_S)
+
+    async def _connect(self) -> Connection:
+        if self._connection is None:
+            self._connection = await self._settings.transport.connect(
+                self._endpoint.host,
+                self._endpoint.port,
+                client_id=str(self._settings.controller_id),
+                timeout_s=self._settings.timeout_s,
+            )
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("channel.failed task=%s", task.get_name(), exc_info=error)

@@ -1,0 +1,93 @@
+"""Everything the active controller believes about the cluster; only the task that processes its events changes it.
+
+ZooKeeper has the truth. What stands here may be behind, so decisions that are written re-read what they change.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from harness.broker.controller.election import ControllerEpoch
+from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
+from harness.broker.zookeeper.partition_state import VersionedState
+from harness.broker.zookeeper.registration import LiveBroker
+from harness.broker.zookeeper.znodes import TopicAssignment
+from harness.events import NO_LEADER
+
+TopicPartition = tuple[str, int]
+Replica = tuple[str, int, int]
+"""Topic, partition, broker id."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ControllerContext:
+    """One controller's view during one controller epoch."""
+
+    epoch: ControllerEpoch
+    live: dict[int, LiveBroker] = field(default_factory=dict)
+    """All registered brokers, those that are shutting down included."""
+    shutting_down: set[int] = field(default_factory=set)
+    """Asked for a controlled shutdown; forgotten once seen dead."""
+    topics: dict[str, TopicAssignment] = field(default_factory=dict)
+    leadership: dict[TopicPartition, VersionedState] = field(default_factory=dict)
+    partition_status: dict[TopicPartition, PartitionStatus] = field(default_factory=dict)
+    replica_status: dict[Replica, ReplicaStatus] = field(default_factory=dict)
+
+    @property
+    def broker_epochs(self) -> dict[int, int]:
+        """Return the epoch of every registered broker."""
+        return {broker_id: broker.epoch for broker_id, broker in self.live.items()}
+
+    @property
+    def live_or_shutting_down(self) -> list[int]:
+        """Return the registered brokers, ascending."""
+        return sorted(self.live)
+
+    def is_online(self, broker_id: int) -> bool:
+        """Whether replicas on this broker may lead: it lives and is not about to leave."""
+        return broker_id in self.live and broker_id not in self.shutting_down
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Return the assigned brokers of a partition in order; none for an unknown one."""
+        topic, number = partition
+        return self.topics[topic].partitions.get(number, ()) if topic in self.topics else ()
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return every known partition, by topic and number."""
+        return [(topic, number) for topic in sorted(self.topics) for number in sorted(self.topics[topic].partitions)]
+
+    def replicas_on(self, broker_ids: Collection[int]) -> list[Replica]:
+        """Return all replicas that are assigned to these brokers."""
+        return [replica for replica in self.replicas_of(self.partitions()) if replica[2] in broker_ids]
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        """Return all replicas of these partitions, in assignment order."""
+        return [(topic, number, broker) for topic, number in partitions for broker in self.replicas((topic, number))]
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return who leads a partition as far as is known; -1 when nobody does."""
+        known = self.leadership.get(partition)
+        return NO_LEADER if known is None else known.state.leader
+
+    def partitions_with_offline_leader(self) -> list[TopicPartition]:
+        """Return the partitions whose last known leader is not online."""
+        return sorted(
+            partition for partition, known in self.leadership.items() if not self.is_online(known.state.leader)
+        )
+
+    def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
+        """Return the partitions that are in one of these states."""
+        return sorted(partition for partition, status in self.partition_status.items() if status in statuses)
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Forget a registration."""
+        self.live.pop(broker_id, None)
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget all about a topic."""
+        self.topics.pop(topic, None)
+        for partition in [known for known in self.leadership if known[0] == topic]:
+            del self.leadership[partition]
+        for partition in [known for known in self.partition_status if known[0] == topic]:
+            del self.partition_status[partition]
+        for replica in [known for known in self.replica_status if known[0] == topic]:
+            del self.replica_status[replica]

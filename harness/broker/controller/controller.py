@@ -1,0 +1,209 @@
+"""Every broker's controller: runs for election, acts while it is elected, and knows when it is not any more.
+
+After Kafka's `KafkaController`. All that happens is an event on one queue; watches, requests and answers only enqueue.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.broker.config import BrokerConfig
+from harness.broker.controller.active import ActiveController
+from harness.broker.controller.context import TopicPartition
+from harness.broker.controller.election import NO_CONTROLLER, read_controller, register_and_increment
+from harness.broker.controller.environment import ControllerSettings
+from harness.broker.controller.errors import (
+    BrokerNotAvailableError,
+    ControllerMovedError,
+    StaleBrokerEpochError,
+)
+from harness.broker.controller.event_queue import EVENT_ERRORS, EventQueue
+from harness.broker.controller.fenced_writes import FencedWrites
+from harness.broker.controller.partition_machine import UNCLEAN
+from harness.broker.controller.request_batch import PendingRequestsError
+from harness.broker.state_log import StateLog
+from harness.broker.wire.transport import Transport
+from harness.broker.zookeeper.client import Delete, WatchType
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.znodes import CONTROLLER, ControllerZnode
+from harness.events import ControllerMoved
+
+log = logging.getLogger(__name__)
+
+
+class Controller:
+    """One broker's controller, active or not."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        session: ZooKeeperSession,
+        transport: Transport,
+        state_log: StateLog,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """`wall_ms` gives milliseconds since 1970, for the timestamp in `/controller`."""
+        self._settings = ControllerSettings(config=config, session=session, transport=transport, state_log=state_log)
+        self._wall_ms = wall_ms
+        self._broker_id = config.broker_id
+        self._controller_id = NO_CONTROLLER
+        self._active: ActiveController | None = None
+        self._queue = EventQueue(
+            state_log,
+            moved=self._maybe_resign,
+            stuck=self._trigger_move,
+            controller_epoch=lambda: self.controller_epoch,
+        )
+
+    @property
+    def controller_id(self) -> int:
+        """Who is controller, as far as this broker has seen; -1 for nobody."""
+        return self._controller_id
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker believes to be controller."""
+        return self._active is not None and self._controller_id == self._broker_id
+
+    @property
+    def controller_epoch(self) -> int:
+        """The epoch of this broker's term; 0 while it is not controller."""
+        return 0 if self._active is None else self._active.epoch.value
+
+    async def start(self) -> None:
+        """Begin to process events, the first of which runs for election; returns at once."""
+        self._queue.start()
+        self._queue.put("Startup", self._startup)
+
+    async def stop(self) -> None:
+        """Stop processing events and resign, without a word to ZooKeeper: the session's end says it. Idempotent."""
+        await self._queue.stop()
+        self._controller_id = NO_CONTROLLER
+        await self._resign("stopped")
+
+    async def before_new_session(self) -> None:
+        """The session has expired: resign, and return once no event of the old session is running any more."""
+        if self._queue.running:
+            await self._queue.clear_and_put("Expire", self._expire).started.wait()
+
+    async def after_new_session(self, broker_epoch: int) -> None:
+        """The broker has registered in a new session: run for election again; returns at once."""
+        log.info("controller.new_session broker_epoch=%d", broker_epoch)
+        if self._queue.running:
+            self._queue.put("RegisterBrokerAndReelect", self._reelect)
+
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move leaders away from a broker that wants to stop; return the partitions it still leads.
+
+        Raises:
+            ControllerMovedError: this broker is not controller, or could not see it through; ask again.
+            StaleBrokerEpochError: an earlier incarnation of the broker asks.
+            BrokerNotAvailableError: the broker is not registered.
+        """
+        answer: asyncio.Future[list[TopicPartition]] = asyncio.get_running_loop().create_future()
+
+        def refuse(error: Exception) -> None:
+            if not answer.done():
+                answer.set_exception(error)
+
+        async def process() -> None:
+            if self._active is None:
+                refuse(ControllerMovedError(f"broker {self._broker_id} is not the controller"))
+                return
+            try:
+                remaining = await self._active.controlled_shutdown(broker_id, broker_epoch)
+            except (StaleBrokerEpochError, BrokerNotAvailableError) as error:
+                refuse(error)
+            except (ControllerMovedError, PendingRequestsError, *EVENT_ERRORS) as error:
+                refuse(ControllerMovedError(str(error)))
+                raise
+            else:
+                if not answer.done():
+                    answer.set_result(remaining)
+
+        preempted = ControllerMovedError("the controller's session has ended")
+        self._queue.put("ControlledShutdown", process, lambda: refuse(preempted))
+        return await answer
+
+    def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
+        """A topic's configuration was read: if it allows unclean election, leaderless partitions get another chance."""
+
+        async def process() -> None:
+            if self._active is not None:
+                await self._active.elect_unclean(topic)
+
+        if self.is_active and config[UNCLEAN]:
+            self._queue.put("TopicUncleanLeaderElectionEnable", process)
+
+    async def _startup(self) -> None:
+        await self._arm()
+        await self._elect()
+
+    async def _reelect(self) -> None:
+        await self._maybe_resign()
+        await self._elect()
+
+    async def _expire(self) -> None:
+        self._controller_id = NO_CONTROLLER
+        await self._resign("session expired")
+
+    async def _elect(self) -> None:
+        """Become controller unless there is one."""
+        zk, state_log = self._settings.session.current, self._settings.state_log
+        self._controller_id = await read_controller(zk)
+        if self._controller_id != NO_CONTROLLER:
+            return
+        try:
+            znode = ControllerZnode(broker_id=self._broker_id, timestamp_ms=self._wall_ms())
+            epoch = await register_and_increment(zk, znode, state_log=state_log)
+            log.info("controller.elected epoch=%d", epoch.value)
+            self._controller_id = self._broker_id
+            self._active = ActiveController(self._settings, epoch, self._queue.put)
+            await self._active.take_over()
+        except ControllerMovedError as error:
+            log.info("election.lost reason=%s", error)
+            if self._active is not None:
+                state_log.emit(ControllerMoved(controller_epoch=self.controller_epoch, event="failover"))
+            await self._maybe_resign()
+        except (PendingRequestsError, *EVENT_ERRORS):
+            log.exception("election.failed")
+            await self._trigger_move()
+
+    async def _maybe_resign(self) -> None:
+        """Look who is controller, and stop acting as one if it is somebody else."""
+        await self._arm()
+        self._controller_id = await read_controller(self._settings.session.current)
+        if self._controller_id != self._broker_id:
+            await self._resign("moved")
+
+    async def _trigger_move(self) -> None:
+        """Give the office up, so that somebody else, or this broker anew, can do better."""
+        self._controller_id = await read_controller(self._settings.session.current)
+        held, epoch = self.is_active, None if self._active is None else self._active.epoch
+        await self._resign("gave up")
+        if held and epoch is not None:
+            self._controller_id = NO_CONTROLLER
+            writes = FencedWrites(self._settings.session, epoch, self._settings.state_log)
+            try:
+                await writes.write(Delete(path=CONTROLLER))
+            except ControllerMovedError:
+                log.info("controller.moved while giving up")
+
+    async def _resign(self, reason: str) -> None:
+        active, self._active = self._active, None
+        if active is not None:
+            await active.resign(reason)
+
+    async def _arm(self) -> None:
+        """Register for changes of `/controller`, whether it exists or not."""
+        zk = self._settings.session.current
+        zk.watch_node(CONTROLLER, self._controller_changed)
+        await zk.exists(CONTROLLER)
+
+    def _controller_changed(self, kind: WatchType, path: str) -> None:
+        if kind in (WatchType.CREATED, WatchType.DATA):
+            self._queue.put("ControllerChange", self._maybe_resign)
+        else:
+            self._queue.put("Reelect", self._reelect)

@@ -1,0 +1,152 @@
+"""The controller's events, one after the other: a single task takes them in order, so the controller needs no lock.
+
+After Kafka's `ControllerEventManager`. An event that fails is logged and lost; it is never tried again.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from harness.broker.controller.errors import ControllerMovedError
+from harness.broker.controller.request_batch import PendingRequestsError
+from harness.broker.state_log import StateLog
+from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.znodes import MalformedZnode
+from harness.events import ControllerEvent, ControllerMoved
+
+log = logging.getLogger(__name__)
+
+EVENT_ERRORS = (ZooKeeperError, MalformedZnode)
+"""What may go wrong with an event and costs only this event."""
+
+
+class QueuedEvent:
+    """One event: it is processed or pre-empted, never both."""
+
+    def __init__(
+        self, name: str, process: Callable[[], Awaitable[None]], preempt: Callable[[], None] | None, queued_at: float
+    ) -> None:
+        self.name = name
+        self.queued_at = queued_at
+        self.started = asyncio.Event()
+        """Set once processing has begun, which means that every event before has ended."""
+        self._process = process
+        self._preempt = preempt
+        self._spent = False
+
+    async def process(self) -> None:
+        """Carry the event out, unless it is spent."""
+        if not self._spent:
+            self._spent = True
+            self.started.set()
+            await self._process()
+
+    def preempt(self) -> None:
+        """Let whoever waits for the event know that it will not be carried out, unless it is spent."""
+        if not self._spent:
+            self._spent = True
+            if self._preempt is not None:
+                self._preempt()
+
+
+class EventQueue:
+    """First in, first out, with one consumer.
+
+    `moved` is awaited when an event finds that another broker is controller, `stuck` when the brokers cannot be told
+    of a change any more; `controller_epoch` is for the state-change log.
+    """
+
+    def __init__(
+        self,
+        state_log: StateLog,
+        *,
+        moved: Callable[[], Awaitable[None]],
+        stuck: Callable[[], Awaitable[None]],
+        controller_epoch: Callable[[], int],
+    ) -> None:
+        self._state_log = state_log
+        self._moved = moved
+        self._stuck = stuck
+        self._controller_epoch = controller_epoch
+        self._events: deque[QueuedEvent] = deque()
+        self._arrived = asyncio.Event()
+        self._consumer: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether events are being processed."""
+        return self._consumer is not None and not self._consumer.done()
+
+    def start(self) -> None:
+        """Begin to process events."""
+        self._consumer = asyncio.create_task(self._consume(), name="controller-events")
+        self._consumer.add_done_callback(_log_end)
+
+    async def stop(self) -> None:
+        """Stop processing, in the middle of an event if need be; pre-empt what is queued. Idempotent."""
+        self._preempt_all()
+        if self._consumer is not None:
+            self._consumer.cancel()
+            await asyncio.gather(self._consumer, return_exceptions=True)
+            self._consumer = None
+
+    def put(
+        self, name: str, process: Callable[[], Awaitable[None]], preempt: Callable[[], None] | None = None
+    ) -> QueuedEvent:
+        """Append an event and return it."""
+        event = QueuedEvent(name, process, preempt, asyncio.get_running_loop().time())
+        self._events.append(event)
+        self._arrived.set()
+        return event
+
+    def clear_and_put(self, name: str, process: Callable[[], Awaitable[None]]) -> QueuedEvent:
+        """Pre-empt all queued events, append this one and return it."""
+        self._preempt_all()
+        return self.put(name, process)
+
+    def _preempt_all(self) -> None:
+        queued, self._events = self._events, deque()
+        for event in queued:
+            event.preempt()
+
+    async def _consume(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._events:
+                await self._handle(self._events.popleft())
+
+    async def _handle(self, event: QueuedEvent) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        epoch = self._controller_epoch()
+        outcome = "ok"
+        try:
+            try:
+                await event.process()
+            except ControllerMovedError as error:
+                outcome = "moved"
+                log.info("event.moved name=%s reason=%s", event.name, error)
+                self._state_log.emit(ControllerMoved(controller_epoch=epoch, event=event.name))
+                await self._moved()
+            except PendingRequestsError:
+                outcome = PendingRequestsError.__name__
+                log.exception("event.stuck name=%s", event.name)
+                await self._stuck()
+        except EVENT_ERRORS as error:
+            outcome = type(error).__name__
+            log.exception("event.failed name=%s", event.name)
+        self._state_log.emit(
+            ControllerEvent(
+                name=event.name,
+                queued_ms=(began - event.queued_at) * 1000,
+                duration_ms=(clock() - began) * 1000,
+                outcome=outcome,
+            )
+        )
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("event.loop failed: this broker's controller is out of action", exc_info=error)

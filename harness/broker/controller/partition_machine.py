@@ -1,0 +1,303 @@
+"""Brings partitions from state to state, and elects their leaders (Kafka's `ZkPartitionStateMachine`)."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.broker.config import ConfigError, parse_topic_config
+from harness.broker.controller.context import TopicPartition
+from harness.broker.controller.environment import Environment
+from harness.broker.controller.leadership import as_evidence, elected, initial
+from harness.broker.controller.selectors import SELECTORS, Candidates, Selection, Strategy
+from harness.broker.controller.transitions import PARTITION_PREVIOUS, PartitionStatus
+from harness.broker.zookeeper.client import BadVersion, Create, NodeExists, OpResult, Set, Stat
+from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state, read_partition_states
+from harness.broker.zookeeper.pipeline import all_of
+from harness.broker.zookeeper.topics import read_topic_config
+from harness.broker.zookeeper.znodes import (
+    MalformedZnode,
+    PartitionStateZnode,
+    partition_path,
+    partition_state_path,
+    partitions_path,
+)
+from harness.events import Election, PartitionStateChange
+
+log = logging.getLogger(__name__)
+
+UNCLEAN = "unclean.leader.election.enable"
+INITIALIZE = "initialize"
+"""In the state-change log: the first leader of a new partition, which no selector chooses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ballot:
+    """One election about to be written."""
+
+    partition: TopicPartition
+    previous: VersionedState
+    candidates: Candidates
+    selection: Selection
+    wanted: PartitionStateZnode
+
+
+class PartitionMachine:
+    """The partitions' states; a change that fails is logged and leaves the partition where it was."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._env = environment
+        self._context = environment.context
+
+    async def start(self) -> None:
+        """Take the states from what ZooKeeper said, then elect leaders where there are none."""
+        for partition in self._context.partitions():
+            if partition not in self._context.leadership:
+                status = PartitionStatus.NEW
+            elif self._context.is_online(self._context.leader(partition)):
+                status = PartitionStatus.ONLINE
+            else:
+                status = PartitionStatus.OFFLINE
+            self._context.partition_status[partition] = status
+        await self.elect_missing(trigger="failover")
+
+    async def elect_missing(self, *, trigger: str, topic: str | None = None) -> None:
+        """Try to give every partition without a leader one, of one topic or of all."""
+        leaderless = self._context.partitions_in(PartitionStatus.NEW, PartitionStatus.OFFLINE)
+        partitions = [partition for partition in leaderless if topic in (None, partition[0])]
+        await self.change(partitions, PartitionStatus.ONLINE, Strategy.OFFLINE, trigger=trigger)
+
+    async def change(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionStatus,
+        strategy: Strategy = Strategy.OFFLINE,
+        *,
+        trigger: str = "",
+    ) -> None:
+        """Bring partitions to a state; `strategy` says how to choose a leader where that takes an election.
+
+        Raises:
+            ControllerMovedError: another controller has taken over.
+        """
+        self._env.batch.begin()
+        legal = [partition for partition in partitions if self._is_legal(partition, target)]
+        if target is PartitionStatus.ONLINE:
+            new = [p for p in legal if self._status(p) is PartitionStatus.NEW]
+            await self._initialize(new, trigger)
+            await self._elect([p for p in legal if p not in new], strategy, trigger)
+        else:
+            for partition in legal:
+                self._move(partition, target)
+        self._env.send_batch()
+
+    async def _initialize(self, partitions: Sequence[TopicPartition], trigger: str) -> None:
+        """Write the first state of new partitions; one without a live replica stays new."""
+        epoch = self._context.epoch.value
+        states: dict[TopicPartition, PartitionStateZnode] = {}
+        for partition in partitions:
+            live = tuple(replica for replica in self._context.replicas(partition) if self._context.is_online(replica))
+            if live:
+                states[partition] = initial(live, epoch)
+            else:
+                self._no_leader(partition, INITIALIZE, trigger, "no assigned replica is online")
+        topics = sorted({topic for topic, _ in states})
+        await self._env.writes.write_all([Create(path=partitions_path(topic), data=b"") for topic in topics])
+        await self._env.writes.write_all([Create(path=partition_path(*p), data=b"") for p in states])
+        created = await self._env.writes.write_all(
+            [Create(path=partition_state_path(*p), data=state.encode()) for p, state in states.items()]
+        )
+        for (partition, state), result in zip(states.items(), created, strict=True):
+            if await self._is_created(partition, state, result):
+                self._initialized(partition, VersionedState(state=state, zk_version=0), trigger)
+            else:
+                self._no_leader(partition, INITIALIZE, trigger, f"cannot create the state znode: {result!r}")
+
+    async def _is_created(self, partition: TopicPartition, state: PartitionStateZnode, result: OpResult) -> bool:
+        """Whether the znode stands, created now or by a try whose answer was lost with the connection."""
+        if isinstance(result, NodeExists):
+            found = await read_partition_state(self._env.session.current, *partition)
+            return found == VersionedState(state=state, zk_version=0)
+        return isinstance(result, str)
+
+    def _initialized(self, partition: TopicPartition, result: VersionedState, trigger: str) -> None:
+        self._context.leadership[partition] = result
+        candidates = self._candidates(partition, result.state.isr)
+        self._log_election(partition, INITIALIZE, trigger, candidates, result=result)
+        self._env.batch.add_leader_and_isr(result.state.isr, partition, result, is_new=True)
+        self._move(partition, PartitionStatus.ONLINE)
+
+    async def _elect(self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: str) -> None:
+        """Elect until nothing is left to retry: a write that lost to another one is decided anew."""
+        remaining = list(partitions)
+        while remaining:
+            ballots = await self._ballots(remaining, strategy, trigger)
+            writes = [
+                Set(
+                    path=partition_state_path(*ballot.partition),
+                    data=ballot.wanted.encode(),
+                    version=ballot.previous.zk_version,
+                )
+                for ballot in ballots
+            ]
+            results = await self._env.writes.write_all(writes)
+            remaining = []
+            for ballot, result in zip(ballots, results, strict=True):
+                if isinstance(result, Stat):
+                    self._elected(
+                        ballot, VersionedState(state=ballot.wanted, zk_version=result.version), strategy, trigger
+                    )
+                elif isinstance(result, BadVersion):
+                    remaining.append(ballot.partition)
+                else:
+                    self._no_leader(ballot.partition, strategy, trigger, repr(result), ballot.previous)
+
+    async def _ballots(self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: str) -> list[_Ballot]:
+        """Return the decisions for those partitions that can have a leader, from states read just now."""
+        epoch = self._context.epoch.value
+        states = await read_partition_states(self._env.session.current, partitions)
+        unclean = await self._unclean_decisions(states) if strategy is Strategy.OFFLINE else {}
+        ballots = []
+        for partition in partitions:
+            previous = states.get(partition)
+            if previous is None:
+                self._no_leader(partition, strategy, trigger, "there is no state znode")
+                continue
+            if previous.state.controller_epoch > epoch:
+                error = f"controller epoch {previous.state.controller_epoch} has written, this is {epoch}"
+                self._no_leader(partition, strategy, trigger, error, previous)
+                continue
+            allowed = unclean.get(partition[0], False)
+            if isinstance(allowed, str):
+                self._no_leader(partition, strategy, trigger, allowed, previous)
+                continue
+            candidates = self._candidates(partition, previous.state.isr, unclean_allowed=allowed)
+            selection = SELECTORS[strategy](candidates)
+            if selection is None:
+                error = "no replica is eligible"
+                self._no_leader(partition, strategy, trigger, error, previous, unclean_allowed=allowed)
+                continue
+            wanted = elected(previous.state, selection, epoch)
+            ballots.append(
+                _Ballot(
+                    partition=partition,
+                    previous=previous,
+                    candidates=candidates,
+                    selection=selection,
+                    wanted=wanted,
+                )
+            )
+        return ballots
+
+    async def _unclean_decisions(self, states: dict[TopicPartition, VersionedState]) -> dict[str, bool | str]:
+        """Return, for each topic that has a partition without a live ISR member, whether unclean election is allowed.
+
+        Read from ZooKeeper at this moment, over the broker's default. A topic whose configuration cannot be read gets
+        the reason instead.
+        """
+        topics = sorted(
+            {
+                partition[0]
+                for partition, known in states.items()
+                if not self._candidates(partition, known.state.isr).live_isr
+            }
+        )
+        return dict(zip(topics, await all_of(self._unclean_allowed(topic) for topic in topics), strict=True))
+
+    async def _unclean_allowed(self, topic: str) -> bool | str:
+        try:
+            config = await read_topic_config(self._env.session.current, topic)
+            own = parse_topic_config({UNCLEAN: config[UNCLEAN]}) if UNCLEAN in config else {}
+        except (MalformedZnode, ConfigError) as error:
+            return f"the topic's configuration cannot be read: {error}"
+        return bool(own.get(UNCLEAN, self._env.unclean_default))
+
+    def _elected(self, ballot: _Ballot, result: VersionedState, strategy: Strategy, trigger: str) -> None:
+        self._context.leadership[ballot.partition] = result
+        self._log_election(
+            ballot.partition,
+            strategy,
+            trigger,
+            ballot.candidates,
+            previous=ballot.previous,
+            result=result,
+            unclean=ballot.selection.unclean,
+        )
+        self._env.batch.add_leader_and_isr(ballot.selection.receivers, ballot.partition, result, is_new=False)
+        self._move(ballot.partition, PartitionStatus.ONLINE)
+
+    def _candidates(
+        self, partition: TopicPartition, isr: tuple[int, ...], *, unclean_allowed: bool = False
+    ) -> Candidates:
+        return Candidates(
+            assigned=self._context.replicas(partition),
+            isr=isr,
+            live=frozenset(self._context.live),
+            shutting_down=frozenset(self._context.shutting_down),
+            unclean_allowed=unclean_allowed,
+        )
+
+    def _status(self, partition: TopicPartition) -> PartitionStatus:
+        return self._context.partition_status.get(partition, PartitionStatus.NON_EXISTENT)
+
+    def _is_legal(self, partition: TopicPartition, target: PartitionStatus) -> bool:
+        legal = self._status(partition) in PARTITION_PREVIOUS[target]
+        if not legal:
+            log.error("partition.illegal partition=%s-%d from=%s to=%s", *partition, self._status(partition), target)
+        return legal
+
+    def _move(self, partition: TopicPartition, target: PartitionStatus) -> None:
+        previous = self._status(partition)
+        self._context.partition_status[partition] = target
+        self._env.state_log.emit(
+            PartitionStateChange(
+                topic=partition[0],
+                partition=partition[1],
+                from_state=str(previous),
+                to_state=str(target),
+                controller_epoch=self._context.epoch.value,
+            )
+        )
+
+    def _no_leader(
+        self,
+        partition: TopicPartition,
+        strategy: str,
+        trigger: str,
+        error: str,
+        previous: VersionedState | None = None,
+        *,
+        unclean_allowed: bool = False,
+    ) -> None:
+        log.error("election.failed partition=%s-%d strategy=%s error=%s", *partition, strategy, error)
+        isr = previous.state.isr if previous is not None else ()
+        candidates = self._candidates(partition, isr, unclean_allowed=unclean_allowed)
+        self._log_election(partition, strategy, trigger, candidates, previous=previous, error=error)
+
+    def _log_election(
+        self,
+        partition: TopicPartition,
+        strategy: str,
+        trigger: str,
+        candidates: Candidates,
+        *,
+        previous: VersionedState | None = None,
+        result: VersionedState | None = None,
+        unclean: bool = False,
+        error: str = "",
+    ) -> None:
+        self._env.state_log.emit(
+            Election(
+                topic=partition[0],
+                partition=partition[1],
+                strategy=str(strategy),
+                trigger=trigger,
+                controller_epoch=self._context.epoch.value,
+                previous=None if previous is None else as_evidence(previous),
+                online=sorted(candidates.online),
+                assigned=list(candidates.assigned),
+                unclean_allowed=candidates.unclean_allowed,
+                unclean=unclean,
+                result=None if result is None else as_evidence(result),
+                error=error,
+            )
+        )

@@ -1,0 +1,168 @@
+"""Brings replicas from state to state; those that go offline leave the ISR (Kafka's `ZkReplicaStateMachine`)."""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from harness.broker.controller.context import Replica, TopicPartition
+from harness.broker.controller.environment import Environment
+from harness.broker.controller.leadership import as_evidence, without_replica
+from harness.broker.controller.transitions import REPLICA_PREVIOUS, ReplicaStatus
+from harness.broker.zookeeper.client import BadVersion, Set, Stat
+from harness.broker.zookeeper.partition_state import VersionedState, read_partition_states
+from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
+from harness.events import IsrRemove, ReplicaStateChange
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaMachine:
+    """The replicas' states; a change that fails is logged and leaves the replica where it was."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._env = environment
+        self._context = environment.context
+
+    async def start(self) -> None:
+        """Tell the live brokers which replicas they hold, and take those of dead brokers out of their ISRs."""
+        online, offline = [], []
+        for replica in self._context.replicas_of(self._context.partitions()):
+            if self._context.is_online(replica[2]):
+                self._context.replica_status[replica] = ReplicaStatus.ONLINE
+                online.append(replica)
+            else:
+                self._context.replica_status[replica] = ReplicaStatus.DELETION_INELIGIBLE
+                offline.append(replica)
+        await self.change(online, ReplicaStatus.ONLINE)
+        await self.change(offline, ReplicaStatus.OFFLINE)
+
+    async def change(self, replicas: Sequence[Replica], target: ReplicaStatus) -> None:
+        """Bring replicas to a state.
+
+        Raises:
+            ControllerMovedError: another controller has taken over.
+        """
+        self._env.batch.begin()
+        legal = [replica for replica in replicas if self._is_legal(replica, target)]
+        if target is ReplicaStatus.OFFLINE:
+            for broker_id in sorted({replica[2] for replica in legal}):
+                await self._take_offline(broker_id, [replica for replica in legal if replica[2] == broker_id])
+        else:
+            for replica in legal:
+                self._take_up(replica, target)
+        self._env.send_batch()
+
+    def _take_up(self, replica: Replica, target: ReplicaStatus) -> None:
+        """Bring one replica to New or Online, telling its broker who leads, if that is known."""
+        topic, number, broker_id = replica
+        known = self._context.leadership.get((topic, number))
+        is_new = target is ReplicaStatus.NEW
+        if is_new and known is not None and known.state.leader == broker_id:
+            log.error("replica.refused replica=%s-%d-%d to=%s reason=it_leads", *replica, target)
+            return
+        if known is not None and (is_new or self._status(replica) is not ReplicaStatus.NEW):
+            self._env.batch.add_leader_and_isr([broker_id], (topic, number), known, is_new=is_new)
+        self._move(replica, target)
+
+    async def _take_offline(self, broker_id: int, replicas: Sequence[Replica]) -> None:
+        """Stop replicas of one broker, and take them out of the ISR where there is one."""
+        partitions: list[TopicPartition] = [(topic, number) for topic, number, _ in replicas]
+        for partition in partitions:
+            self._env.batch.add_stop_replica([broker_id], partition, delete=False)
+        led = [partition for partition in partitions if partition in self._context.leadership]
+        states = await self._remove_from_isr(broker_id, led)
+        for partition, state in states.items():
+            self._context.leadership[partition] = state
+            others = [replica for replica in self._context.replicas(partition) if replica != broker_id]
+            self._env.batch.add_leader_and_isr(others, partition, state, is_new=False)
+        never_led = [partition for partition in partitions if partition not in self._context.leadership]
+        if never_led:
+            self._env.batch.add_update_metadata(self._context.live_or_shutting_down, never_led)
+        for replica in replicas:
+            if replica[:2] in states or replica[:2] in never_led:
+                self._move(replica, ReplicaStatus.OFFLINE)
+
+    async def _remove_from_isr(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, VersionedState]:
+        """Return the partitions' states without this broker, written where it was in the ISR.
+
+        A write that lost to another one is decided anew. Partitions whose state cannot be had are missing.
+        """
+        done: dict[TopicPartition, VersionedState] = {}
+        remaining = list(partitions)
+        while remaining:
+            found = await read_partition_states(self._env.session.current, remaining)
+            readable = dict(self._own(remaining, found))
+            wanted: dict[TopicPartition, PartitionStateZnode] = {}
+            for partition, known in readable.items():
+                reduced = without_replica(known.state, broker_id, self._context.epoch.value)
+                if reduced is None:
+                    done[partition] = known
+                else:
+                    wanted[partition] = reduced
+            results = await self._env.writes.write_all(
+                [
+                    Set(path=partition_state_path(*p), data=state.encode(), version=readable[p].zk_version)
+                    for p, state in wanted.items()
+                ]
+            )
+            remaining = []
+            for (partition, state), result in zip(wanted.items(), results, strict=True):
+                if isinstance(result, Stat):
+                    done[partition] = VersionedState(state=state, zk_version=result.version)
+                    self._log_removal(partition, broker_id, readable[partition], done[partition])
+                elif isinstance(result, BadVersion):
+                    remaining.append(partition)
+                else:
+                    log.error("isr.remove failed partition=%s-%d replica=%d error=%r", *partition, broker_id, result)
+        return done
+
+    def _own(
+        self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, VersionedState]
+    ) -> Iterable[tuple[TopicPartition, VersionedState]]:
+        """Yield the states that this controller may change."""
+        for partition in partitions:
+            known = found.get(partition)
+            if known is None:
+                log.error("isr.remove failed partition=%s-%d error=no_state_znode", *partition)
+            elif known.state.controller_epoch > self._context.epoch.value:
+                log.error("isr.remove failed partition=%s-%d error=written_by_another_controller", *partition)
+            else:
+                yield partition, known
+
+    def _status(self, replica: Replica) -> ReplicaStatus:
+        return self._context.replica_status.get(replica, ReplicaStatus.NON_EXISTENT)
+
+    def _is_legal(self, replica: Replica, target: ReplicaStatus) -> bool:
+        legal = self._status(replica) in REPLICA_PREVIOUS[target]
+        if not legal:
+            log.error("replica.illegal replica=%s-%d-%d from=%s to=%s", *replica, self._status(replica), target)
+        return legal
+
+    def _move(self, replica: Replica, target: ReplicaStatus) -> None:
+        previous = self._status(replica)
+        self._context.replica_status[replica] = target
+        self._env.state_log.emit(
+            ReplicaStateChange(
+                topic=replica[0],
+                partition=replica[1],
+                replica=replica[2],
+                from_state=str(previous),
+                to_state=str(target),
+                controller_epoch=self._context.epoch.value,
+            )
+        )
+
+    def _log_removal(
+        self, partition: TopicPartition, replica: int, previous: VersionedState, result: VersionedState
+    ) -> None:
+        self._env.state_log.emit(
+            IsrRemove(
+                topic=partition[0],
+                partition=partition[1],
+                replica=replica,
+                controller_epoch=self._context.epoch.value,
+                previous=as_evidence(previous),
+                result=as_evidence(result),
+            )
+        )

@@ -1,0 +1,241 @@
+"""Collects what brokers are to be told about one change, and makes it into as few requests as Kafka would. Pure.
+
+After Kafka's `AbstractControllerBrokerRequestBatch`: LeaderAndIsr first, UpdateMetadata next, StopReplica last.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from harness.broker.zookeeper.partition_state import VersionedState
+from harness.broker.zookeeper.registration import LiveBroker
+
+log = logging.getLogger(__name__)
+
+LEADER_AND_ISR_VERSION = 4
+UPDATE_METADATA_VERSION = 6
+STOP_REPLICA_VERSION = 2
+PLAINTEXT = 0
+"""Kafka's number of the security protocol."""
+
+_LeaderTopic = LeaderAndIsrRequest.LeaderAndIsrTopicState
+_LeaderPartition = _LeaderTopic.LeaderAndIsrPartitionState
+_LiveLeader = LeaderAndIsrRequest.LeaderAndIsrLiveLeader
+_MetadataTopic = UpdateMetadataRequest.UpdateMetadataTopicState
+_MetadataPartition = _MetadataTopic.UpdateMetadataPartitionState
+_MetadataBroker = UpdateMetadataRequest.UpdateMetadataBroker
+_MetadataEndpoint = _MetadataBroker.UpdateMetadataEndpoint
+_StopTopic = StopReplicaRequest.StopReplicaTopicV1
+
+
+class PendingRequestsError(Exception):
+    """A change ended without telling the brokers, so that they and the controller disagree: time to step down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRequest:
+    """One request for one broker."""
+
+    broker_id: int
+    api: str
+    message: ApiMessage
+    version: int
+    controller_epoch: int
+    broker_epoch: int
+    """Of the registration that the controller believes it talks to."""
+    partitions: tuple[str, ...]
+    """As topic-partition, for the state-change log."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Leadership:
+    """What one broker is told about one partition."""
+
+    state: VersionedState
+    replicas: tuple[int, ...]
+    is_new: bool
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """The requests of one change, until `take` hands them out."""
+
+    controller_id: int
+    peer_listener: str
+    context: ControllerContext
+    _leader_and_isr: dict[int, dict[TopicPartition, _Leadership]] = field(default_factory=dict)
+    _stop_replica: dict[tuple[int, bool], list[TopicPartition]] = field(default_factory=dict)
+    """By broker id and whether the replica is to be deleted."""
+    _metadata_brokers: set[int] = field(default_factory=set)
+    _metadata: dict[TopicPartition, VersionedState] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Start with an empty batch.
+
+        Raises:
+            PendingRequestsError: the change before was broken off and its requests are still here.
+        """
+        if self._leader_and_isr or self._stop_replica or self._metadata_brokers or self._metadata:
+            raise PendingRequestsError("requests of an earlier change were never sent")
+
+    def add_leader_and_isr(
+        self, brokers: Iterable[int], partition: TopicPartition, state: VersionedState, *, is_new: bool
+    ) -> None:
+        """Tell brokers who leads a partition that they hold; everybody else hears of it as metadata."""
+        replicas = self.context.replicas(partition)
+        for broker_id in brokers:
+            told = self._leader_and_isr.setdefault(broker_id, {})
+            was_new = partition in told and told[partition].is_new
+            told[partition] = _Leadership(state=state, replicas=replicas, is_new=is_new or was_new)
+        self.add_update_metadata(self.context.live_or_shutting_down, [partition])
+
+    def add_update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
+        """Tell brokers which brokers live and who leads these partitions, as far as that is known."""
+        self._metadata_brokers.update(brokers)
+        for partition in partitions:
+            if partition in self.context.leadership:
+                self._metadata[partition] = self.context.leadership[partition]
+            else:
+                log.info("metadata.skipped partition=%s-%d reason=no_leadership", *partition)
+
+    def add_stop_replica(self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool) -> None:
+        """Tell brokers to stop their replica of a partition."""
+        for broker_id in brokers:
+            stopped = self._stop_replica.setdefault((broker_id, delete), [])
+            if partition not in stopped:
+                stopped.append(partition)
+
+    def take(self) -> list[ControlRequest]:
+        """Return the requests in the order they are to be sent, for live brokers only, and empty the batch."""
+        requests = [*self._take_leader_and_isr(), *self._take_update_metadata(), *self._take_stop_replica()]
+        self.clear()
+        return requests
+
+    def clear(self) -> None:
+        """Forget everything that was added."""
+        self._leader_and_isr.clear()
+        self._stop_replica.clear()
+        self._metadata_brokers.clear()
+        self._metadata.clear()
+
+    def _take_leader_and_isr(self) -> Iterable[ControlRequest]:
+        for broker_id in self._live(self._leader_and_isr):
+            told = self._leader_and_isr[broker_id]
+            message = LeaderAndIsrRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch.value,
+                broker_epoch=self.context.live[broker_id].epoch,
+                topic_states=[
+                    _LeaderTopic(
+                        topic_name=topic, partition_states=[_leader_partition(p, told[topic, p]) for p in numbers]
+                    )
+                    for topic, numbers in _by_topic(told)
+                ],
+                live_leaders=self._live_leaders({leadership.state.state.leader for leadership in told.values()}),
+            )
+            yield self._request(broker_id, "LeaderAndIsr", message, LEADER_AND_ISR_VERSION, told)
+
+    def _take_update_metadata(self) -> Iterable[ControlRequest]:
+        topic_states = [
+            _MetadataTopic(topic_name=topic, partition_states=[self._metadata_partition(topic, p) for p in numbers])
+            for topic, numbers in _by_topic(self._metadata)
+        ]
+        live_brokers = [_metadata_broker(self.context.live[broker_id]) for broker_id in sorted(self.context.live)]
+        for broker_id in self._live(self._metadata_brokers):
+            message = UpdateMetadataRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch.value,
+                broker_epoch=self.context.live[broker_id].epoch,
+                topic_states=topic_states,
+                live_brokers=live_brokers,
+            )
+            yield self._request(broker_id, "UpdateMetadata", message, UPDATE_METADATA_VERSION, self._metadata)
+
+    def _take_stop_replica(self) -> Iterable[ControlRequest]:
+        for broker_id in self._live({broker_id for broker_id, _ in self._stop_replica}):
+            for delete in (False, True):
+                stopped = self._stop_replica.get((broker_id, delete))
+                if not stopped:
+                    continue
+                message = StopReplicaRequest(
+                    controller_id=self.controller_id,
+                    controller_epoch=self.context.epoch.value,
+                    broker_epoch=self.context.live[broker_id].epoch,
+                    delete_partitions=delete,
+                    topics=[_StopTopic(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(stopped)],
+                )
+                yield self._request(broker_id, "StopReplica", message, STOP_REPLICA_VERSION, stopped)
+
+    def _live(self, broker_ids: Iterable[int]) -> list[int]:
+        return sorted(broker_id for broker_id in broker_ids if broker_id in self.context.live)
+
+    def _live_leaders(self, leaders: set[int]) -> list[_LiveLeader]:
+        found = []
+        for leader in self._live(leaders):
+            endpoint = self.context.live[leader].registration.endpoint(self.peer_listener)
+            if endpoint is not None:
+                found.append(_LiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port))
+        return found
+
+    def _metadata_partition(self, topic: str, number: int) -> _MetadataPartition:
+        known = self._metadata[topic, number]
+        replicas = self.context.replicas((topic, number))
+        return _MetadataPartition(
+            partition_index=number,
+            controller_epoch=known.state.controller_epoch,
+            leader=known.state.leader,
+            leader_epoch=known.state.leader_epoch,
+            isr=list(known.state.isr),
+            zk_version=known.zk_version,
+            replicas=list(replicas),
+            offline_replicas=[replica for replica in replicas if not self.context.is_online(replica)],
+        )
+
+    def _request(
+        self, broker_id: int, api: str, message: ApiMessage, version: int, partitions: Iterable[TopicPartition]
+    ) -> ControlRequest:
+        return ControlRequest(
+            broker_id=broker_id,
+            api=api,
+            message=message,
+            version=version,
+            controller_epoch=self.context.epoch.value,
+            broker_epoch=self.context.live[broker_id].epoch,
+            partitions=tuple(f"{topic}-{number}" for topic, number in sorted(partitions)),
+        )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        grouped.setdefault(topic, []).append(number)
+    return list(grouped.items())
+
+
+def _leader_partition(number: int, told: _Leadership) -> _LeaderPartition:
+    state = told.state.state
+    return _LeaderPartition(
+        partition_index=number,
+        controller_epoch=state.controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=list(state.isr),
+        zk_version=told.state.zk_version,
+        replicas=list(told.replicas),
+        adding_replicas=[],
+        removing_replicas=[],
+        is_new=told.is_new,
+    )
+
+
+def _metadata_broker(broker: LiveBroker) -> _MetadataBroker:
+    return _MetadataBroker(
+        id=broker.registration.broker_id,
+        endpoints=[
+            _MetadataEndpoint(port=end.port, host=end.host, listener=end.name, security_protocol=PLAINTEXT)
+            for end in broker.registration.endpoints
+        ],
+        rack=broker.registration.rack or None,
+    )
