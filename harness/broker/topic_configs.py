@@ -44,7 +44,7 @@ class TopicConfigs:
         return self._known.get(topic, self._defaults)
 
     def on_change(self, listener: Listener) -> None:
-        """Call `listener` with a topic and its properties whenever they were read."""
+        """Call `listener` with a topic and its properties once they have changed."""
         self._listeners.append(listener)
 
     async def start(self) -> None:
@@ -76,8 +76,6 @@ class TopicConfigs:
             _log.error("topic_config.ignored topic=%s error=%s", topic, error)
             own = {}
         self._known[topic] = {**self._defaults, **own}
-        for listener in self._listeners:
-            listener(topic, self._known[topic])
 
     def _watch(self, zk: ZooKeeper) -> None:
         zk.watch_children(CONFIG_CHANGES, self._fired)
@@ -111,8 +109,13 @@ class TopicConfigs:
             stale = [topic for name in names if name not in self._seen and (topic := await _named(zk, name))]
         self._seen = frozenset(names)
         for topic in dict.fromkeys(stale):
+            before = self._known.get(topic)
             await self._read(topic)
+            if self._known[topic] == before:
+                continue
             _log.info("topic_config.changed topic=%s config=%s", topic, dict(self._known[topic]))
+            for listener in self._listeners:
+                listener(topic, self._known[topic])
 
 
 async def _named(zk: ZooKeeper, notification: str) -> str | None:

@@ -82,8 +82,12 @@ async def test_nonsense_in_zookeeper_counts_as_nothing(configs: TopicConfigs, zo
     assert (min_isr(configs, "bad"), min_isr(configs, "worse")) == (2, 2)
 
 
-async def test_listeners_hear_of_every_reading(configs: TopicConfigs, zookeeper: Any) -> None:
-    heard: list[str] = []
-    configs.on_change(lambda topic, config: heard.append(topic))
-    await configs.load(["t", "new"])
-    assert heard == ["new"]
+async def test_listeners_hear_of_changes_alone(configs: TopicConfigs, zookeeper: Any) -> None:
+    heard: list[tuple[str, int]] = []
+    configs.on_change(lambda topic, config: heard.append((topic, config["min.insync.replicas"])))
+    await configs.load(["new"])
+    zookeeper.reconnected()
+    assert not await soon(lambda: bool(heard))
+    zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
+    zookeeper.reconnected()
+    assert await soon(lambda: heard == [("t", 4)])

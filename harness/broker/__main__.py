@@ -1,0 +1,161 @@
+"""One broker as a process: `python -m harness.broker --config FILE --state-log FILE [--planted-bug NAME]…`.
+
+The shell around `Broker`: files, signals, clocks and randomness of a real machine. SIGTERM or SIGINT asks for a clean
+stop, a second one ends the process at once. Exit status: 0 after a clean stop, 1 when it could not start or go on.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import random
+import signal
+import sys
+import time
+import uuid
+from functools import partial
+from pathlib import Path
+
+from harness.broker.config import BrokerConfig, ConfigError, parse_config
+from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.storage import StorageError
+from harness.broker.rules import rules_with
+from harness.broker.server import Broker, Surroundings
+from harness.broker.state_log import LineStateLog
+from harness.broker.wire.server import SocketServer
+from harness.broker.wire.tcp import TcpTransport
+from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
+from harness.broker.zookeeper.registration import BrokerIdTaken
+
+_log = logging.getLogger(__name__)
+
+START_ERRORS = (ConfigError, ZooKeeperError, StorageError, BrokerIdTaken, OSError)
+"""What can keep a broker from starting: the message of each says it all."""
+
+
+def main() -> int:
+    """Run one broker until it is told to stop, and return the exit status of the process."""
+    options = _options()
+    _set_up_logging(options.log)
+    try:
+        config = parse_config(_properties(options.config))
+        rules_with(options.planted_bug)
+    except (OSError, ValueError) as error:
+        _log.error("startup.failed %s", error)
+        return 1
+    return asyncio.run(_serve(config, options))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m harness.broker", description="Run one broker.")
+    parser.add_argument("--config", type=Path, required=True, help="a Kafka properties file")
+    parser.add_argument("--state-log", type=Path, required=True, help="the state-change log, appended to")
+    parser.add_argument("--log", type=Path, help="the log for people, instead of standard error")
+    parser.add_argument("--planted-bug", action="append", default=[], metavar="NAME", help="break one protocol rule")
+    return parser.parse_args()
+
+
+def _set_up_logging(path: Path | None) -> None:
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if path is not None:
+        handlers[0].setLevel(logging.ERROR)
+        handlers.append(logging.FileHandler(path))
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    for handler in handlers:
+        handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    logging.getLogger("kazoo").setLevel(logging.ERROR)
+
+
+def _properties(path: Path) -> dict[str, str]:
+    """Return the properties of a file of `name=value` lines; blank lines and lines that start with # are left out."""
+    properties = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise ConfigError(f"{path}:{number}: {text!r} is not name=value")
+        properties[name.strip()] = value.strip()
+    return properties
+
+
+async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
+    try:
+        options.state_log.parent.mkdir(parents=True, exist_ok=True)
+        state_file = os.open(options.state_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        broker = Broker(config, _surroundings(config, state_file), planted_bugs=options.planted_bug)
+    except OSError as error:
+        _log.error("startup.failed %s", error)
+        return 1
+    stopping = _stop_signals()
+    starting = asyncio.create_task(broker.start(), name="start")
+    asked = asyncio.create_task(stopping.wait(), name="stop-signal")
+    try:
+        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await broker.abandon()
+            return 0
+        starting.result()
+    except START_ERRORS as error:
+        _log.error("startup.failed %s", error)
+        await broker.abandon()
+        return 1
+    failed = asyncio.create_task(broker.failed.wait(), name="failure")
+    await asyncio.wait({asked, failed}, return_when=asyncio.FIRST_COMPLETED)
+    await broker.stop()
+    return 1 if failed.done() else 0
+
+
+def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
+    return Surroundings(
+        storage=FileStorage(config["log.dir"]),
+        open_session=partial(
+            KazooZooKeeper,
+            config["zookeeper.connect"],
+            session_timeout_s=config["zookeeper.session.timeout.ms"] / 1000,
+            connection_timeout_s=config["zookeeper.connection.timeout.ms"] / 1000,
+        ),
+        transport=TcpTransport(),
+        make_server=lambda dispatcher: SocketServer(dispatcher, max_request_bytes=config["socket.request.max.bytes"]),
+        state_log=LineStateLog(
+            broker_id=config.broker_id,
+            incarnation=uuid.uuid4().hex,
+            write_line=lambda line: _write(state_file, line),
+            wall_ns=time.time_ns,
+            monotonic_ns=time.monotonic_ns,
+        ),
+        wall_ms=lambda: time.time_ns() // 1_000_000,
+        rng=random.Random(),  # noqa: S311 - placement and ids, no secrets
+    )
+
+
+def _write(file: int, line: bytes) -> None:
+    """Write one line with one call, so that a kill cannot leave more than the last one torn."""
+    written = os.write(file, line)
+    if written != len(line):
+        raise OSError(f"state-change log: only {written} of {len(line)} bytes could be written")
+
+
+def _stop_signals() -> asyncio.Event:
+    """Return an event that the first SIGTERM or SIGINT sets; the second one ends the process."""
+    stopping = asyncio.Event()
+
+    def asked(number: int) -> None:
+        if stopping.is_set():
+            _log.error("shutdown.forced signal=%s", signal.Signals(number).name)
+            os._exit(1)
+        _log.info("shutdown.asked signal=%s", signal.Signals(number).name)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, asked, number)
+    return stopping
+
+
+if __name__ == "__main__":
+    sys.exit(main())

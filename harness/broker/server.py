@@ -1,0 +1,320 @@
+"""One broker: which parts it is made of, in which order they start, and in which order they stop.
+
+The order is Kafka's (`KafkaServer.startup` and `shutdown`): it takes its ports before it registers, so that whoever
+hears of it can connect, but answers nobody before everything is there; and it gives up its leads before it stops.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from harness.broker.config import BrokerConfig, Endpoint
+from harness.broker.controlled_shutdown import ControlledShutdown
+from harness.broker.controller.controller import Controller
+from harness.broker.coordinator.coordinator import GroupCoordinator
+from harness.broker.coordinator.replicated import ReplicatedOffsets
+from harness.broker.coordinator.store import OffsetStore
+from harness.broker.handlers.admin import AdminHandlers
+from harness.broker.handlers.control import ControlHandlers
+from harness.broker.handlers.data import DataHandlers
+from harness.broker.handlers.groups import GroupHandlers
+from harness.broker.handlers.metadata import MetadataHandlers
+from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
+from harness.broker.log.meta_properties import claim_data_directory
+from harness.broker.log.storage import Storage
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replica_manager import ReplicaManager
+from harness.broker.rules import rules_with
+from harness.broker.state_log import StateLog
+from harness.broker.topic_configs import TopicConfigs
+from harness.broker.topic_creation import TopicCreator
+from harness.broker.topics import GROUP_METADATA_TOPIC
+from harness.broker.wire.dispatch import Dispatcher, Handler, RequestContext
+from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, UpdateMetadataRequest
+from harness.broker.wire.transport import Message, Transport
+from harness.broker.zookeeper.client import SessionExpired, ZooKeeper
+from harness.broker.zookeeper.registration import (
+    BrokerIdTaken,
+    ensure_persistent_paths,
+    read_or_create_cluster_id,
+    register_broker,
+)
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.topics import read_topic_assignment
+from harness.broker.zookeeper.znodes import BrokerRegistration, new_uuid
+from harness.events import BrokerStart, BrokerStop, EpochAssign, Recovery
+
+_log = logging.getLogger(__name__)
+
+NO_BROKER_EPOCH = -1
+
+
+class Server(Protocol):
+    """Where requests come in."""
+
+    def bind(self, endpoint: Endpoint) -> int:
+        """Take the endpoint's port and return it; raises OSError."""
+        ...
+
+    async def serve(self) -> None:
+        """Answer requests from now on."""
+        ...
+
+    async def stop(self) -> None:
+        """Give up the ports and drop every connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """All that a broker touches outside itself; a simulation brings its own."""
+
+    storage: Storage
+    open_session: Callable[[], ZooKeeper]
+    transport: Transport
+    make_server: Callable[[Dispatcher], Server]
+    state_log: StateLog
+    wall_ms: Callable[[], int]
+    """Milliseconds since 1970; for what is stored, never for logic."""
+    rng: random.Random
+
+
+class Broker:
+    """One broker; started once, stopped once."""
+
+    def __init__(self, config: BrokerConfig, outside: Surroundings, *, planted_bugs: Sequence[str] = ()) -> None:
+        self.failed = asyncio.Event()
+        """Set when the broker cannot go on: it is to be stopped."""
+        self._config = config
+        self._outside = outside
+        self._planted_bugs = list(planted_bugs)
+        self._state_log = outside.state_log
+        self._broker_epoch = NO_BROKER_EPOCH
+        self._registration: BrokerRegistration | None = None
+        self._session = ZooKeeperSession(outside.open_session, self._state_log)
+        self._metadata = MetadataCache()
+        self._logs = LogManager(outside.storage, epoch_assigned=self._epoch_assigned)
+        self._topic_configs = TopicConfigs(config, self._session)
+        self._replicas = ReplicaManager(
+            config=config,
+            logs=self._logs,
+            metadata=self._metadata,
+            transport=outside.transport,
+            zookeeper=lambda: self._session.current,
+            state_log=self._state_log,
+            rules=rules_with(self._planted_bugs),
+            topic_config=self._topic_configs.of,
+        )
+        self._controller = Controller(
+            config=config,
+            session=self._session,
+            transport=outside.transport,
+            state_log=self._state_log,
+            wall_ms=outside.wall_ms,
+        )
+        self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
+        self._coordinator: GroupCoordinator | None = None
+        self._server: Server | None = None
+        self._checkpointer: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start every part; requests are answered when this returns.
+
+        Raises:
+            ZooKeeperError, StorageError, BrokerIdTaken, OSError: it cannot start; `abandon` takes back what was begun.
+        """
+        self._emit_start()
+        await self._session.start()
+        zk = self._session.current
+        await ensure_persistent_paths(zk)
+        cluster_id = await read_or_create_cluster_id(zk, new_uuid(self._outside.rng))
+        claim_data_directory(self._outside.storage, broker_id=self._config.broker_id, cluster_id=cluster_id)
+        self._load_logs()
+        offsets_partitions = await self._offsets_partitions(zk)
+        self._coordinator = self._new_coordinator(offsets_partitions)
+        self._server = self._outside.make_server(Dispatcher(self._handlers(cluster_id, offsets_partitions)))
+        self._registration = self._bind(self._server)
+        await self._topic_configs.start()
+        self._replicas.on_leadership_change(self._coordinator.leadership_changed)
+        await self._replicas.start()
+        await self._register()
+        self._session.before_new_session(self._controller.before_new_session)
+        self._session.after_new_session(self._renew)
+        self._topic_configs.on_change(self._controller.topic_configured)
+        await self._controller.start()
+        await self._server.serve()
+        self._checkpointer = asyncio.create_task(self._checkpoint_recovery_points(), name="recovery-points")
+        _log.info("startup.complete broker=%d broker_epoch=%d", self._config.broker_id, self._broker_epoch)
+
+    async def stop(self) -> None:
+        """Hand leads over, stop every part, leave clean logs behind and end the ZooKeeper session."""
+        controlled = False
+        if self._config["controlled.shutdown.enable"]:
+            handover = ControlledShutdown(config=self._config, session=self._session, transport=self._outside.transport)
+            controlled = await handover.run(self._broker_epoch)
+        await self._stop_serving()
+        self._logs.close_clean()
+        await self._controller.stop()
+        await self._session.stop()
+        self._state_log.emit(BrokerStop(controlled=controlled))
+        _log.info("shutdown.complete controlled=%s", controlled)
+
+    async def abandon(self) -> None:
+        """Take back a start that failed half way: nothing is promised about the logs."""
+        await self._stop_serving()
+        self._logs.close()
+        await self._controller.stop()
+        await self._session.stop()
+
+    # --- starting ---
+
+    def _emit_start(self) -> None:
+        properties = "".join(f"{name}={value}\n" for name, value in sorted(self._config.values.items()))
+        clean = self._outside.storage.exists(CLEAN_SHUTDOWN_MARKER)
+        self._state_log.emit(
+            BrokerStart(
+                config_digest=hashlib.sha256(properties.encode()).hexdigest(),
+                clean_marker=clean,
+                planted_bugs=self._planted_bugs,
+            )
+        )
+        _log.info("startup.started broker=%d planted_bugs=%s", self._config.broker_id, self._planted_bugs)
+
+    def _load_logs(self) -> None:
+        loaded_logs = self._logs.load()
+        high_watermarks = self._logs.read_high_watermarks()
+        for loaded in loaded_logs:
+            self._state_log.emit(
+                Recovery(
+                    topic=loaded.topic,
+                    partition=loaded.partition,
+                    clean=loaded.clean,
+                    log_start_offset=loaded.log_start_offset,
+                    log_end_offset=loaded.log_end_offset,
+                    recovery_point=loaded.recovery_point,
+                    high_watermark=high_watermarks.get((loaded.topic, loaded.partition), 0),
+                    truncated_bytes=loaded.truncated_bytes,
+                )
+            )
+
+    async def _offsets_partitions(self, zk: ZooKeeper) -> int:
+        """Return how many partitions `__consumer_offsets` has or, while there is none, will get."""
+        assignment = await read_topic_assignment(zk, GROUP_METADATA_TOPIC)
+        return len(assignment.partitions) if assignment else int(self._config["offsets.topic.num.partitions"])
+
+    def _new_coordinator(self, partitions: int) -> GroupCoordinator:
+        return GroupCoordinator(
+            store=OffsetStore(partitions=partitions),
+            topic=ReplicatedOffsets(
+                replicas=self._replicas, commit_timeout_s=self._config["offsets.commit.timeout.ms"] / 1000
+            ),
+            state_log=self._state_log,
+            wall_ms=self._outside.wall_ms,
+            max_metadata_bytes=self._config["offset.metadata.max.bytes"],
+        )
+
+    def _bind(self, server: Server) -> BrokerRegistration:
+        """Take the ports and return what others are told of them."""
+        endpoints = tuple(replace(endpoint, port=server.bind(endpoint)) for endpoint in self._config.endpoints)
+        return BrokerRegistration(
+            broker_id=self._config.broker_id,
+            endpoints=endpoints,
+            rack=self._config["broker.rack"],
+            timestamp_ms=self._outside.wall_ms(),
+        )
+
+    def _handlers(self, cluster_id: str, offsets_partitions: int) -> Mapping[ApiKey, Handler]:
+        assert self._coordinator is not None
+        data = DataHandlers(self._replicas, self._config, self._state_log)
+        control = ControlHandlers(self._replicas, self._state_log, lambda: self._broker_epoch)
+        metadata = MetadataHandlers(self._config, cluster_id, self._metadata, self._creator, offsets_partitions)
+        admin = AdminHandlers(self._controller, self._creator)
+        groups = GroupHandlers(self._coordinator, self._metadata)
+        return {
+            ApiKey.PRODUCE: data.produce,
+            ApiKey.FETCH: data.fetch,
+            ApiKey.LIST_OFFSETS: data.list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
+            ApiKey.LEADER_AND_ISR: self._with_topic_configs(control.leader_and_isr),
+            ApiKey.STOP_REPLICA: control.stop_replica,
+            ApiKey.UPDATE_METADATA: self._waking_creations(control.update_metadata),
+            ApiKey.METADATA: metadata.describe,
+            ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
+            ApiKey.CREATE_TOPICS: admin.create_topics,
+            ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
+            ApiKey.OFFSET_COMMIT: groups.commit,
+            ApiKey.OFFSET_FETCH: groups.fetch,
+        }
+
+    def _with_topic_configs(self, handle: Handler) -> Handler:
+        """Have the configuration of every topic at hand before its replicas are made."""
+
+        async def handle_with_configs(request: LeaderAndIsrRequest, context: RequestContext) -> Message | None:
+            await self._topic_configs.load(topic.topic_name for topic in request.topic_states)
+            return await handle(request, context)
+
+        return handle_with_configs
+
+    def _waking_creations(self, handle: Handler) -> Handler:
+        """Look again at creations that wait for leaders, once those are known."""
+
+        async def handle_and_wake(request: UpdateMetadataRequest, context: RequestContext) -> Message | None:
+            response = await handle(request, context)
+            self._creator.metadata_changed(topic.topic_name for topic in request.topic_states)
+            return response
+
+        return handle_and_wake
+
+    # --- the session ---
+
+    async def _register(self) -> None:
+        """Put this broker's registration into the session in force."""
+        assert self._registration is not None
+        self._broker_epoch = await register_broker(
+            self._session.current,
+            self._registration,
+            previous_session_id=self._session.previous_session_id,
+            state_log=self._state_log,
+        )
+
+    async def _renew(self) -> None:
+        """Register again in a new session, then let the controller run for election."""
+        try:
+            await self._register()
+        except SessionExpired:
+            _log.warning("session.expired again before the broker was registered")
+        except BrokerIdTaken as error:
+            _log.error("session.failed another broker has taken this id: %s", error)
+            self.failed.set()
+        else:
+            await self._controller.after_new_session(self._broker_epoch)
+
+    # --- background work ---
+
+    async def _checkpoint_recovery_points(self) -> None:
+        while True:
+            await asyncio.sleep(self._config["log.flush.offset.checkpoint.interval.ms"] / 1000)
+            try:
+                self._logs.checkpoint_recovery_points()
+            except OSError:
+                _log.exception("recovery_points.failed")
+
+    def _epoch_assigned(self, topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
+        self._state_log.emit(
+            EpochAssign(topic=topic, partition=partition, leader_epoch=leader_epoch, start_offset=start_offset)
+        )
+
+    async def _stop_serving(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+        if self._checkpointer is not None:
+            self._checkpointer.cancel()
+            await asyncio.gather(self._checkpointer, return_exceptions=True)
+        await self._topic_configs.stop()
+        if self._coordinator is not None:
+            await self._coordinator.stop()
+        await self._replicas.stop()
