@@ -121,13 +121,13 @@ def jars() -> list[Path]:
 
 
 async def serves(port: int) -> bool:
-    """Return whether a ZooKeeper server on this port says that it is well (`ruok`)."""
+    """Return whether a ZooKeeper server on this port takes requests (`srvr`; to `ruok` it says yes too early)."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
-                writer.write(b"ruok")
-                return await reader.read() == b"imok"
+                writer.write(b"srvr")
+                return (await reader.read()).startswith(b"Zookeeper version")
             finally:
                 writer.close()
     except (OSError, TimeoutError):

@@ -20,6 +20,7 @@ from harness.cluster.pids import LINUX
 LOOPBACK = "127.0.0.1"
 LOWEST_PORT = 10_000
 HIGHEST_PORT = 65_535
+MOST_PORTS = 500
 USUAL_EPHEMERAL_RANGE = (32_768, 65_535)
 
 
@@ -59,7 +60,10 @@ class PortReservations:
 
         Raises:
             OSError: there are not that many.
+            ValueError: no cluster needs that many.
         """
+        if not 0 <= count <= MOST_PORTS:
+            raise ValueError(f"{count} ports are asked for; a cluster may have {MOST_PORTS}")
         low, high = ephemeral_range()
         candidates = [port for port in range(LOWEST_PORT, HIGHEST_PORT + 1) if not low <= port <= high]
         random.shuffle(candidates)

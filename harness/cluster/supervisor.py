@@ -126,6 +126,7 @@ class Supervisor:
     ) -> dict[str, Any]:
         """Start a process; its output is appended to `log`, `env` is added to the supervisor's own environment."""
         before = self._children.get(name)
+        pid_file = _pid_path(name)
         if self._shutting_down:
             raise CommandError("the cluster is shutting down")
         if before is not None and before.running:
@@ -144,7 +145,7 @@ class Supervisor:
         self._children[name] = Child(name=name, stage=stage, process=process, log=log, starts=starts)
         identity = identify(process.pid)
         assert identity is not None, "an ended child stays until its status is read"
-        write_pid_file(_pid_path(name), identity)
+        write_pid_file(pid_file, identity)
         self._note("spawned", name, pid=process.pid, starts=starts)
         return {"pid": process.pid, "starts": starts}
 

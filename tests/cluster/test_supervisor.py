@@ -1,0 +1,245 @@
+# ruff: noqa: ASYNC220, ASYNC240 - starting processes and reading their small files is what is tested
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster.pids import ProcessIdentity, identify, read_pid_file, state_of
+from harness.cluster.supervisor_client import SupervisorGone, call, launch
+from harness.errors import ClusterError
+from harness.history import read_jsonl
+from harness.waiting import until
+
+pytestmark = pytest.mark.cluster
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
+]
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> AsyncIterator[Path]:
+    """A cluster folder far deeper than a socket address has room for, with a supervisor in it."""
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    await launch(deep, run_id="test", owner_pid=None)
+    yield deep
+    supervisor = read_pid_file(deep / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGKILL)
+    await gone(supervisor)
+
+
+async def spawn(folder: Path, name: str, argv: list[str] = SLEEP, **options: Any) -> ProcessIdentity:
+    await call(folder, "spawn", name=name, argv=argv, log=f"{name}.log", **options)
+    identity = read_pid_file(folder / "pids" / f"{name}.pid")
+    assert identity is not None
+    return identity
+
+
+async def gone(process: ProcessIdentity) -> None:
+    async def alive() -> bool:
+        return process.alive()
+
+    await until(alive, lambda still: not still, what=f"end of process {process.pid}", timeout_s=5, every_s=0.01)
+
+
+async def text_of(file: Path, expected: str) -> None:
+    async def text() -> str:
+        return file.read_text(encoding="utf-8")
+
+    await until(text, lambda seen: expected in seen, what=expected, timeout_s=10, every_s=0.01)
+
+
+async def process_status(folder: Path, name: str) -> dict[str, Any]:
+    status: dict[str, Any] = (await call(folder, "status"))["processes"][name]
+    return status
+
+
+async def test_a_child_belongs_to_the_supervisors_group_and_its_pid_file_names_it(folder: Path) -> None:
+    child = await spawn(folder, "a")
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    now = state_of(child.pid)
+    assert supervisor is not None
+    assert now is not None
+    assert now.group == supervisor.pid
+    assert os.getsid(child.pid) == supervisor.pid != os.getsid(0)
+    assert child == identify(child.pid)
+
+
+async def test_output_and_exit_status_are_kept_and_the_pid_file_goes(folder: Path) -> None:
+    program = [sys.executable, "-c", "import os; print(os.environ['WORD']); exit(7)"]
+    await spawn(folder, "a", program, env={"WORD": "hi"})
+    assert await call(folder, "wait", name="a", timeout_s=10) == {"exited": True, "status": 7}
+    assert (folder / "a.log").read_text(encoding="utf-8") == "hi\n"
+    assert not (folder / "pids" / "a.pid").exists()
+    status = await process_status(folder, "a")
+    assert (status["state"], status["status"], status["starts"]) == ("exited", 7, 1)
+    assert [(line["event"], line["name"]) for line in read_jsonl(folder / "supervisor.jsonl")] == [
+        ("spawned", "a"),
+        ("exited", "a"),
+    ]
+
+
+async def test_a_name_may_be_started_again_after_its_end_and_starts_are_counted(folder: Path) -> None:
+    await spawn(folder, "a")
+    with pytest.raises(ClusterError, match="a runs already"):
+        await spawn(folder, "a")
+    await call(folder, "signal", name="a", signal="KILL")
+    assert (await call(folder, "wait", name="a", timeout_s=10))["status"] == -signal.SIGKILL
+    await spawn(folder, "a")
+    assert (await process_status(folder, "a"))["starts"] == 2
+
+
+async def test_a_paused_child_stands_still_and_is_resumed_by_the_supervisor_itself(folder: Path) -> None:
+    child = await spawn(folder, "a")
+    await call(folder, "pause", name="a", at_most_s=0.2)
+    now = state_of(child.pid)
+    assert now is not None
+    assert now.state == "T"
+    assert (await process_status(folder, "a"))["state"] == "paused"
+
+    async def state() -> str:
+        return str((await process_status(folder, "a"))["state"])
+
+    await until(state, lambda seen: seen == "running", what="resumed", timeout_s=5, every_s=0.02)
+
+
+async def test_resuming_twice_is_harmless_and_a_second_pause_has_its_own_limit(folder: Path) -> None:
+    await spawn(folder, "a")
+    await call(folder, "pause", name="a", at_most_s=0.05)
+    await call(folder, "pause", name="a", at_most_s=60)
+    assert (await call(folder, "wait", name="a", timeout_s=0.1))["exited"] is False
+    assert (await process_status(folder, "a"))["state"] == "paused"
+    for _ in range(2):
+        await call(folder, "resume", name="a")
+    assert (await process_status(folder, "a"))["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        pytest.param("dance", {}, "unknown command 'dance'", id="an unknown command"),
+        pytest.param("spawn", {"name": "a"}, "missing", id="a missing argument"),
+        pytest.param("signal", {"name": "b", "signal": "TERM"}, "no process b", id="an unknown process"),
+        pytest.param("spawn", {"name": "../a", "argv": SLEEP, "log": "l"}, "cannot name", id="a name that is a path"),
+        pytest.param("spawn", {"name": "a", "argv": ["/no/such"], "log": "l"}, "No such file", id="a missing program"),
+        pytest.param("ports", {"count": 1_000_000}, "may have 500", id="more ports than anybody needs"),
+    ],
+)
+async def test_a_command_that_cannot_be_carried_out_is_refused(
+    folder: Path, command: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClusterError, match=message):
+        await call(folder, command, **arguments)
+    assert (await call(folder, "status"))["processes"] == {}
+
+
+async def test_what_is_no_json_is_refused_and_the_supervisor_goes_on(folder: Path, monkeypatch: Any) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("json.dumps", lambda _: "{")
+        with pytest.raises(ClusterError, match="not a JSON object"):
+            await call(folder, "status")
+    assert (await call(folder, "status"))["processes"] == {}
+
+
+async def test_a_second_supervisor_is_refused(folder: Path) -> None:
+    with pytest.raises(ClusterError, match="another supervisor runs in this folder"):
+        await launch(folder, run_id="other", owner_pid=None)
+    assert (await call(folder, "status"))["processes"] == {}
+
+
+async def test_shutdown_ends_polite_stubborn_and_paused_children_and_itself(folder: Path) -> None:
+    children = [await spawn(folder, "polite"), await spawn(folder, "stubborn", STUBBORN), await spawn(folder, "paused")]
+    await text_of(folder / "stubborn.log", "ready")
+    await call(folder, "pause", name="paused", at_most_s=60)
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+
+    began = time.monotonic()
+    assert await call(folder, "shutdown", timeout_s=0.3) == {"killed": ["stubborn"]}
+
+    assert time.monotonic() - began < 2
+    assert not any(child.alive() for child in children)
+    await gone(supervisor)
+    assert sorted(path.name for path in (folder / "pids").iterdir()) == ["supervisor.pid"]
+    assert not (folder / "supervisor.sock").exists()
+    assert (folder / "supervisor.log").read_text(encoding="utf-8") == ""
+    with pytest.raises(SupervisorGone):
+        await call(folder, "status")
+
+
+async def test_a_later_stage_is_ended_after_an_earlier_one(folder: Path) -> None:
+    await spawn(folder, "last", stage=1)
+    await spawn(folder, "first", STUBBORN, stage=0)
+    await text_of(folder / "first.log", "ready")
+    await call(folder, "shutdown", timeout_s=0.1)
+    exits = [line["name"] for line in read_jsonl(folder / "supervisor.jsonl") if line["event"] == "exited"]
+    assert exits == ["first", "last"]
+
+
+async def test_sigterm_is_a_shutdown(folder: Path) -> None:
+    child = await spawn(folder, "a")
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGTERM)
+    await gone(child)
+    await gone(supervisor)
+
+
+async def test_a_killed_supervisor_takes_its_children_with_it(folder: Path) -> None:
+    running, paused = await spawn(folder, "running", STUBBORN), await spawn(folder, "paused")
+    await call(folder, "pause", name="paused", at_most_s=60)
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGKILL)
+    await gone(running)
+    await gone(paused)
+
+
+async def test_a_new_supervisor_can_follow_a_killed_one(folder: Path) -> None:
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGKILL)
+    await gone(supervisor)
+    await launch(folder, run_id="again", owner_pid=None)
+    assert (await call(folder, "status"))["processes"] == {}
+
+
+async def test_everything_ends_with_the_owner(tmp_path: Path) -> None:
+    owner = subprocess.Popen(SLEEP)
+    try:
+        await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
+        child = await spawn(tmp_path, "a")
+        supervisor = read_pid_file(tmp_path / "pids" / "supervisor.pid")
+        assert supervisor is not None
+        assert child.alive()
+    finally:
+        owner.kill()
+        owner.wait()
+    await gone(child)
+    await gone(supervisor)
+
+
+async def test_an_owner_that_is_gone_already_ends_everything_at_once(tmp_path: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", ""])
+    owner.wait()
+    await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
+    supervisor = read_pid_file(tmp_path / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    await gone(supervisor)
+
+
+async def test_strangers_do_not_get_the_ports_that_a_supervisor_holds(folder: Path) -> None:
+    chosen = await asyncio.gather(*(call(folder, "ports", count=50) for _ in range(4)))
+    ports = [port for answer in chosen for port in answer["ports"]]
+    assert len(set(ports)) == 200
