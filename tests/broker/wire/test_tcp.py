@@ -23,17 +23,19 @@ REQUEST_VERSION = 3
 async def scripted() -> AsyncIterator[Callable[[Script], Awaitable[int]]]:
     """Starts a peer that does what the script says; returns its port."""
     servers: list[asyncio.Server] = []
-    ended: list[asyncio.Event] = []
+    peers: list[asyncio.Task[Any]] = []
 
     async def start(script: Script) -> int:
         async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            end = asyncio.Event()
-            ended.append(end)
-            await script(reader, writer)
-            writer.transport.abort()
-            end.set()
+            try:
+                await script(reader, writer)
+            finally:
+                writer.transport.abort()
 
-        server = await asyncio.start_server(run, "127.0.0.1", 0)
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            peers.append(asyncio.create_task(run(reader, writer)))
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
         servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
@@ -41,8 +43,9 @@ async def scripted() -> AsyncIterator[Callable[[Script], Awaitable[int]]]:
     yield start
     for server in servers:
         server.close()
-    for end in ended:
-        await end.wait()
+    for peer in peers:
+        peer.cancel()
+    await asyncio.gather(*peers, return_exceptions=True)
 
 
 def request(broker_id: int = 1) -> ControlledShutdownRequest:
