@@ -27,3 +27,7 @@ class ClusterError(HarnessError):
 
 class DeadlineError(ClusterError):
     """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""
+
+
+class Interrupted(HarnessError):
+    """Ctrl-C or SIGTERM ended a phase; what was in force is healed. Exit code 3 unless a violation was found."""

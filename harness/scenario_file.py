@@ -15,11 +15,11 @@ from harness.scenario import Scenario
 from harness.scenario_draft import draft_of
 from harness.scenario_errors import problems_of
 from harness.scenario_rules import broken_rules
-from harness.scenario_source import Problem, Source, parse_yaml
+from harness.scenario_source import Override, Problem, Source, parse_yaml
 
 
-def load_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario:
-    """Return the scenario of a built-in name or a file, with `key.path=value` overrides applied.
+def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scenario:
+    """Return the scenario of a built-in name or a file, with the overrides of the command line applied.
 
     Raises:
         ScenarioError: one line an error, each with file and line (or the option), the key, and what is allowed.
@@ -54,7 +54,7 @@ def find_scenario(name_or_path: str) -> Path:
     return built_in[name_or_path]
 
 
-def read_scenario(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
+def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> Scenario:
     """Return the scenario that a YAML text declares; `name` stands for the file in messages.
 
     Raises:
@@ -65,8 +65,8 @@ def read_scenario(text: str, name: str, overrides: Sequence[str] = ()) -> Scenar
         source.problems.append(Problem((), "must be a mapping of keys; a scenario starts with `name:`"))
     if not isinstance(source.data, dict):
         raise _refusal(source)
-    for option in overrides:
-        source.override(option)
+    for override in overrides:
+        source.override(override)
     scenario: Scenario | None = None
     try:
         scenario = Scenario.model_validate(source.data)

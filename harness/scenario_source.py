@@ -48,29 +48,46 @@ class Source:
         key = ".".join(map(str, problem.path))
         return f"{where}: {key}: {problem.message}" if key else f"{where}: {problem.message}"
 
-    def override(self, option: str) -> None:
-        """Apply `key.path=value`; what is wrong with it joins `problems`.
+    def override(self, override: "Override") -> None:
+        """Set one value; what is wrong with it joins `problems`."""
+        value = parse_yaml(override.text, override.option)
+        path = _key_path(override.key)
+        wrong = value.problems[0].message if value.problems else ""
+        data = value.data
+        if override.appends and not wrong:
+            before = self.data.get(override.key)
+            before = before if isinstance(before, list) else []
+            data = before if data in before else [*before, data]
+        if not override.key:
+            wrong = "must be key.path=value"
+        wrong = wrong or _put(self.data, path, data)
+        if wrong:
+            self.problems.append(Problem(path, wrong, where=override.option))
+            return
+        for old in [known for known in self.origins if known[: len(path)] == path]:
+            del self.origins[old]
+        self.origins[path] = override.option
 
-        Below `properties`, `config` and `parameters` the rest of the path is one key, dots included.
-        """
-        where = f"--set {option}"
-        keys, separator, text = option.partition("=")
-        value = parse_yaml(text, where)
-        path: KeyPath = ()
-        if not separator or not keys.strip():
-            value.problems = [Problem((), "must be key.path=value")]
-        else:
-            path = _key_path(keys.strip())
-        for problem in value.problems:
-            self.origins[path] = where
-            self.problems.append(Problem(path, problem.message))
-        if not value.problems and (wrong := _put(self.data, path, value.data)):
-            self.origins[path] = where
-            self.problems.append(Problem(path, wrong))
-        elif not value.problems:
-            for old in [known for known in self.origins if known[: len(path)] == path]:
-                del self.origins[old]
-            self.origins[path] = where
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One value of a scenario as an option of the command line gives it."""
+
+    option: str
+    """The option as it was written, for messages."""
+    key: str
+    """Keys and list indexes from the top, joined by dots; below `properties`, `config` and `parameters` the rest is
+    one key, dots included."""
+    text: str
+    """The value, as YAML."""
+    appends: bool = False
+    """Whether the value joins the list under `key` instead of replacing it."""
+
+
+def set_option(text: str) -> Override:
+    """Return what `--set key.path=value` asks for."""
+    key, separator, value = text.partition("=")
+    return Override(f"--set {text}", key.strip() if separator else "", value)
 
 
 _FREE_KEYS = frozenset({"properties", "config", "parameters"})

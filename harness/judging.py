@@ -1,0 +1,105 @@
+"""The judge phase: checks in Spark, suites in Great Expectations, and the result that all phases add up to."""
+
+from collections.abc import Callable
+from typing import Any
+
+from harness import registry
+from harness.broker.config import PROPERTIES
+from harness.checks import Settings
+from harness.cluster.broker_properties import profile
+from harness.errors import HarnessError
+from harness.journal import fault_results, read_journal
+from harness.phase_log import Phase, PhaseNotes, ends, started_at
+from harness.plan import Plan, load_plan
+from harness.progress import Progress
+from harness.result import CheckResult, RunResult, SuiteResult
+from harness.scenario import Scenario
+from harness.scenario_file import read_scenario
+from harness.store import RunFolder
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def scenario_of(folder: RunFolder) -> Scenario:
+    """Return the scenario of a run folder."""
+    return read_scenario(folder.scenario.read_text(encoding="utf-8"), str(folder.scenario))
+
+
+def settings_of(scenario: Scenario, plan: Plan) -> Settings:
+    """Return what the run was allowed to do: of all topics, whatever allows the most."""
+    acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
+    return Settings(
+        acks=frozenset(acks),
+        min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
+        unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
+        idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
+    )
+
+
+def _effective(scenario: Scenario, name: str) -> list[str]:
+    """Return what holds for each topic: its own property, else the broker's, else the default."""
+    defaults = {prop.name: prop.default or "" for prop in PROPERTIES}
+    brokers = {**defaults, **profile(scenario.cluster.brokers), **scenario.cluster.properties}
+    return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
+
+
+def assemble(
+    folder: RunFolder, checks: list[CheckResult] | None = None, suites: list[SuiteResult] | None = None
+) -> RunResult:
+    """Return the result as far as the run folder knows it; checks and suites are kept unless they are given."""
+    scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    phases = ends(folder)
+    judged = {phase: end for phase, end in phases.items() if phase is not Phase.REPORT}
+    return RunResult(
+        run_id=folder.run_id,
+        scenario=scenario.name,
+        driver=scenario.driver,
+        seed=plan.seed,
+        planted_bugs=scenario.planted_bugs,
+        started_at=started_at(folder),
+        duration_s=round(sum(end.duration_s for end in phases.values()), 3),
+        phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
+        faults=fault_results(plan, read_journal(folder.journal)),
+        checks=checks if checks is not None else before.checks if before else [],
+        suites=suites if suites is not None else before.suites if before else [],
+        residue=[what for end in phases.values() for what in end.residue],
+        evidence=[remark for end in judged.values() for remark in end.remarks],
+        evidence_damaged=any(end.damaged for end in judged.values()),
+        counts=before.counts if before else {},
+    )
+
+
+def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> tuple[list[CheckResult], list[SuiteResult]]:
+    """Return what the checks and the suites say; one of them failing as a program never loses the other."""
+    scenario = scenario_of(folder)
+    settings = settings_of(scenario, load_plan(folder.plan))
+
+    def checks() -> list[CheckResult]:
+        judge = registry.import_module("harness.analysis.judge").judge
+        results: list[CheckResult] = judge(folder, settings, scenario.checks)
+        return results
+
+    def suites() -> list[SuiteResult]:
+        results: list[SuiteResult] = registry.import_module("expectations.runner").run(folder)
+        return results
+
+    found = (_attempt(checks, "the checks", notes), _attempt(suites, "the suites", notes))
+    progress.message(f"{len(found[0])} checks and {len(found[1])} suites have answered")
+    return found
+
+
+def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> list[Any]:
+    """Return the answers; whatever goes wrong in a judge is a remark, and no PASS."""
+    try:
+        results = answer()
+    except HarnessError as error:
+        notes.remark(f"{who} could not judge: {error}", damaged=True)
+        return []
+    except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises is no reason to lose the run
+        notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", damaged=True)
+        return []
+    if not results:
+        notes.remark(f"{who} gave no answer", damaged=True)
+    return results

@@ -1,0 +1,119 @@
+"""Which phases of a run ran, how long, how they ended, and what is to be remarked on: `phases.jsonl`."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from harness.errors import HarnessError, Interrupted
+from harness.history import JsonlWriter, read_jsonl
+from harness.progress import Progress
+from harness.store import RunFolder
+
+
+class Phase(StrEnum):
+    """In their order."""
+
+    START = "start"
+    DRIVE = "drive"
+    COLLECT = "collect"
+    STOP = "stop"
+    JUDGE = "judge"
+    REPORT = "report"
+
+
+@dataclass(slots=True)
+class PhaseNotes:
+    """What a phase has to say about the evidence and the environment."""
+
+    remarks: list[str] = field(default_factory=list)
+    damaged: bool = False
+    """Whether a remark forbids PASS."""
+    residue: list[str] = field(default_factory=list)
+
+    def remark(self, text: str, *, damaged: bool = False) -> None:
+        """Keep a sentence on the quality of the evidence."""
+        self.remarks.append(text)
+        self.damaged = self.damaged or damaged
+
+
+@contextmanager
+def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
+    """Write down that a phase runs and, whatever happens in it, how it ended; errors go on."""
+    notes = PhaseNotes()
+    error = ""
+    progress.phase_started(phase)
+    started_s = time.monotonic()
+    _write(folder, phase, "started", notes)
+    try:
+        yield notes
+    except (KeyboardInterrupt, Interrupted):
+        error = "interrupted"
+        notes.remark(f"the phase {phase} was interrupted", damaged=True)
+        raise Interrupted(f"the phase {phase} was interrupted") from None
+    except HarnessError as failure:
+        error = str(failure)
+        notes.remark(f"the phase {phase} failed: {error}", damaged=True)
+        raise
+    finally:
+        duration_s = time.monotonic() - started_s
+        _write(folder, phase, "ended", notes, error=error, duration_s=round(duration_s, 3))
+        progress.phase_finished(phase, duration_s, error)
+
+
+def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, **more: Any) -> None:
+    with JsonlWriter(folder.phases) as writer:
+        writer.write(
+            {
+                "phase": phase,
+                "event": event,
+                "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "remarks": notes.remarks,
+                "damaged": notes.damaged,
+                "residue": notes.residue,
+                **more,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEnd:
+    """How a phase ended, the last time it ran."""
+
+    duration_s: float
+    error: str
+    remarks: list[str]
+    damaged: bool
+    residue: list[str]
+
+
+def started_at(folder: RunFolder) -> str:
+    """Return when the first phase began, in UTC; empty when none has."""
+    return next((str(line["utc"]) for line in _lines(folder)), "")
+
+
+def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
+    """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off."""
+    found: dict[Phase, PhaseEnd] = {}
+    for line in _lines(folder):
+        phase = Phase(line["phase"])
+        if line["event"] == "started":
+            cut = f"the phase {phase} was cut off"
+            found[phase] = PhaseEnd(duration_s=0.0, error=cut, remarks=[cut], damaged=True, residue=[])
+        else:
+            found[phase] = PhaseEnd(
+                duration_s=line["duration_s"],
+                error=line["error"],
+                remarks=line["remarks"],
+                damaged=line["damaged"],
+                residue=line["residue"],
+            )
+    return found
+
+
+def _lines(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    if folder.phases.exists():
+        yield from read_jsonl(folder.phases)

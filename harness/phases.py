@@ -1,0 +1,196 @@
+"""The only orchestration: the phases of a run, each usable alone with nothing but the run folder, and all in a row.
+
+    start → drive → collect → stop → judge → report
+
+The cluster is stopped before anything is judged, and whatever goes wrong in a phase, the later ones do what can still
+be done: faults are healed, everything is stopped, and the history is judged as far as it goes.
+"""
+
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness import registry
+from harness.cluster.driver import ClusterDriver, ClusterRequest
+from harness.collecting import collect as collect_from
+from harness.driving import drive as drive_cluster
+from harness.errors import ClusterError, HarnessError, Interrupted
+from harness.interruption import ENDLESS, Interrupts
+from harness.judging import assemble, judge_run, scenario_of
+from harness.phase_log import Phase, entered
+from harness.plan import Plan, load_plan, make_plan
+from harness.progress import Logged, Progress
+from harness.result import RunResult
+from harness.scenario import Scenario
+from harness.scenario_file import scenario_yaml
+from harness.store import RunFolder
+from harness.verdict import ExitCode, SystemVerdict
+
+SEED_BITS = 32
+
+
+def new_seed() -> int:
+    """Return a seed that nobody chose."""
+    return secrets.randbits(SEED_BITS)
+
+
+def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
+    """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started."""
+    instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    base = f"{scenario.name}-{instant}-{plan.seed:08x}"
+    runs.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        root = runs.resolve() / (base if number == 1 else f"{base}-{number}")
+        try:
+            root.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        break
+    folder = RunFolder(root)
+    folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
+    folder.plan.write_text(plan.to_json(), encoding="utf-8")
+    return folder
+
+
+def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
+    """Make the folder of a new run under a seed, or under one that nobody chose."""
+    return create(scenario, make_plan(scenario, new_seed() if seed is None else seed), runs)
+
+
+def start(
+    folder: RunFolder,
+    *,
+    owner_pid: int | None = None,
+    progress: Progress | None = None,
+    interrupts: Interrupts | None = None,
+) -> None:
+    """Start the cluster; it ends by itself when the process `owner_pid` is gone, or stays until `stop`.
+
+    Raises:
+        ClusterError: it did not come up, and nothing of it is left.
+    """
+    scenario = scenario_of(folder)
+    request = ClusterRequest(
+        brokers=scenario.cluster.brokers,
+        properties=scenario.cluster.properties,
+        planted_bugs=tuple(scenario.planted_bugs),
+        owner_pid=owner_pid,
+    )
+    progress = progress or Logged()
+    with _held(interrupts) as signals, entered(folder, Phase.START, progress):
+        status = signals.run(driver_of(folder, scenario).start(request))
+        progress.message(f"{len(status.brokers)} brokers and ZooKeeper are up: {status.bootstrap_servers}")
+
+
+def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
+    """Put the cluster under load and faults; when it returns or raises, faults are healed and the load has ended."""
+    scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    progress = progress or Logged()
+    with _held(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
+        signals.run(drive_cluster(folder, scenario, plan, driver_of(folder, scenario), progress, notes))
+
+
+def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
+    """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it."""
+    progress = progress or Logged()
+    with _held(interrupts) as signals, entered(folder, Phase.COLLECT, progress) as notes:
+        signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), patience=1)
+
+
+def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
+    """Stop everything, whatever state it is in, and look for what is left; no signal cuts this short."""
+    progress = progress or Logged()
+    with _held(interrupts) as signals, entered(folder, Phase.STOP, progress) as notes:
+        driver = driver_of(folder, scenario_of(folder))
+
+        async def stop_and_look() -> None:
+            try:
+                await driver.stop()
+            except ClusterError as error:
+                notes.residue.append(f"the cluster could not be stopped: {error}")
+            notes.residue.extend(await driver.residue())
+
+        signals.run(stop_and_look(), patience=ENDLESS)
+    assemble(folder).save(folder.verdict)
+
+
+def judge(folder: RunFolder, *, progress: Progress | None = None) -> RunResult:
+    """Judge the run folder, and save and return the result; works on any folder, years later."""
+    progress = progress or Logged()
+    with entered(folder, Phase.JUDGE, progress) as notes:
+        checks, suites = judge_run(folder, progress, notes)
+    result = assemble(folder, checks, suites)
+    result.save(folder.verdict)
+    return result
+
+
+def report(folder: RunFolder, *, progress: Progress | None = None) -> Path:
+    """Write the page, and save the result with the time that took; returns the page's path."""
+    progress = progress or Logged()
+    with entered(folder, Phase.REPORT, progress):
+        page: Path = registry.import_module("harness.report.page").write(folder)
+    assemble(folder).save(folder.verdict)
+    return page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a whole run came to."""
+
+    folder: RunFolder
+    result: RunResult
+    errors: tuple[HarnessError, ...]
+    """What broke in the harness or its environment, phase by phase; an interruption included."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A violation outranks a broken environment, which outranks a run that proved nothing."""
+        if self.result.verdicts.system is SystemVerdict.FAIL:
+            return ExitCode.VIOLATED
+        if any(isinstance(error, ClusterError) for error in self.errors):
+            return ExitCode.ENVIRONMENT
+        return self.result.verdicts.exit_code
+
+
+def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress | None = None) -> Outcome:
+    """Carry out all phases; a second Ctrl-C stops everything at once and judges nothing."""
+    errors: list[HarnessError] = []
+
+    def attempt(phase: Callable[[], object]) -> bool:
+        try:
+            phase()
+        except HarnessError as error:
+            errors.append(error)
+        except KeyboardInterrupt:
+            errors.append(Interrupted("interrupted between two phases"))
+        return len(errors) == 0
+
+    with Interrupts() as interrupts:
+        started = attempt(lambda: start(folder, owner_pid=owner_pid, progress=progress, interrupts=interrupts))
+        if started:
+            attempt(lambda: drive(folder, progress=progress, interrupts=interrupts))
+            if interrupts.count <= 1:
+                attempt(lambda: collect(folder, progress=progress, interrupts=interrupts))
+        attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
+        if started and interrupts.count <= 1:
+            attempt(lambda: judge(folder, progress=progress))
+            attempt(lambda: report(folder, progress=progress))
+    result = assemble(folder)
+    result.save(folder.verdict)
+    return Outcome(folder=folder, result=result, errors=tuple(errors))
+
+
+def driver_of(folder: RunFolder, scenario: Scenario) -> ClusterDriver:
+    """Return the driver of a run, attached to whatever runs in its folder."""
+    driver: ClusterDriver = registry.driver_class(scenario.driver)(folder.root, folder.run_id)
+    return driver
+
+
+def _held(interrupts: Interrupts | None) -> AbstractContextManager[Interrupts]:
+    """Return the signals as the whole run holds them, or hold them for one phase."""
+    return Interrupts() if interrupts is None else nullcontext(interrupts)

@@ -1,0 +1,129 @@
+"""What a person sees in the terminal: how a run goes on, and what it came to."""
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+from rich.table import Table
+
+from harness.phase_log import Phase
+from harness.phases import Outcome
+from harness.plan import Plan
+from harness.registry import fault as fault_plugin
+from harness.result import RunResult
+from harness.store import RunFolder
+from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
+
+GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
+STYLES = {
+    FaultVerdict.CONFIRMED.name: GOOD,
+    FaultVerdict.MISMATCH.name: BAD,
+    FaultVerdict.INCONCLUSIVE.name: DOUBTFUL,
+    SystemVerdict.PASS.name: GOOD,
+    SystemVerdict.UNKNOWN.name: DOUBTFUL,
+    SystemVerdict.FAIL.name: BAD,
+    EnvironmentVerdict.CLEAN.name: GOOD,
+    EnvironmentVerdict.RESIDUE.name: BAD,
+}
+NEXT = {
+    Phase.START: "starting ZooKeeper and the brokers",
+    Phase.DRIVE: "load and faults",
+    Phase.COLLECT: "collecting evidence",
+    Phase.STOP: "stopping the cluster",
+    Phase.JUDGE: "judging in Spark and Great Expectations",
+    Phase.REPORT: "writing the report",
+}
+
+
+class TerminalProgress:
+    """Lines of what happened, and on a terminal a live one of what happens now."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Status | None = None
+        self._started_s = time.monotonic()
+
+    def phase_started(self, phase: str) -> None:
+        """Show what begins."""
+        text = f"{phase}: {NEXT[Phase(phase)]}"
+        if self._console.is_terminal:
+            self._live = self._console.status(text)
+            self._live.start()
+        else:
+            self._line(text)
+
+    def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
+        """Show how it ended."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        style, mark = (BAD, "failed") if error else (GOOD, "done")
+        text = f"{phase} {mark} in {duration_s:.1f} s"
+        self._line(f"{text}: {error}" if error else text, style=style)
+
+    def message(self, text: str) -> None:
+        """Show one line."""
+        self._line(f"  {text}")
+
+    def _line(self, text: str, style: str = "") -> None:
+        since_s = time.monotonic() - self._started_s
+        self._console.print(f"{since_s:6.1f} s  {text}", style=style, markup=False, highlight=False)
+
+
+def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]]) -> None:
+    """Print what a run came to, and how to go on from there."""
+    show_result(console, outcome.result)
+    for error in outcome.errors:
+        console.print(str(error), style=BAD, markup=False, highlight=False)
+    for what, command in commands:
+        console.print(f"[bold]{what:<8}[/bold]  {escape(command)}", highlight=False, soft_wrap=True)
+
+
+def show_result(console: Console, result: RunResult) -> None:
+    """Print faults, checks, suites and the three verdicts of a run."""
+    table = Table(title=result.run_id, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("", "name", "verdict", "what was seen"):
+        table.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    for fault in result.faults:
+        hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
+        table.add_row("fault", hit, _styled(fault.verdict), escape(fault.detail))
+    for check in result.checks:
+        counted = [(check.violations, "violations"), (check.expected, "expected"), (check.notes, "notes")]
+        seen = ", ".join(f"{number} {what}" for number, what in counted if number)
+        reason = "; ".join(part for part in (seen, check.reason) if part)
+        table.add_row("check", check.check, _styled(check.verdict), escape(reason))
+    for suite in result.suites:
+        failures = "; ".join(suite.failures) or f"{suite.evaluated} expectations"
+        table.add_row("suite", suite.suite, _styled(suite.verdict), escape(failures))
+    if result.faults or result.checks or result.suites:
+        console.print(table)
+    for remark in [*result.evidence, *result.residue]:
+        console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
+    verdicts = result.verdicts
+    answers = [("fault", verdicts.fault), ("system", verdicts.system), ("environment", verdicts.environment)]
+    console.print("   ".join(f"{question} {_styled(answer.name)}" for question, answer in answers), highlight=False)
+
+
+def show_plan(console: Console, plan: Plan) -> None:
+    """Print what would happen: instants, targets, capabilities needed, clients."""
+    table = Table(title=f"{plan.scenario}, seed {plan.seed}", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("at", "for", "fault", "target", "brokers", "needs"):
+        table.add_column(name)
+    for fault in plan.faults:
+        brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
+        needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"
+        table.add_row(f"{fault.at_s:g} s", f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
+    console.print(table)
+    console.print(f"clients: {', '.join(client.process for client in plan.clients)}", highlight=False)
+
+
+def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
+    """Return where to read on, and how to do it again."""
+    steps = [("report", str(folder.report))] if folder.report.exists() else []
+    return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
+
+
+def _styled(verdict: str) -> str:
+    return f"[{STYLES.get(verdict, DOUBTFUL)}]{verdict}[/]"
