@@ -155,10 +155,10 @@ class Log:
             raise OffsetOutOfRange(
                 f"{self.folder}: offset {offset} is not within {self.log_start_offset} to {self.log_end_offset}"
             )
+        if offset >= up_to:
+            return b""
         parts: list[bytes] = []
         for segment in self._segments_from(offset):
-            if offset >= up_to or segment.base_offset >= up_to:
-                break
             part, exhausted = segment.read(
                 offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one and not parts
             )

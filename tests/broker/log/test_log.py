@@ -89,6 +89,14 @@ def test_a_follower_leaves_out_a_batch_that_is_cut_short():
     assert follower.log_end_offset == 1
 
 
+def test_a_follower_takes_a_batch_larger_than_its_segments_and_gives_it_one_of_its_own():
+    sent = [batch(30, epoch=1), batch(base_offset=30, epoch=1), batch(30, base_offset=31, epoch=1)]
+    follower = new_log()
+    follower.append_as_follower(b"".join(sent))
+    assert [segment.size for segment in follower.segments] == [len(data) for data in sent]
+    assert everything(follower) == b"".join(sent)
+
+
 def test_a_follower_keeps_the_gaps_of_its_leader():
     follower = new_log()
     follower.append_as_follower(batch(base_offset=3, epoch=1) + batch(base_offset=9, epoch=1))
@@ -255,6 +263,8 @@ def test_the_first_record_of_a_time_is_found():
     for start in range(0, 100, 10):
         log.append_as_leader(batch(5, timestamp_ms=start), 1)
     assert len(log.segments) > 3
+    for index in range(50):
+        assert log.offset_for_timestamp(index // 5 * 10 + index % 5) == (index, index // 5 * 10 + index % 5)
     assert log.offset_for_timestamp(-5) == (0, 0)
     assert log.offset_for_timestamp(34) == (19, 34)
     assert log.offset_for_timestamp(35) == (20, 40)
@@ -269,6 +279,14 @@ def test_the_first_record_of_a_time_is_found_though_times_go_back():
     for start in (50, 10, 90, 20, 70, 95, 30):
         log.append_as_leader(batch(timestamp_ms=start), 1)
     assert [log.offset_for_timestamp(t) for t in (11, 51, 91, 96)] == [(0, 50), (2, 90), (5, 95), None]
+
+
+def test_a_time_that_was_truncated_away_is_forgotten():
+    log = new_log()
+    for start in (10, 20, 90, 30):
+        log.append_as_leader(batch(timestamp_ms=start), 1)
+    log.truncate_to(2)
+    assert [segment.max_timestamp for segment in log.segments] == [20]
 
 
 def test_a_time_in_a_batch_that_cannot_be_looked_into_is_its_first_offset():

@@ -100,6 +100,7 @@ def test_loading_after_a_crash_is_sorted_and_checked():
         ("b", 10, 20),
     ]
     assert [log.clean for log in loaded] == [False] * 3
+    assert storage.read("recovery-point-offset-checkpoint") == b"0\n3\na 0 20\nb 9 18\nb 10 20\n"
 
 
 def test_recovery_starts_where_the_checkpoint_says():

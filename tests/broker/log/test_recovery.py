@@ -164,6 +164,21 @@ def test_the_log_start_is_taken_from_its_checkpoint():
     assert spans(log.read(11, max_bytes=1000, up_to=20, at_least_one=True))[0] == (10, 11)
 
 
+def test_without_a_checkpoint_the_log_starts_with_its_first_segment():
+    storage = MemoryStorage()
+    log = new_log(storage)
+    log.truncate_fully_and_start_at(500)
+    log.append_as_leader(batch(), 1)
+    again, _ = opened(storage)
+    assert (again.log_start_offset, again.log_end_offset) == (500, 501)
+
+
+def test_every_segment_knows_its_end_before_anybody_has_read_it():
+    storage, _ = written()
+    log, _ = opened(storage, clean=True, recovery_point=20)
+    assert [segment.next_offset for segment in log.segments] == [8, 16, 20]
+
+
 def test_a_log_that_ends_before_its_start_begins_again_there():
     storage, _ = written()
     storage.files[segment(0)].data.clear()

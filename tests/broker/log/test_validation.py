@@ -75,6 +75,8 @@ INVALID, CORRUPT = ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE
         pytest.param(with_records(SECTION + b"\x80"), INVALID, id="a length cut short"),
         pytest.param(with_records(SECTION + b"\0", count=4), INVALID, id="a record without bytes"),
         pytest.param(with_records(b"\x01" + SECTION), INVALID, id="a record length below zero"),
+        pytest.param(with_records(bytes([SECTION[0] | 1]) + SECTION[1:]), INVALID, id="a good length with a sign"),
+        pytest.param(with_records(b"opaque", codec=2, count=0), INVALID, id="no records announced in snappy"),
         pytest.param(with_records(b"\xff" * 12), INVALID, id="a length that does not end"),
         pytest.param(edited({ATTRIBUTES: int16(0x20)}), INVALID, id="a control batch"),
         pytest.param(edited({PRODUCER_ID: int64(5)}), INVALID, id="a producer id without a sequence"),
