@@ -15,9 +15,11 @@ from kafka import KafkaProducer
 
 from harness.broker.config import Endpoint
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
+from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
     ApiKey,
     FetchResponse,
+    FindCoordinatorResponse,
     ListOffsetsResponse,
     MetadataResponse,
     ProduceResponse,
@@ -26,7 +28,8 @@ from harness.broker.wire.server import SocketServer
 
 TOPIC = "canned"
 PATIENCE_S = 20
-MAGIC_AT, LAST_OFFSET_DELTA_AT = 16, 23
+MAGIC_AT, CODEC_AT, LAST_OFFSET_DELTA_AT = 16, 22, 23
+LZ4 = 3
 
 
 @dataclass
@@ -45,6 +48,7 @@ class OnePartition:
             ApiKey.PRODUCE: self.produce,
             ApiKey.FETCH: self.fetch,
             ApiKey.LIST_OFFSETS: self.list_offsets,
+            ApiKey.FIND_COORDINATOR: self.find_coordinator,
         }
 
     async def metadata(self, request: Any, context: RequestContext) -> Any:
@@ -103,6 +107,10 @@ class OnePartition:
         )
         return ListOffsetsResponse(topics=[topic(name=TOPIC, partitions=[partition])])
 
+    async def find_coordinator(self, request: Any, context: RequestContext) -> Any:
+        """Never asked for here; librdkafka compresses with lz4 only where the API is advertised."""
+        return FindCoordinatorResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, node_id=-1, host="", port=-1)
+
 
 @pytest.fixture
 async def broker() -> Any:
@@ -145,6 +153,7 @@ async def test_confluent_kafka_writes_and_reads(broker: OnePartition) -> None:
 
     assert values == [f"value {number}".encode() * 50 for number in range(3)]
     assert {batch[MAGIC_AT] for _, batch in broker.batches} == {2}
+    assert {batch[CODEC_AT] & 7 for _, batch in broker.batches} == {LZ4}
     assert broker.asked >= {(ApiKey.METADATA, 8), (ApiKey.PRODUCE, 8), (ApiKey.FETCH, 11)}
 
 
