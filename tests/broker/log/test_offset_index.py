@@ -1,0 +1,55 @@
+import pytest
+
+from harness.broker.log.offset_index import OffsetIndex
+
+# Batches of 100 bytes and 10 offsets; every second one gets an entry: positions 0, 200, 400 at offsets 0, 20, 40.
+TIMES = [5, 30, 10, 40, 20, 60]
+
+
+def index() -> OffsetIndex:
+    built = OffsetIndex(interval_bytes=150)
+    for number, time in enumerate(TIMES):
+        built.add(number * 10, number * 100, time)
+    return built
+
+
+@pytest.mark.parametrize(
+    ("offset", "position"), [(0, 0), (19, 0), (20, 200), (29, 200), (39, 200), (40, 400), (1000, 400)]
+)
+def test_before_an_offset(offset, position):
+    assert index().before_offset(offset) == position
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "position"),
+    [
+        pytest.param(0, 0, id="before every time"),
+        pytest.param(30, 0, id="a time reached just before an entry"),
+        pytest.param(31, 200, id="a time first reached after an entry"),
+        pytest.param(40, 200, id="a time reached just before the last entry"),
+        pytest.param(41, 400, id="a time first reached after the last entry"),
+        pytest.param(99, 400, id="after every time"),
+    ],
+)
+def test_before_a_timestamp(timestamp, position):
+    assert index().before_timestamp(timestamp) == position
+
+
+@pytest.mark.parametrize(
+    ("limits", "position"), [((599, 1000), 400), ((399, 1000), 200), ((599, 39), 200), ((199, 39), 0), ((400, 40), 400)]
+)
+def test_before_limits(limits, position):
+    assert index().before_limits(*limits) == position
+
+
+@pytest.mark.parametrize(("cut", "start"), [(600, 400), (401, 400), (400, 200), (300, 200), (200, 0), (100, 0), (0, 0)])
+def test_rewinding_forgets_an_entry_before_the_cut_and_all_after_it(cut, start):
+    rewound = index()
+    assert rewound.rewind(cut) == start
+    assert rewound.before_offset(1000) == max(start - 200, 0)
+    assert rewound.max_timestamp == max(TIMES[: start // 100], default=-1)
+
+
+def test_an_empty_index_knows_the_start_of_the_file():
+    empty = OffsetIndex(interval_bytes=150)
+    assert (empty.before_offset(5), empty.before_timestamp(5), empty.rewind(0), empty.max_timestamp) == (0, 0, 0, -1)
