@@ -1,7 +1,7 @@
 """What the broker needs of ZooKeeper, as one asyncio protocol: kazoo fulfils it, and so will the simulation.
 
 One `ZooKeeper` object is one session. It never opens a second one by itself: after expiry every call raises
-`SessionExpired`, and the broker makes a fresh object (kafka.md 1.5).
+`SessionExpired`, and the broker makes a fresh object.
 """
 
 from collections.abc import Callable, Sequence
@@ -103,7 +103,7 @@ class WatchType(StrEnum):
     DATA = "data"
     CHILDREN = "children"
     MAYBE = "maybe"
-    """The connection was lost and is back: anything may have happened at this path (kafka.md 1.5, trap 1)."""
+    """The connection was lost and is back: anything may have happened at this path."""
 
 
 class SessionState(StrEnum):
@@ -193,5 +193,5 @@ class ZooKeeper(Protocol):
         ...
 
     async def multi(self, ops: Sequence[Op]) -> list[OpResult]:
-        """Carry out all or none; never raises for an op's own error, which stands in the result (kafka.md 1.4)."""
+        """Carry out all or none; never raises for an op's own error, which stands in the result."""
         ...

@@ -138,11 +138,6 @@ class KazooZooKeeper:
         return self._session_id
 
     @property
-    def client_id(self) -> tuple[int, bytes]:
-        """The session's id and password, with which another client can take it over."""
-        return self._client.client_id or (0, b"")
-
-    @property
     def expired(self) -> bool:
         """Whether the session is known to be over."""
         return bool(self._handler.session_over)
