@@ -11,7 +11,9 @@ PARTITION_KEY = ("run_id", "topic", "partition")
 
 def conform(frame: DataFrame, table: Table) -> DataFrame:
     """Return exactly the table's columns, in its order and with its types; a value that does not fit becomes null."""
-    return frame.select(*(F.col(column.name).try_cast(column.type).alias(column.name) for column in table.columns))
+    return frame.selectExpr(
+        *(f"try_cast(`{column.name}` as {column.type}) `{column.name}`" for column in table.columns)
+    )
 
 
 def known(name: str, unknown: int = -1) -> Column:

@@ -38,7 +38,7 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.extraJavaOptions": " ".join(
             (
                 f"-Dlog4j2.configurationFile={quiet.as_uri()}",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from pyspark import StorageLevel
@@ -92,12 +93,11 @@ def fact_path(folder: Path, name: str) -> Path:
 
 
 def _write_all(facts: Facts, folder: Path) -> None:
-    in_threads(
-        [
-            lambda name=name, frame=frame: frame.write.mode("overwrite").parquet(str(fact_path(folder, name)))
-            for name, frame in facts.items()
-        ]
-    )
+    in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
+
+
+def _write(frame: DataFrame, path: Path) -> None:
+    frame.write.mode("overwrite").parquet(str(path))
 
 
 def in_threads(jobs: list[Callable[[], None]]) -> None:

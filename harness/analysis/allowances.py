@@ -1,0 +1,45 @@
+"""Which anomalies are expected under which settings: a table that checks apply and the report prints."""
+
+from dataclasses import dataclass
+
+ACKS_ALL = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """One reason why an anomaly is lawful; every condition that is set must hold."""
+
+    anomaly: str
+    """Name of the check that finds it."""
+    reason: str
+    """The reason in a sentence, as the report prints it."""
+    acks: frozenset[int] | None = None
+    """The record was sent with one of these acks levels."""
+    unclean_election: bool = False
+    """An unclean election that the configuration allowed took place on the partition after the fact at stake."""
+    power_loss: bool = False
+    """The scenario cuts the power: what was not flushed is gone."""
+    without_idempotence: bool = False
+    """The producers are not idempotent."""
+
+
+_WEAK_ACKS = "acks below all promises nothing once the leader fails"
+_UNCLEAN = "an unclean election gives up what the new leader does not have"
+_POWER = "a power loss takes what was not flushed to disk"
+
+ALLOWANCES: tuple[Allowance, ...] = (
+    *(Allowance(anomaly=anomaly, reason=_WEAK_ACKS, acks=frozenset({0, 1})) for anomaly in ("lost-write", "unseen")),
+    *(
+        Allowance(anomaly=anomaly, reason=_UNCLEAN, unclean_election=True)
+        for anomaly in ("lost-write", "unseen", "inconsistent-offsets", "offset-regression", "duplicate", "I10", "I11")
+    ),
+    *(
+        Allowance(anomaly=anomaly, reason=_POWER, power_loss=True)
+        for anomaly in ("lost-write", "unseen", "inconsistent-offsets", "offset-regression", "I10", "I11")
+    ),
+    Allowance(
+        anomaly="duplicate",
+        reason="a send that is retried without idempotence may be written twice",
+        without_idempotence=True,
+    ),
+)

@@ -1,0 +1,131 @@
+"""What checks are made of: assumptions tested, severities by the table of allowances, rows in the shape of findings."""
+
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ALLOWANCES
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import FINDING_COLUMNS, Settings, Severity
+
+EVIDENCE_LIMIT = 12
+
+
+def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, unclean: Column | None = None) -> Column:
+    """Return expected where an allowance covers the row, else violation.
+
+    Args:
+        anomaly: Name of the check.
+        settings: What the run was allowed to do.
+        acks: The acks level of the row's record, where one is at stake.
+        unclean: Whether an allowed unclean election followed; see `with_unclean_election`.
+    """
+    covered = []
+    for allowance in ALLOWANCES:
+        if allowance.anomaly != anomaly:
+            continue
+        conditions = []
+        if allowance.power_loss:
+            conditions.append(F.lit(settings.power_loss))
+        if allowance.without_idempotence:
+            conditions.append(F.lit(not settings.idempotence))
+        if allowance.acks is not None:
+            conditions.append(F.lit(False) if acks is None else acks.isin(sorted(allowance.acks)))
+        if allowance.unclean_election:
+            conditions.append(F.lit(False) if unclean is None else unclean)
+        covered.append(reduce(and_, conditions))
+    is_expected = F.coalesce(reduce(or_, covered, F.lit(False)), F.lit(False))
+    return F.when(is_expected, Severity.EXPECTED.value).otherwise(Severity.VIOLATION.value)
+
+
+def with_unclean_election(
+    rows: DataFrame, leader_epochs: DataFrame, settings: Settings, *, until: str | None = None
+) -> DataFrame:
+    """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than `leader_epoch`.
+
+    A row without an epoch counts as older than every election. `until` names a column with the last epoch that counts.
+    """
+    allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
+    elections = (
+        leader_epochs.where(F.col("unclean") & allowed)
+        .groupBy(*PARTITION_KEY)
+        .agg(F.collect_set("leader_epoch").alias("unclean_epochs"))
+    )
+    since = F.coalesce("leader_epoch", F.lit(-1))
+
+    def counts(epoch: Column) -> Column:
+        return (epoch > since) if until is None else (epoch > since) & (epoch <= F.col(until))
+
+    return (
+        rows.join(elections, on=list(PARTITION_KEY), how="left")
+        .withColumn("unclean", F.coalesce(F.exists("unclean_epochs", counts), F.lit(False)))
+        .drop("unclean_epochs")
+    )
+
+
+def finding(rows: DataFrame, check: str, *, severity: Column, message: Column, evidence: Column) -> DataFrame:
+    """Return the rows as findings; topic, partition, offset and leader epoch are taken from the rows that have them.
+
+    Args:
+        rows: One row a finding.
+        check: Name of the check.
+        severity: A `Severity` as text.
+        message: One sentence: the promise, and how it was broken.
+        evidence: The events that show it, an array of JSON texts.
+    """
+    given = {
+        "check": F.lit(check),
+        "severity": severity,
+        "message": message,
+        "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),
+    }
+    columns = []
+    for name, type_ in FINDING_COLUMNS:
+        column = given.get(name, F.col(name) if name in rows.columns else F.lit(None))
+        columns.append(column.cast(type_).alias(name))
+    return rows.select(*columns)
+
+
+def event(fact: str, *columns: Column | str) -> Column:
+    """Return one row of a fact as compact JSON, its kind first."""
+    return F.to_json(F.struct(F.lit(fact).alias("fact"), *columns))
+
+
+def duplicate_values(sends: DataFrame) -> str:
+    """Return which value id was sent twice, or an empty string: without unique values nothing can be followed."""
+    twice = sends.groupBy("run_id", "value").agg(F.count("*").alias("times")).where(F.col("times") > 1)
+    for row in twice.limit(1).collect():
+        return f"value ids are not unique: {row.value} was sent {row.times} times"
+    return ""
+
+
+def unreadable(evidence: DataFrame, prefix: str) -> str:
+    """Return which history file is unreadable in more than its torn last line, or an empty string."""
+    bad = evidence.where(F.col("subject").startswith(prefix) & (F.col("count") > 1)).orderBy("subject")
+    for row in bad.limit(1).collect():
+        return f"{row['subject']}: {row['count']} {row['problem']}"
+    return ""
+
+
+def incomplete_dumps(replicas: DataFrame, partition_states: DataFrame) -> str:
+    """Return which replica's dump is damaged or missing, or an empty string; asked for are members of the last ISR."""
+    damaged = replicas.where(F.col("damage") != "").select(*PARTITION_KEY, "broker", "damage")
+    missing = (
+        last_isr(partition_states)
+        .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
+        .withColumn("damage", F.lit("its dump is missing"))
+    )
+    for row in damaged.unionByName(missing).orderBy("topic", "partition", "broker").limit(1).collect():
+        return f"replica of {row.topic}-{row.partition} on broker {row.broker}: {row.damage}"
+    return ""
+
+
+def last_isr(partition_states: DataFrame) -> DataFrame:
+    """One row a partition and member of the ISR that its state znode held last."""
+    return (
+        partition_states.groupBy(*PARTITION_KEY)
+        .agg(F.max_by("isr", "zxid").alias("isr"))
+        .select(*PARTITION_KEY, F.explode("isr").alias("broker"))
+    )

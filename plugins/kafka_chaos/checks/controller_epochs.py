@@ -1,0 +1,116 @@
+"""I2: does the controller epoch only grow, with one controller in each, and is an old controller's hand stayed?
+
+The winner of an election raises `/controller_epoch` in the transaction that makes it controller, and every later write
+checks that version (KAFKA-6082). A leader that writes its own ISR repeats the controller epoch of the last decision, so
+only decisions are judged: writes of a controller, or versions that raise the leader epoch.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.analysis.frames import in_order
+from harness.checks import Check, Settings, Severity
+
+
+class ControllerEpochs:
+    """Controller epochs along ZooKeeper's transactions, who had them, and what was decided under them."""
+
+    name: ClassVar[str] = "I2"
+    promise: ClassVar[str] = (
+        "Controller epochs strictly increase, one controller has each, nobody decides under an older one (KAFKA-6082)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("controller_epochs",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Nothing to assume: zxids order all elections."""
+        return ""
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding an epoch that does not grow, an epoch with two controllers, a decision under an old epoch."""
+        epochs = facts["controller_epochs"]
+        return (
+            self._not_grown(epochs)
+            .unionByName(self._two_controllers(epochs))
+            .unionByName(self._late_decisions(epochs, facts["partition_states"]))
+        )
+
+    def _not_grown(self, epochs: DataFrame) -> DataFrame:
+        by_zxid = in_order("run_id", by=("zxid",))
+        rows = (
+            epochs.where(F.col("source") == "zookeeper")
+            .withColumn("previous", F.lag("controller_epoch").over(by_zxid))
+            .where(F.col("controller_epoch") <= F.col("previous"))
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Controller epochs strictly increase: epoch %d follows epoch %d at zxid %d.",
+                "controller_epoch",
+                "previous",
+                "zxid",
+            ),
+            evidence=F.array(event("controller_epochs", "previous", "controller_epoch", "broker", "zxid")),
+        )
+
+    def _two_controllers(self, epochs: DataFrame) -> DataFrame:
+        rows = (
+            epochs.where(F.col("broker").isNotNull())
+            .groupBy("run_id", "controller_epoch")
+            .agg(
+                F.array_sort(F.collect_set("broker")).alias("brokers"),
+                F.collect_list(
+                    event("controller_epochs", "controller_epoch", "broker", "source", "session", "zk_version", "zxid")
+                ).alias("events"),
+            )
+            .where(F.size("brokers") > 1)
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "One controller has each controller epoch: brokers %s both have epoch %d.",
+                F.array_join(F.col("brokers").cast("array<string>"), " and "),
+                "controller_epoch",
+            ),
+            evidence=F.col("events"),
+        )
+
+    def _late_decisions(self, epochs: DataFrame, states: DataFrame) -> DataFrame:
+        elected = epochs.where(F.col("source") == "zookeeper").select(
+            "run_id", "zxid", F.col("controller_epoch").alias("elected_epoch")
+        )
+        raises = F.col("previous_leader_epoch").isNull() | (F.col("leader_epoch") > F.col("previous_leader_epoch"))
+        decides = F.coalesce(F.col("writer") == "controller", raises)
+        rows = (
+            states.where(decides)
+            .unionByName(elected, allowMissingColumns=True)
+            .withColumn("newest", F.max("elected_epoch").over(in_order("run_id", by=("zxid",))))
+            .where(F.col("zk_version").isNotNull() & (F.col("controller_epoch") < F.col("newest")))
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Nobody decides under an older controller epoch: version %d of the state of %s-%d was decided under "
+                "epoch %d at zxid %d, when epoch %d had begun.",
+                "zk_version",
+                "topic",
+                "partition",
+                "controller_epoch",
+                "zxid",
+                "newest",
+            ),
+            evidence=F.array(
+                event("partition_states", "zxid", "zk_version", "leader", "leader_epoch", "controller_epoch", "writer")
+            ),
+        )
+
+
+PLUGIN: type[Check] = ControllerEpochs

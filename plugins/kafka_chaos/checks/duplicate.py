@@ -1,0 +1,64 @@
+"""duplicate: was one value read at two offsets?
+
+A producer that does not hear the answer sends again; without idempotence (KIP-98) the record may then be written twice.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import duplicate_values, event, finding, severity, with_unclean_election
+from harness.checks import Check, Settings
+
+
+class Duplicate:
+    """Every place at which a value was read."""
+
+    name: ClassVar[str] = "duplicate"
+    promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Value ids must be unique: who sends a value twice reads it twice."""
+        return duplicate_values(facts["sends"])
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a value."""
+        polls = facts["polls"]
+        key = ["run_id", "topic", "value"]
+        moved = (F.min("offset") != F.max("offset")) | (F.min("partition") != F.max("partition"))
+        suspects = polls.groupBy(*key).agg(moved.alias("moved")).where("moved").drop("moved")
+        rows = (
+            polls.join(suspects, on=key, how="left_semi")
+            .groupBy(*key)
+            .agg(
+                F.array_sort(F.collect_set(F.struct("partition", "offset"))).alias("places"),
+                F.min(F.struct("partition", "offset", "leader_epoch")).alias("first"),
+                F.array_sort(F.collect_set(event("polls", "process", "partition", "offset", "value"))).alias("events"),
+            )
+            .select(*key, "places", "events", "first.*")
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "A value is read at one offset only: %s was read at %s.",
+                "value",
+                F.array_join(
+                    F.transform(
+                        "places",
+                        lambda at: F.format_string(
+                            "%s-%d offset %d", "topic", at.getField("partition"), at.getField("offset")
+                        ),
+                    ),
+                    " and ",
+                ),
+            ),
+            evidence=F.col("events"),
+        )
+
+
+PLUGIN: type[Check] = Duplicate

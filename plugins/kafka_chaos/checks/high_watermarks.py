@@ -1,0 +1,135 @@
+"""I11: is the high watermark a promise that is kept?
+
+Below it everything is in every member of the ISR. So it never passes the log's end, never goes back under one leader,
+and nothing is truncated below it unless an unclean election gave it up (Kafka's `AbstractFetcherThread` only warns).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.findings import event, finding, severity, with_unclean_election
+from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.checks import Check, Settings, Severity
+
+_LINE = ("broker", "incarnation", "seq")
+
+
+class HighWatermarks:
+    """Every change of a high watermark, every new leadership, every truncation."""
+
+    name: ClassVar[str] = "I11"
+    promise: ClassVar[str] = (
+        "The high watermark never passes the log end nor goes back under one leader, and nothing below it is truncated."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("high_watermarks",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Nothing to assume: each broker's lines are in its own order."""
+        return ""
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a line of a state-change log."""
+        marks = facts["high_watermarks"]
+        claims = facts["leadership_claims"]
+        return (
+            self._past_the_end(marks, claims)
+            .unionByName(self._gone_back(marks, claims))
+            .unionByName(self._truncated(facts, settings))
+        )
+
+    def _past_the_end(self, marks: DataFrame, claims: DataFrame) -> DataFrame:
+        columns = [*PARTITION_KEY, *_LINE, "leader_epoch", "role", "log_end_offset"]
+        said = marks.select(*columns, F.col("new").alias("high_watermark"), F.lit("high_watermarks").alias("fact"))
+        said = said.unionByName(claims.select(*columns, "high_watermark", F.lit("leadership_claims").alias("fact")))
+        rows = said.where(F.col("high_watermark") > F.col("log_end_offset"))
+        return finding(
+            rows.withColumn("offset", F.col("high_watermark")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "The high watermark never passes the log end: on broker %d, %s of %s-%d in epoch %d, it is %d "
+                "and the log ends at %d.",
+                "broker",
+                "role",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "high_watermark",
+                "log_end_offset",
+            ),
+            evidence=F.array(
+                F.to_json(F.struct("fact", *_LINE, "role", "leader_epoch", "high_watermark", "log_end_offset"))
+            ),
+        )
+
+    def _gone_back(self, marks: DataFrame, claims: DataFrame) -> DataFrame:
+        columns = [*PARTITION_KEY, *_LINE, "leader_epoch"]
+        key = [*PARTITION_KEY, "broker", "incarnation", "leader_epoch"]
+        reached = (
+            marks.where(F.col("role") == "leader")
+            .select(*columns, "new")
+            .unionByName(claims.where(F.col("role") == "leader").select(*columns, F.col("high_watermark").alias("new")))
+        )
+        earlier = in_order(*key, by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
+        rows = reached.withColumn("highest", F.max("new").over(earlier)).where(F.col("new") < F.col("highest"))
+        return finding(
+            rows.withColumn("offset", F.col("new")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "The high watermark never goes back under one leader: broker %d, leader of %s-%d in epoch %d, went "
+                "from %d to %d.",
+                "broker",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "highest",
+                "new",
+            ),
+            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", F.col("highest").alias("before"), "new")),
+        )
+
+    def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        cut = facts["truncations"].where(F.col("to_offset") < F.col("high_watermark"))
+        rows = with_unclean_election(
+            cut.withColumn("until_epoch", F.col("leader_epoch")).withColumn("leader_epoch", F.col("asked_epoch")),
+            facts["leader_epochs"],
+            settings,
+            until="until_epoch",
+        )
+        return finding(
+            rows.withColumn("offset", F.col("to_offset")).withColumn("leader_epoch", F.col("until_epoch")),
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "Nothing below the high watermark is truncated: broker %d cut %s-%d from %d to %d in epoch %d "
+                "with its high watermark at %d (reason: %s).",
+                "broker",
+                "topic",
+                "partition",
+                "log_end_offset",
+                "to_offset",
+                "until_epoch",
+                "high_watermark",
+                "reason",
+            ),
+            evidence=F.array(
+                event(
+                    "truncations",
+                    *_LINE,
+                    "log_end_offset",
+                    "to_offset",
+                    "high_watermark",
+                    "reason",
+                    "asked_epoch",
+                    "answer_epoch",
+                    "answer_end_offset",
+                )
+            ),
+        )
+
+
+PLUGIN: type[Check] = HighWatermarks

@@ -1,0 +1,70 @@
+"""inconsistent-offsets: do all who know an offset know the same value there?
+
+An offset below the high watermark names one record for ever. Asked are readers, who see nothing above it, and producers
+that were told with acks=all where their record stands.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.findings import duplicate_values, finding, severity, with_unclean_election
+from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.records import acknowledged
+from harness.checks import Check, Settings
+
+
+class InconsistentOffsets:
+    """What readers and acks=all producers say about each offset."""
+
+    name: ClassVar[str] = "inconsistent-offsets"
+    promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
+    needs: ClassVar[tuple[str, ...]] = ("polls",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Value ids must be unique, or two records look like one."""
+        return duplicate_values(facts["sends"])
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding an offset."""
+        columns = [*PARTITION_KEY, "offset", "value", "leader_epoch", "process", "index"]
+        told = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        said = (
+            facts["polls"]
+            .select(*columns, F.lit("polls").alias("fact"))
+            .unionByName(told.select(*columns, F.lit("sends").alias("fact")))
+        )
+        key = [*PARTITION_KEY, "offset"]
+        digest = F.xxhash64("value")
+        differ = (F.min(digest) != F.max(digest)).alias("differ")
+        suspects = said.groupBy(*key).agg(differ).where("differ").drop("differ")
+        rows = (
+            said.join(suspects, on=key, how="left_semi")
+            .groupBy(*key)
+            .agg(
+                F.array_sort(F.collect_set("value")).alias("values"),
+                F.min("leader_epoch").alias("leader_epoch"),
+                F.array_sort(F.collect_set(F.to_json(F.struct("fact", "process", "index", "offset", "value")))).alias(
+                    "events"
+                ),
+            )
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "One offset holds one value: %s-%d offset %d holds %s.",
+                "topic",
+                "partition",
+                "offset",
+                F.array_join("values", " and "),
+            ),
+            evidence=F.col("events"),
+        )
+
+
+PLUGIN: type[Check] = InconsistentOffsets

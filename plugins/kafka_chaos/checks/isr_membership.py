@@ -1,0 +1,67 @@
+"""I3: is the leader always in the ISR, is the ISR never empty, and does it hold assigned replicas only?
+
+What is acknowledged is in every member of the ISR, so a leader from outside it, or an ISR that names nobody, has given
+up acknowledged records. A partition without a leader keeps its last ISR.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.checks import Check, Settings, Severity
+from harness.events import NO_LEADER
+
+
+class IsrMembership:
+    """Every version of every partition's state znode."""
+
+    name: ClassVar[str] = "I3"
+    promise: ClassVar[str] = (
+        "The leader is none or in the ISR; the ISR is never empty and holds assigned replicas only."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("partition_states",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Nothing to assume: each version is judged alone."""
+        return ""
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a version of a state znode that breaks a rule."""
+        rows = facts["partition_states"].withColumn("wrong", _wrong()).where(F.col("wrong").isNotNull())
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "The leader is in the ISR and the ISR within the assignment: in version %d of the state of %s-%d, %s.",
+                "zk_version",
+                "topic",
+                "partition",
+                "wrong",
+            ),
+            evidence=F.array(
+                event("partition_states", "zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment", "writer")
+            ),
+        )
+
+
+def _wrong() -> Column:
+    """Say which rule a version breaks; null when none."""
+    isr = F.array_join(F.col("isr").cast("array<string>"), ", ")
+    strangers = F.array_except("isr", "assignment")
+    return (
+        F.when(F.size("isr") == 0, "the ISR is empty")
+        .when(
+            (F.col("leader") != NO_LEADER) & ~F.array_contains("isr", F.col("leader")),
+            F.format_string("leader %d is not in the ISR [%s]", "leader", isr),
+        )
+        .when(
+            F.size(strangers) > 0,
+            F.format_string("the ISR names %s, not assigned", F.array_join(strangers.cast("array<string>"), ", ")),
+        )
+    )
+
+
+PLUGIN: type[Check] = IsrMembership

@@ -1,0 +1,97 @@
+"""I10: does every later leader hold what was acknowledged with acks=all?
+
+An acknowledged record is in every member of the ISR, and only members are elected, so whoever leads in a later epoch
+has it at its offset, and so has every member of the last ISR. A broker's log after the run stands for its log when it
+led: later truncation drops only what the leader after it does not have.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.findings import (
+    duplicate_values,
+    event,
+    finding,
+    incomplete_dumps,
+    last_isr,
+    severity,
+    with_unclean_election,
+)
+from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.records import acknowledged
+from harness.checks import Check, Settings
+from harness.events import NO_LEADER
+
+
+class LeaderCompleteness:
+    """Records acknowledged by the whole ISR against the logs of those who must hold them."""
+
+    name: ClassVar[str] = "I10"
+    promise: ClassVar[str] = (
+        "A record acknowledged with acks=all is in the log of every later leader and ISR member, at its offset."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Value ids must be unique, and the dumps of the last ISR complete."""
+        return duplicate_values(facts["sends"]) or incomplete_dumps(facts["replicas"], facts["partition_states"])
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a record that one or more brokers do not hold."""
+        records = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        holders = _holders(facts["replicas"], facts["leader_epochs"], facts["partition_states"])
+        owed = (
+            records.join(holders, on=list(PARTITION_KEY), how="inner")
+            .where(F.col("offset") >= F.col("log_start_offset"))
+            .where(F.col("in_isr") | (F.col("leader_epoch") < F.col("last_led_epoch")))
+        )
+        missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
+        rows = missing.groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index").agg(
+            F.array_sort(F.collect_set("broker")).alias("brokers"),
+            F.array_sort(
+                F.collect_list(event("replicas", "broker", "log_end_offset", "in_isr", "last_led_epoch"))
+            ).alias("events"),
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "A record acknowledged with acks=all is in every later leader's log: %s was acknowledged at %s-%d "
+                "offset %d in epoch %s, and is not there on broker %s.",
+                "value",
+                "topic",
+                "partition",
+                "offset",
+                F.coalesce(F.col("leader_epoch").cast("string"), F.lit("unknown")),
+                F.array_join(F.col("brokers").cast("array<string>"), ", "),
+            ),
+            evidence=F.concat(
+                F.array(event("sends", "process", "index", "value", "offset", "leader_epoch")), F.col("events")
+            ),
+        )
+
+
+def _holders(replicas: DataFrame, leader_epochs: DataFrame, partition_states: DataFrame) -> DataFrame:
+    """One row a replica: since which epoch it owes what, by its last leadership and its place in the last ISR."""
+    led = (
+        leader_epochs.where(F.col("leader") != NO_LEADER)
+        .groupBy(*PARTITION_KEY, F.col("leader").alias("broker"))
+        .agg(F.max("leader_epoch").alias("last_led_epoch"))
+    )
+    key = [*PARTITION_KEY, "broker"]
+    return (
+        replicas.where(F.col("damage") == "")
+        .select(*key, "log_start_offset", "log_end_offset")
+        .join(led, on=key, how="left")
+        .join(last_isr(partition_states).withColumn("in_isr", F.lit(True)), on=key, how="left")
+        .withColumn("in_isr", F.coalesce("in_isr", F.lit(False)))
+        .where(F.col("in_isr") | F.col("last_led_epoch").isNotNull())
+    )
+
+
+PLUGIN: type[Check] = LeaderCompleteness

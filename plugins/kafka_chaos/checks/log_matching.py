@@ -1,0 +1,153 @@
+"""I9: do replicas agree wherever they must?
+
+If two replicas hold the same offset with the same leader epoch, they hold the same log up to there; and once the
+cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its
+own, which it drops when it comes back.
+
+Each replica is compared with one reference, the first member of the last ISR.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, incomplete_dumps, last_isr
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings, Severity
+
+_REPLICA = [*PARTITION_KEY, "broker"]
+
+
+class LogMatching:
+    """The dumps of all replicas, offset by offset."""
+
+    name: ClassVar[str] = "I9"
+    promise: ClassVar[str] = (
+        "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """The dumps of the last ISR must be complete."""
+        return incomplete_dumps(facts["replicas"], facts["partition_states"])
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
+        pairs = _pairs(facts["replicas"], facts["partition_states"])
+        return self._differing(pairs, facts["replica_records"]).unionByName(self._other_ends(pairs))
+
+    def _differing(self, pairs: DataFrame, records: DataFrame) -> DataFrame:
+        held = F.struct("leader_epoch", "digest", "value")
+        common = F.col("offset").between(F.col("from_offset"), F.col("to_offset") - 1)
+        theirs = records.select(*PARTITION_KEY, "offset", F.col("broker").alias("reference"), held.alias("expected"))
+        own = records.select(*_REPLICA, "offset", held.alias("found"))
+        key = [*_REPLICA, "reference", "in_isr", "from_offset", "to_offset"]
+        sides = (
+            own.join(pairs, on=_REPLICA, how="inner")
+            .where(common)
+            .select(*key, "offset", "found")
+            .unionByName(
+                theirs.join(pairs, on=[*PARTITION_KEY, "reference"], how="inner")
+                .where(common)
+                .select(*key, "offset", "expected"),
+                allowMissingColumns=True,
+            )
+            .groupBy(*_REPLICA, "reference", "in_isr", "offset")
+            .agg(
+                F.first("found", ignorenulls=True).alias("found"),
+                F.first("expected", ignorenulls=True).alias("expected"),
+            )
+        )
+        same_epoch = F.col("found.leader_epoch").eqNullSafe(F.col("expected.leader_epoch"))
+        same = same_epoch & F.col("found.digest").eqNullSafe(F.col("expected.digest"))
+        compared = sides.withColumn("same", same).withColumn("same_epoch", same_epoch)
+        matched = compared.where("same").groupBy(*_REPLICA).agg(F.max("offset").alias("matched_offset"))
+        must_match = F.col("in_isr") | F.col("same_epoch") | (F.col("offset") < F.col("matched_offset"))
+        rows = (
+            compared.where(~F.col("same"))
+            .join(matched, on=_REPLICA, how="left")
+            .where(F.coalesce(must_match, F.lit(False)))
+        )
+        return finding(
+            rows.withColumn("leader_epoch", F.col("found.leader_epoch")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Replicas agree: at %s-%d offset %d broker %d holds %s where broker %d holds %s.",
+                "topic",
+                "partition",
+                "offset",
+                "broker",
+                _described("found"),
+                "reference",
+                _described("expected"),
+            ),
+            evidence=F.array(
+                event("replica_records", "broker", "offset", F.col("found").alias("holds")),
+                event(
+                    "replica_records", F.col("reference").alias("broker"), "offset", F.col("expected").alias("holds")
+                ),
+            ),
+        )
+
+    def _other_ends(self, pairs: DataFrame) -> DataFrame:
+        rows = pairs.where(F.col("in_isr") & (F.col("log_end_offset") != F.col("reference_end_offset")))
+        return finding(
+            rows.withColumn("offset", F.col("to_offset")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "ISR members end up with equal logs: %s-%d ends at offset %d on broker %d, at offset %d on broker %d.",
+                "topic",
+                "partition",
+                "log_end_offset",
+                "broker",
+                "reference_end_offset",
+                "reference",
+            ),
+            evidence=F.array(
+                event("replicas", "broker", "log_end_offset"),
+                event(
+                    "replicas",
+                    F.col("reference").alias("broker"),
+                    F.col("reference_end_offset").alias("log_end_offset"),
+                ),
+            ),
+        )
+
+
+def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
+    """One row a replica that is not its partition's reference: the reference, and the offsets both should hold."""
+    members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
+    held = (
+        replicas.select(*_REPLICA, "log_start_offset", "log_end_offset")
+        .join(members, on=_REPLICA, how="left")
+        .withColumn("in_isr", F.coalesce("in_isr", F.lit(False)))
+    )
+    references = (
+        held.where("in_isr")
+        .groupBy(*PARTITION_KEY)
+        .agg(F.min_by(F.struct("broker", "log_start_offset", "log_end_offset"), "broker").alias("first"))
+        .select(
+            *PARTITION_KEY,
+            F.col("first.broker").alias("reference"),
+            F.col("first.log_start_offset").alias("reference_start_offset"),
+            F.col("first.log_end_offset").alias("reference_end_offset"),
+        )
+    )
+    return (
+        held.join(references, on=list(PARTITION_KEY), how="inner")
+        .where(F.col("broker") != F.col("reference"))
+        .withColumn("from_offset", F.greatest("log_start_offset", "reference_start_offset"))
+        .withColumn("to_offset", F.least("log_end_offset", "reference_end_offset"))
+    )
+
+
+def _described(side: str) -> Column:
+    return F.when(F.col(side).isNull(), "nothing").otherwise(
+        F.format_string("%s of epoch %d", F.col(f"{side}.value"), F.col(f"{side}.leader_epoch"))
+    )
+
+
+PLUGIN: type[Check] = LogMatching

@@ -1,0 +1,59 @@
+"""lost-write: did readers pass an acknowledged record without ever seeing it?
+
+Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
+is gone, whatever the logs say.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import duplicate_values, event, finding, severity, unreadable, with_unclean_election
+from harness.analysis.records import acknowledged, last_read, unread
+from harness.checks import Check, Settings
+
+
+class LostWrite:
+    """Acknowledged records against what all readers saw."""
+
+    name: ClassVar[str] = "lost-write"
+    promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Value ids must be unique, and the clients' history whole."""
+        return duplicate_values(facts["sends"]) or unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a record that was passed unseen."""
+        polls = facts["polls"]
+        rows = unread(acknowledged(facts["sends"]), polls).join(
+            last_read(polls), on=["run_id", "topic", "partition"], how="inner"
+        )
+        rows = rows.where(F.col("offset") < F.col("last_read_offset"))
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
+            message=F.format_string(
+                "An acknowledged record is read by whoever reads past it: %s was acknowledged (acks=%s) at %s-%d "
+                "offset %d, readers came to offset %d and nobody read it.",
+                "value",
+                F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string")),
+                "topic",
+                "partition",
+                "offset",
+                "last_read_offset",
+            ),
+            evidence=F.array(
+                event(
+                    "sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"
+                ),
+                event("polls", F.col("last_read_offset").alias("offset"), F.col("last_read_value").alias("value")),
+            ),
+        )
+
+
+PLUGIN: type[Check] = LostWrite

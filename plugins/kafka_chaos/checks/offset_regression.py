@@ -1,0 +1,96 @@
+"""offset-regression: is a group's committed offset ever read back lower than an acknowledged commit?
+
+A committed offset is a register: a read-back returns the last commit acknowledged before it, or one that was under way
+since. A group may go back by committing a lower offset itself; what it may not is find one that nobody committed then.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, severity, unreadable
+from harness.analysis.frames import in_order
+from harness.checks import Check, Settings
+from harness.history import OpType
+
+_KEY = ("run_id", "group", "topic", "partition")
+_OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class OffsetRegression:
+    """Every read-back against the commits before and around it."""
+
+    name: ClassVar[str] = "offset-regression"
+    promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
+    needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Somebody must have read a committed offset back, and the clients' history must be whole."""
+        read_back = facts["committed_offsets"].where((F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value))
+        if read_back.isEmpty():
+            return "no committed offset was read back"
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a read-back that is too low."""
+        by_clients = facts["committed_offsets"].where(F.col("source") == "client")
+        commits = by_clients.where((F.col("kind") == "commit") & (F.col("outcome") != OpType.FAIL.value))
+        low = _lower_than_acknowledged(by_clients)
+        possible = commits.select(
+            *_KEY,
+            "offset",
+            F.col("invoke_ns").alias("commit_invoke_ns"),
+            F.col("complete_ns").alias("commit_complete_ns"),
+        )
+        explained = low.join(possible, on=[*_KEY, "offset"], how="inner").where(
+            (F.col("commit_invoke_ns") <= F.col("complete_ns"))
+            & (F.coalesce("commit_complete_ns", F.col("complete_ns")) >= F.col("floor.invoke_ns"))
+        )
+        rows = low.join(explained, on=[*_KEY, "process", "index"], how="left_anti")
+        rows = rows.join(_unclean_offsets_topic(facts["leader_epochs"], settings), on="run_id", how="left")
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "A committed offset is never read back lower than an acknowledged commit: group %s read offset %d of "
+                "%s-%d after offset %d had been acknowledged.",
+                "group",
+                "offset",
+                "topic",
+                "partition",
+                F.col("floor.offset"),
+            ),
+            evidence=F.array(
+                event("committed_offsets", F.lit("commit").alias("kind"), "group", F.col("floor").alias("commit")),
+                event("committed_offsets", "kind", "group", "process", "index", "offset", "invoke_ns", "complete_ns"),
+            ),
+        )
+
+
+def _lower_than_acknowledged(operations: DataFrame) -> DataFrame:
+    """The read-backs that returned less than the last commit acknowledged before them, with that commit as `floor`."""
+    is_commit = F.col("kind") == "commit"
+    acknowledged = F.when(is_commit, F.struct("offset", "process", "index", "invoke_ns", "complete_ns"))
+    at_ns = F.when(is_commit, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
+    before = in_order(*_KEY, by=("at_ns", "kind"))
+    return (
+        operations.where(F.col("outcome") == OpType.OK.value)
+        .withColumn("at_ns", at_ns)
+        .withColumn("floor", F.last(acknowledged, ignorenulls=True).over(before))
+        .where(~is_commit & (F.col("offset") < F.col("floor.offset")))
+    )
+
+
+def _unclean_offsets_topic(leader_epochs: DataFrame, settings: Settings) -> DataFrame:
+    """One row a run in which the offsets topic saw an unclean election that the configuration allowed."""
+    allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
+    return (
+        leader_epochs.where((F.col("topic") == _OFFSETS_TOPIC) & F.col("unclean") & allowed)
+        .select("run_id", F.lit(True).alias("unclean"))
+        .distinct()
+    )
+
+
+PLUGIN: type[Check] = OffsetRegression

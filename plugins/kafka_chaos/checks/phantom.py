@@ -1,0 +1,55 @@
+"""phantom: was a value read that nobody sent?
+
+Every send is on file before it is made, so a value without a send came from nowhere: corrupted, or from somebody else.
+Topics that none of our producers writes to are not judged.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unreadable
+from harness.checks import Check, Settings, Severity
+
+
+class Phantom:
+    """What was read against everything that was ever sent, acknowledged or not."""
+
+    name: ClassVar[str] = "phantom"
+    promise: ClassVar[str] = "Every value that is read was sent."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """The clients' history must be whole, or a send may be missing from it."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a value."""
+        sends = facts["sends"]
+        rows = (
+            facts["polls"]
+            .join(sends, on=["run_id", "topic", "value"], how="left_anti")
+            .join(sends, on=["run_id", "topic"], how="left_semi")
+            .groupBy("run_id", "topic", "partition", "offset", "value")
+            .agg(
+                F.min("leader_epoch").alias("leader_epoch"),
+                F.array_sort(F.collect_set(event("polls", "process", "index", "offset", "value"))).alias("events"),
+            )
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Every value that is read was sent: %s was read at %s-%d offset %d, and nobody sent it there.",
+                "value",
+                "topic",
+                "partition",
+                "offset",
+            ),
+            evidence=F.col("events"),
+        )
+
+
+PLUGIN: type[Check] = Phantom

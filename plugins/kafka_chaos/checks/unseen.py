@@ -1,0 +1,86 @@
+"""unseen: is an acknowledged record that nobody read by the end of the run lost, or only late?
+
+Such a record lies past everything that was read. The replicas' logs decide: where a member of the last ISR holds it at
+its offset, the reader stopped too early, which is worth a note; where none does, it is lost.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import (
+    duplicate_values,
+    event,
+    finding,
+    incomplete_dumps,
+    last_isr,
+    severity,
+    unreadable,
+    with_unclean_election,
+)
+from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.records import acknowledged, last_read, unread
+from harness.checks import Check, Settings, Severity
+
+
+class Unseen:
+    """Acknowledged records past the last one read, against the replicas' logs."""
+
+    name: ClassVar[str] = "unseen"
+    promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> str:
+        """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
+        return (
+            duplicate_values(facts["sends"])
+            or unreadable(facts["evidence"], "operations/")
+            or incomplete_dumps(facts["replicas"], facts["partition_states"])
+        )
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a record: a note where it is in the logs, else a violation or an expected loss."""
+        polls = facts["polls"]
+        members = last_isr(facts["partition_states"])
+        held = (
+            facts["replica_records"]
+            .join(members, on=[*PARTITION_KEY, "broker"], how="left_semi")
+            .select(*PARTITION_KEY, "offset", "value")
+            .distinct()
+            .withColumn("held", F.lit(True))
+        )
+        rows = (
+            unread(acknowledged(facts["sends"]), polls)
+            .join(last_read(polls), on=list(PARTITION_KEY), how="left")
+            .withColumn("last_read_offset", F.coalesce("last_read_offset", F.lit(-1)))
+            .where(F.col("offset") >= F.col("last_read_offset"))
+            .join(held, on=[*PARTITION_KEY, "offset", "value"], how="left")
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        lost = severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean"))
+        return finding(
+            rows,
+            self.name,
+            severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
+            message=F.format_string(
+                "An acknowledged record that nobody read is still in the log: %s was acknowledged (acks=%s) at %s-%d "
+                "offset %d, readers came to offset %d, and it is %s.",
+                "value",
+                F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string")),
+                "topic",
+                "partition",
+                "offset",
+                "last_read_offset",
+                F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),
+            ),
+            evidence=F.array(
+                event(
+                    "sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"
+                ),
+                event("polls", F.col("last_read_offset").alias("offset"), F.col("last_read_value").alias("value")),
+            ),
+        )
+
+
+PLUGIN: type[Check] = Unseen
