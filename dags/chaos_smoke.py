@@ -1,0 +1,35 @@
+"""The CI door: one short scenario on the embedded cluster, `dag.test(run_conf={"scenario": "smoke"})`."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import Param, dag
+
+from kafka_chaos.airflow.tasks import run_phases
+
+RUNS = Path(os.environ.get("CHAOS_RUNS", Path(__file__).resolve().parent.parent / "runs"))
+
+
+@dag(
+    dag_id="chaos_smoke",
+    description="Kill a leader, expire the controller's session, shut a broker down; prove that nothing was lost",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    tags=["chaos", "ci"],
+    params={
+        "scenario": Param("smoke", type="string", description="A built-in scenario, or the path of a YAML file"),
+        "seed": Param(None, type=["null", "integer"], minimum=0, description="Decides all that is drawn"),
+        "set": Param([], type="array", items={"type": "string"}, description="Values to override, each key=value"),
+    },
+)
+def chaos_smoke() -> None:
+    """One run, phase by phase."""
+    run_phases(runs=RUNS, drive_timeout=timedelta(minutes=15))
+
+
+smoke = chaos_smoke()
+
+if __name__ == "__main__":
+    smoke.test()
