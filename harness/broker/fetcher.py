@@ -309,7 +309,7 @@ class LeaderFetcher:
 
     def _fail(self, following: Following, why: str) -> None:
         """Give a partition up until the controller sends its next leader epoch."""
-        log.error("fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
+        log.warning("fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
         self._followed.pop(following.partition.key, None)
 
 

@@ -1,0 +1,387 @@
+"""Three brokers in one process, as far as replication goes: real logs in memory, real codecs, a network that can be cut.
+
+The test is the controller: it writes partition states to ZooKeeper and sends the requests that follow from them.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.config import BrokerConfig, parse_config, topic_defaults
+from harness.broker.handlers.control import ControlHandlers
+from harness.broker.handlers.data import DataHandlers
+from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
+from harness.broker.log.manager import LogManager
+from harness.broker.log.records import Record
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.partition import Partition
+from harness.broker.replica_manager import ReplicaManager
+from harness.broker.replicas import epoch_listener
+from harness.broker.rules import rules_with
+from harness.broker.state_log import RecordingStateLog
+from harness.broker.wire.codec import decode_response, encode_request
+from harness.broker.wire.dispatch import Dispatcher, RequestContext
+from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from harness.broker.wire.transport import Message, PeerError
+from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
+from harness.events import Event
+from tests.broker.conftest import MemoryZooKeeper
+from tests.broker.log.memory_storage import MemoryStorage
+
+TOPIC = "t"
+CONTROLLER = 9
+LATENCY_S = 0.001
+
+PROPERTIES = {
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "100",
+    "replica.socket.timeout.ms": "3000",
+    "min.insync.replicas": "1",
+}
+
+
+def batch(*values: str) -> bytes:
+    return build_batch([Record(value=value.encode(), timestamp_ms=1000 + i) for i, value in enumerate(values)])
+
+
+class Zoo(MemoryZooKeeper):
+    """One ensemble for all brokers; numbers sequential znodes, and can be made to answer late."""
+
+    delay_s: float = 0.0
+
+    async def set(self, path, data, version):
+        await asyncio.sleep(self.delay_s)
+        return await super().set(path, data, version)
+
+    async def create(self, path, data, *, ephemeral=False, sequential=False):
+        self.put(f"{path}{sum(name.startswith(path) for name in self.nodes):010d}" if sequential else path, data)
+        return path, self._stat(path) if not sequential else self._stat(sorted(self.nodes)[-1])
+
+
+@dataclass
+class Link:
+    """One connection from a broker to a peer."""
+
+    network: "Network"
+    sender: int
+    to: int
+    pending: asyncio.Task[Any] | None = None
+    closed: bool = False
+
+    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
+        if self.closed or not self.network.passes(self.sender, self.to):
+            raise PeerError("closed")
+        self.pending = asyncio.ensure_future(self._exchange(message, version))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.pending
+        except TimeoutError:
+            raise PeerError("no response in time") from None
+        except asyncio.CancelledError:
+            if self.closed:
+                raise PeerError("closed") from None
+            raise
+        finally:
+            self.pending.cancel()
+
+    async def _exchange(self, message: Message, version: int) -> Message:
+        await asyncio.sleep(LATENCY_S)
+        frame = encode_request(message, version, correlation_id=1, client_id=f"broker-{self.sender}")
+        dispatcher = self.network.brokers[self.to].dispatcher
+        response = await dispatcher.dispatch(bytes(frame[4:]), "REPL", "peer:1")
+        await asyncio.sleep(LATENCY_S)
+        if not self.network.passes(self.sender, self.to):
+            await asyncio.Event().wait()
+        assert response is not None
+        return decode_response(message.API_KEY, version, bytes(response[4:]), correlation_id=1)
+
+    def close(self) -> None:
+        self.closed = True
+        if self.pending is not None:
+            self.pending.cancel()
+
+
+@dataclass
+class Network:
+    """Who can reach whom."""
+
+    brokers: dict[int, "Broker"] = field(default_factory=dict)
+    cut: set[frozenset[int]] = field(default_factory=set)
+    down: set[int] = field(default_factory=set)
+    links: list[Link] = field(default_factory=list)
+
+    def passes(self, a: int, b: int) -> bool:
+        return frozenset((a, b)) not in self.cut and a not in self.down and b not in self.down
+
+    def isolate(self, broker_id: int) -> None:
+        self.cut |= {frozenset((broker_id, other)) for other in self.brokers if other != broker_id}
+        self._drop(broker_id)
+
+    def heal(self) -> None:
+        self.cut.clear()
+
+    def kill(self, broker_id: int) -> None:
+        self.down.add(broker_id)
+        self._drop(broker_id)
+
+    def _drop(self, broker_id: int) -> None:
+        for link in self.links:
+            if broker_id in (link.sender, link.to):
+                link.close()
+        self.links = [link for link in self.links if not link.closed]
+
+
+@dataclass
+class NetworkTransport:
+    network: Network
+    sender: int
+
+    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> Link:
+        await asyncio.sleep(LATENCY_S)
+        if not self.network.passes(self.sender, port):
+            raise PeerError(f"broker {port} cannot be reached")
+        link = Link(self.network, self.sender, port)
+        self.network.links.append(link)
+        return link
+
+
+class Broker:
+    """The replicas of one broker with their handlers."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        network: Network,
+        zookeeper: MemoryZooKeeper,
+        properties: dict[str, str],
+        planted_bugs: list[str],
+        storage: MemoryStorage | None = None,
+    ) -> None:
+        given = {"broker.id": str(broker_id), "listeners": f"REPL://h:{broker_id}", "log.dir": "d"}
+        self.id = broker_id
+        self.config: BrokerConfig = parse_config({**given, "zookeeper.connect": "z", **PROPERTIES, **properties})
+        self.storage = storage or MemoryStorage()
+        self.events: list[Event] = []
+        state_log = RecordingStateLog(self.events)
+        self.logs = LogManager(self.storage, epoch_assigned=epoch_listener(state_log))
+        self.logs.load()
+        self.metadata = MetadataCache()
+        self.manager = ReplicaManager(
+            config=self.config,
+            logs=self.logs,
+            metadata=self.metadata,
+            transport=NetworkTransport(network, broker_id),
+            zookeeper=lambda: zookeeper,
+            state_log=state_log,
+            rules=rules_with(planted_bugs),
+            topic_config=lambda _: topic_defaults(self.config),
+        )
+        self.data = DataHandlers(self.manager, self.config, state_log)
+        self.control = ControlHandlers(self.manager, state_log, lambda: 50)
+        self.dispatcher = Dispatcher(
+            {
+                ApiKey.PRODUCE: self.data.produce,
+                ApiKey.FETCH: self.data.fetch,
+                ApiKey.LIST_OFFSETS: self.data.list_offsets,
+                ApiKey.OFFSET_FOR_LEADER_EPOCH: self.data.offset_for_leader_epoch,
+                ApiKey.LEADER_AND_ISR: self.control.leader_and_isr,
+                ApiKey.STOP_REPLICA: self.control.stop_replica,
+                ApiKey.UPDATE_METADATA: self.control.update_metadata,
+            }
+        )
+
+    def replica(self, partition: int = 0) -> Partition:
+        found = self.manager.partition(TOPIC, partition)
+        assert found is not None
+        return found
+
+    def batches(self, partition: int = 0) -> list[BatchHeader]:
+        log = self.replica(partition).log
+        if log.log_end_offset == log.log_start_offset:
+            return []
+        data = log.read(log.log_start_offset, max_bytes=1 << 30, up_to=log.log_end_offset, at_least_one=True)
+        return [header for header, _ in iter_batches(data)]
+
+    def prints(self, partition: int = 0) -> list[tuple[int, int, int]]:
+        """Base offset, leader epoch and CRC of every batch."""
+        return [(header.base_offset, header.leader_epoch, header.crc) for header in self.batches(partition)]
+
+    def of(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def context(api_key: ApiKey, version: int, client: str = "client") -> RequestContext:
+    return RequestContext(
+        api_key=api_key, api_version=version, correlation_id=7, client_id=client, listener="PLAINTEXT", peer="p:1"
+    )
+
+
+_LState = LeaderAndIsrRequest.LeaderAndIsrTopicState
+_UState = UpdateMetadataRequest.UpdateMetadataTopicState
+_SState = StopReplicaRequest.StopReplicaTopicState
+_Live = UpdateMetadataRequest.UpdateMetadataBroker
+
+
+class ReplicaCluster:
+    """Brokers 1 to 3 and one topic; every partition is replicated by all of them."""
+
+    def __init__(self, *, planted_bugs: Iterable[str] = (), **properties: str) -> None:
+        self.network = Network()
+        self.zookeeper = Zoo()
+        self.properties = {name.replace("_", "."): value for name, value in properties.items()}
+        self.planted_bugs = list(planted_bugs)
+        self.brokers = self.network.brokers
+        self.controller_epoch = 1
+        self.replicas = [1, 2, 3]
+        for broker_id in self.replicas:
+            self.brokers[broker_id] = self._broker(broker_id)
+
+    def _broker(self, broker_id: int, storage: MemoryStorage | None = None) -> Broker:
+        return Broker(broker_id, self.network, self.zookeeper, self.properties, self.planted_bugs, storage)
+
+    def __getitem__(self, broker_id: int) -> Broker:
+        return self.brokers[broker_id]
+
+    async def __aenter__(self) -> "ReplicaCluster":
+        self.zookeeper.put("/isr_change_notification/x")
+        for broker in self.brokers.values():
+            await broker.manager.start()
+        await self.update_metadata()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for broker in self.brokers.values():
+            if broker.id not in self.network.down:
+                await broker.manager.stop()
+
+    def state(self, partition: int = 0) -> tuple[PartitionStateZnode, int]:
+        data, version = self.zookeeper.nodes[partition_state_path(TOPIC, partition)]
+        return PartitionStateZnode.decode(TOPIC, partition, data), version
+
+    async def elect(
+        self, leader: int, *, isr: Iterable[int] | None = None, tell: Iterable[int] | None = None, partition: int = 0
+    ) -> None:
+        """Write a new leader with the next leader epoch and tell the brokers in `tell` (all that are up)."""
+        path = partition_state_path(TOPIC, partition)
+        epoch, old_isr = -1, tuple(self.replicas)
+        if path in self.zookeeper.nodes:
+            before, _ = self.state(partition)
+            epoch, old_isr = before.leader_epoch, before.isr
+        znode = PartitionStateZnode(
+            leader=leader,
+            leader_epoch=epoch + 1,
+            isr=tuple(isr) if isr is not None else old_isr,
+            controller_epoch=self.controller_epoch,
+        )
+        self.zookeeper.put(path, znode.encode())
+        for broker_id in self._up(tell):
+            await self.tell(broker_id, partition=partition)
+
+    async def tell(self, broker_id: int, *, partition: int = 0) -> list[int]:
+        """Send what ZooKeeper says about the partition; returns the error of each partition."""
+        response = await self.brokers[broker_id].control.leader_and_isr(
+            self.leader_and_isr(partition=partition), context(ApiKey.LEADER_AND_ISR, 4)
+        )
+        return [error.error_code for error in response.partition_errors]
+
+    def leader_and_isr(self, *, partition: int = 0, broker_epoch: int = 50, **changed: Any) -> LeaderAndIsrRequest:
+        state, version = self.state(partition)
+        fields = {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+            "zk_version": version,
+            "replicas": self.replicas,
+            "is_new": False,
+            "adding_replicas": [],
+            "removing_replicas": [],
+            **changed,
+        }
+        return LeaderAndIsrRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.controller_epoch,
+            broker_epoch=broker_epoch,
+            topic_states=[
+                _LState(
+                    topic_name=TOPIC,
+                    partition_states=[_LState.LeaderAndIsrPartitionState(partition_index=partition, **fields)],
+                )
+            ],
+            live_leaders=[],
+        )
+
+    def stop_replica(self, *, leader_epoch: int, delete: bool, partition: int = 0) -> StopReplicaRequest:
+        state = _SState.StopReplicaPartitionState(
+            partition_index=partition, leader_epoch=leader_epoch, delete_partition=delete
+        )
+        return StopReplicaRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.controller_epoch,
+            broker_epoch=50,
+            topic_states=[_SState(topic_name=TOPIC, partition_states=[state])],
+        )
+
+    async def update_metadata(self, alive: Iterable[int] | None = None, *, partitions: Iterable[int] = ()) -> None:
+        endpoint = _Live.UpdateMetadataEndpoint
+        for broker_id in self._up(None):
+            request = UpdateMetadataRequest(
+                controller_id=CONTROLLER,
+                controller_epoch=self.controller_epoch,
+                broker_epoch=50,
+                topic_states=[],
+                live_brokers=[
+                    _Live(
+                        id=live,
+                        endpoints=[endpoint(port=live, host="h", listener="REPL", security_protocol=0)],
+                        rack=None,
+                    )
+                    for live in self._up(alive)
+                ],
+            )
+            await self.brokers[broker_id].control.update_metadata(request, context(ApiKey.UPDATE_METADATA, 6))
+
+    def _up(self, wanted: Iterable[int] | None) -> list[int]:
+        return [broker_id for broker_id in (wanted or sorted(self.brokers)) if broker_id not in self.network.down]
+
+    async def kill(self, broker_id: int) -> None:
+        """Stop a broker without a goodbye: what it had in its files stays, and no checkpoint is written."""
+        self.network.kill(broker_id)
+        broker = self.brokers[broker_id]
+        before = broker.logs.read_high_watermarks()
+        await broker.manager.stop()
+        broker.logs.write_high_watermarks(before)
+
+    async def start(self, broker_id: int) -> Broker:
+        """Start a killed broker on its old files."""
+        self.network.down.discard(broker_id)
+        broker = self.brokers[broker_id] = self._broker(broker_id, self.brokers[broker_id].storage)
+        await broker.manager.start()
+        await self.update_metadata()
+        return broker
+
+    async def produce(
+        self, broker_id: int, *values: str, acks: int = -1, timeout_s: float = 5.0, partition: int = 0
+    ) -> Any:
+        return await self.brokers[broker_id].manager.append(
+            TOPIC, partition, batch(*values), acks=acks, timeout_s=timeout_s, client="client", correlation_id=1
+        )
+
+    async def until(self, condition: Callable[[], bool], what: str, within_s: float = 30) -> None:
+        """Wait in virtual time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while not condition():
+            assert loop.time() < deadline, f"{what}: not within {within_s} s"
+            await asyncio.sleep(0.01)
+
+    async def settled(self, partition: int = 0) -> None:
+        """Wait until every replica that is up has the same log and high watermark."""
+
+        def equal() -> bool:
+            up = [self.brokers[broker_id] for broker_id in self._up(None)]
+            ends = {(b.replica(partition).log.log_end_offset, b.replica(partition).high_watermark) for b in up}
+            return len(ends) == 1 and len({tuple(b.prints(partition)) for b in up}) == 1
+
+        await self.until(equal, "equal replicas")
