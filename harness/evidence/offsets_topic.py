@@ -1,0 +1,102 @@
+"""What the records of `__consumer_offsets` say, as JSON text that Spark can read.
+
+    key    {"type": "offset", "group": …, "topic": …, "partition": …}
+    value  {"offset": …, "leader_epoch": …, "metadata": …, "commit_timestamp_ms": …}
+    key    {"type": "group", "group": …}
+    value  {"protocol_type": …, "generation": …, "protocol": …, "leader": …}
+
+A tombstone's value is empty. The formats are Kafka's (`OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`,
+`GroupMetadataValue`): big endian, a version first.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+TOPIC = "__consumer_offsets"
+OFFSET_KEY_VERSIONS = (0, 1)
+GROUP_KEY_VERSION = 2
+OFFSET_VALUE_VERSIONS = (0, 1, 2, 3)
+GROUP_VALUE_VERSIONS = (0, 1, 2, 3)
+FIRST_VERSION_WITH_LEADER_EPOCH = 3
+
+
+@dataclass(slots=True)
+class _Reader:
+    data: bytes
+    position: int = 0
+
+    def number(self, form: str) -> int:
+        value: int = struct.unpack_from(form, self.data, self.position)[0]
+        self.position += struct.calcsize(form)
+        return value
+
+    def text(self) -> str | None:
+        length = self.number(">h")
+        if length < 0:
+            return None
+        end = self.position + length
+        if end > len(self.data):
+            raise ValueError(f"a text of {length} bytes where {len(self.data) - self.position} are left")
+        result = self.data[self.position : end].decode()
+        self.position = end
+        return result
+
+
+def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
+    """Return key and value as JSON text, or None when they are not what a group coordinator writes."""
+    try:
+        if key is None:
+            return None
+        whose = _key(_Reader(key))
+        if value is None:
+            return _json(whose), ""
+        read = _offset_value if whose["type"] == "offset" else _group_value
+        return _json(whose), _json(read(_Reader(value)))
+    except (struct.error, ValueError):
+        return None
+
+
+def _key(reader: _Reader) -> dict[str, Any]:
+    version = reader.number(">h")
+    if version in OFFSET_KEY_VERSIONS:
+        return {
+            "type": "offset",
+            "group": reader.text(),
+            "topic": reader.text(),
+            "partition": reader.number(">i"),
+        }
+    if version == GROUP_KEY_VERSION:
+        return {"type": "group", "group": reader.text()}
+    raise ValueError(f"unknown key version {version}")
+
+
+def _offset_value(reader: _Reader) -> dict[str, Any]:
+    version = reader.number(">h")
+    if version not in OFFSET_VALUE_VERSIONS:
+        raise ValueError(f"unknown offset version {version}")
+    offset = reader.number(">q")
+    leader_epoch = reader.number(">i") if version >= FIRST_VERSION_WITH_LEADER_EPOCH else -1
+    return {
+        "offset": offset,
+        "leader_epoch": leader_epoch,
+        "metadata": reader.text(),
+        "commit_timestamp_ms": reader.number(">q"),
+    }
+
+
+def _group_value(reader: _Reader) -> dict[str, Any]:
+    version = reader.number(">h")
+    if version not in GROUP_VALUE_VERSIONS:
+        raise ValueError(f"unknown group version {version}")
+    return {
+        "protocol_type": reader.text(),
+        "generation": reader.number(">i"),
+        "protocol": reader.text(),
+        "leader": reader.text(),
+    }
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,159 @@
+"""What every replica holds after the run: its records, its leader epochs, its checkpoints, and whether it is whole."""
+
+import hashlib
+import json
+import re
+import shutil
+import struct
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.evidence import offsets_topic
+from harness.evidence.segments import ReplicaLog, StoredRecord
+from harness.history import ReplicaRecord, ReplicaState
+from harness.store import RunFolder
+
+REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
+"""`topic-partition`; a replica on its way in or out has a suffix after it (`-delete`, `-future`, `-stray`)."""
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CHECKPOINT_VERSION = 0
+UNKNOWN = -1
+
+Offsets = dict[tuple[str, int], int]
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Broker:
+    """What the replicas of one broker have in common."""
+
+    broker_id: int
+    log_dir: Path
+    checkpoints: dict[str, Offsets]
+    problems: list[str]
+    """What is wrong with the checkpoints."""
+
+
+def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path) -> list[ReplicaState]:
+    """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
+
+    The broker may run, but what it appends meanwhile may then be missing or half there. Damage is noted in the state,
+    and never an error.
+    """
+    problems: list[str] = []
+    names = (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)
+    checkpoints = {name: _offsets(log_dir / name, problems) for name in names}
+    broker = _Broker(broker_id=broker_id, log_dir=log_dir, checkpoints=checkpoints, problems=problems)
+    return [
+        _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
+        for topic, partition in _replicas(log_dir)
+    ]
+
+
+def _replicas(log_dir: Path) -> list[tuple[str, int]]:
+    names = [path.name for path in log_dir.iterdir() if path.is_dir()] if log_dir.is_dir() else []
+    matches = [match for name in names if (match := REPLICA_FOLDER.fullmatch(name)) is not None]
+    return sorted((match[1], int(match[2])) for match in matches)
+
+
+def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaState:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
+    with path.with_suffix(".records").open("w+b") as records, path.open("wb") as dump:
+        records.writelines(_line(_described(broker.broker_id, topic, partition, record)) for record in log)
+        state = _state(broker, topic, partition, log)
+        dump.write(_line(state))  # the first line, though known last
+        records.seek(0)
+        shutil.copyfileobj(records, dump)
+    path.with_suffix(".records").unlink()
+    return state
+
+
+def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> ReplicaState:
+    """Return what is known of a replica once its records have been read."""
+    problems = [log.damage] if log.damage else []
+    epochs = _rows(broker.log_dir / f"{topic}-{partition}" / LEADER_EPOCHS, 2, problems)
+
+    def checkpointed(name: str) -> int:
+        return broker.checkpoints[name].get((topic, partition), UNKNOWN)
+
+    return ReplicaState(
+        broker=broker.broker_id,
+        topic=topic,
+        partition=partition,
+        log_start_offset=max(log.start_offset, checkpointed(LOG_STARTS)),
+        log_end_offset=log.end_offset,
+        high_watermark=checkpointed(HIGH_WATERMARKS),
+        recovery_point=checkpointed(RECOVERY_POINTS),
+        leader_epochs=tuple((int(epoch), int(start)) for epoch, start in epochs),
+        damage="; ".join(problems + broker.problems),
+    )
+
+
+def _described(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
+    decoded = offsets_topic.decode(record.key, record.value) if topic == offsets_topic.TOPIC else None
+    key, value = decoded if decoded is not None else (_text(record.key), _text(record.value))
+    return ReplicaRecord(
+        broker=broker_id,
+        topic=topic,
+        partition=partition,
+        offset=record.offset,
+        leader_epoch=record.leader_epoch,
+        timestamp_ms=record.timestamp_ms,
+        key=key,
+        value=value,
+        digest=_digest(record),
+        producer_id=record.producer_id,
+        producer_epoch=record.producer_epoch,
+        sequence=record.sequence,
+    )
+
+
+def _text(data: bytes | None) -> str:
+    """Return the text that the bytes are, else their SHA-256; empty for null."""
+    if data is None:
+        return ""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(data).hexdigest()
+
+
+def _digest(record: StoredRecord) -> str:
+    """Return the SHA-256 over key, value and headers, each after its length, so that none runs into another."""
+    parts = [record.key, record.value]
+    for name, value in record.headers:
+        parts += [name.encode(), value]
+    framed = [_LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part for part in parts]
+    return hashlib.sha256(b"".join(framed)).hexdigest()
+
+
+def _line(value: ReplicaRecord | ReplicaState) -> bytes:
+    return json.dumps(asdict(value), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _offsets(path: Path, problems: list[str]) -> Offsets:
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in _rows(path, 3, problems)}
+
+
+def _rows(path: Path, columns: int, problems: list[str]) -> list[list[str]]:
+    """Return the rows of a checkpoint file (version, count, a row a line); none, and a problem, when it is not one."""
+    if not path.exists():
+        return []
+    try:
+        version, count, *lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [line.split() for line in lines]
+        whole = all(len(row) == columns and all(_is_number(cell) for cell in row[-2:]) for row in rows)
+        if int(version) == CHECKPOINT_VERSION and int(count) == len(rows) and whole:
+            return rows
+    except ValueError:
+        pass
+    problems.append(f"{path.name}: not a checkpoint")
+    return []
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
