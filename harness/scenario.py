@@ -22,6 +22,12 @@ def _property_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _ids_text(value: Any) -> Any:
+    """Return broker ids that are written as a number or a list as the text that a target is."""
+    ids = value if isinstance(value, list) else [value]
+    return ",".join(map(str, ids)) if ids and all(type(item) is int for item in ids) else value
+
+
 Properties = dict[str, Annotated[str, BeforeValidator(_property_text)]]
 """Kafka's property names with text values; a scenario may write numbers and booleans as such."""
 
@@ -65,6 +71,7 @@ class FaultSpec(Strict):
     duration_s: Annotated[float, Field(ge=0, description="Seconds until it is healed")] = 0.0
     target: Annotated[
         str,
+        BeforeValidator(_ids_text),
         Field(description="leader(topic,partition), followers(topic,partition), controller, one, or broker ids: 1,2"),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)

@@ -1,0 +1,176 @@
+"""A cluster of three brokers in memory: a driver and a view that agree with each other, and can be told to misbehave."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus
+from harness.errors import ClusterError
+from harness.faults import Arena
+from harness.zookeeper.view import Controller, PartitionView, Registration
+
+BROKERS = (0, 1, 2)
+
+
+@dataclass
+class FakeCluster:
+    """Driver and view at once; brokers lead, die and come back as told, at once."""
+
+    root: Path
+    name: str = "process"
+    states: dict[int, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "running"))
+    sessions: dict[int, int] = field(default_factory=lambda: {broker: 100 + broker for broker in BROKERS})
+    controller_id: int = 0
+    controller_epoch: int = 1
+    leader: int = 1
+    leader_epoch: int = 5
+    isr: list[int] = field(default_factory=lambda: list(BROKERS))
+    calls: list[str] = field(default_factory=list)
+    deaf: set[str] = field(default_factory=set)
+    """Names of methods that do nothing."""
+    broken: set[str] = field(default_factory=set)
+    """Names of methods that raise ClusterError."""
+    next_session: int = 200
+    controlled: bool = True
+    started: bool = False
+    clients: dict[str, list[str]] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def arena(self) -> Arena:
+        return Arena(driver=self, view=self)
+
+    def _enter(self, method: str, argument: object = "") -> bool:
+        self.calls.append(f"{method} {argument}".strip())
+        if method in self.broken:
+            raise ClusterError(f"{method} is broken")
+        return method not in self.deaf
+
+    def log_of(self, broker: int) -> Path:
+        return self.root / f"state-change-{broker}.jsonl"
+
+    def say(self, broker: int, **event: object) -> None:
+        with self.log_of(broker).open("a") as log:
+            log.write(json.dumps(event) + "\n")
+
+    def elect(self) -> None:
+        alive = [broker for broker in self.isr if broker in self.sessions]
+        if self.leader not in self.sessions:
+            self.leader = alive[0] if alive else -1
+            self.leader_epoch += 1
+        if self.controller_id not in self.sessions:
+            self.controller_id = min(self.sessions, default=-1)
+            self.controller_epoch += 1
+
+    # ClusterDriver
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        self._enter("start", request.brokers)
+        self.started = True
+        return await self.status()
+
+    async def status(self) -> ClusterStatus:
+        return ClusterStatus(
+            driver=self.name,
+            root=self.root,
+            bootstrap_servers="127.0.0.1:1",
+            zookeeper_connect="127.0.0.1:2",
+            zookeeper_data_dir=self.root,
+            zookeeper_pid=None,
+            brokers=tuple(self._status(broker) for broker in BROKERS),
+        )
+
+    def _status(self, broker: int) -> BrokerStatus:
+        return BrokerStatus(
+            broker_id=broker,
+            state=self.states[broker],
+            pid=None,
+            client_address="",
+            peer_address="",
+            log_dir=self.root,
+            state_change_log=self.log_of(broker),
+            human_log=self.root / "broker.log",
+            starts=1,
+        )
+
+    async def start_broker(self, broker_id: int) -> None:
+        if self._enter("start_broker", broker_id):
+            self.states[broker_id] = "running"
+            self.say(broker_id, ev="broker_start")
+            self._register(broker_id)
+
+    def _register(self, broker_id: int) -> None:
+        self.sessions[broker_id] = self.next_session
+        self.next_session += 1
+        self.elect()
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        if self._enter("stop_broker", broker_id):
+            self.states[broker_id] = "stopped"
+            self.say(broker_id, ev="broker_stop", controlled=self.controlled)
+            del self.sessions[broker_id]
+            self.elect()
+
+    async def stop(self) -> None:
+        self._enter("stop")
+        self.started = False
+
+    async def residue(self) -> list[str]:
+        return self.left
+
+    async def kill_broker(self, broker_id: int) -> None:
+        if self._enter("kill_broker", broker_id):
+            self.states[broker_id] = "stopped"
+            del self.sessions[broker_id]
+            self.isr = [broker for broker in self.isr if broker != broker_id] or self.isr
+            self.elect()
+
+    async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
+        if self._enter("pause_broker", broker_id):
+            self.states[broker_id] = "paused"
+
+    async def resume_broker(self, broker_id: int) -> None:
+        if self._enter("resume_broker", broker_id):
+            self.states[broker_id] = "running"
+
+    async def start_client(self, process: str, argv: list[str], log: Path) -> None:
+        self._enter("start_client", process)
+        self.clients[process] = argv
+
+    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
+        self._enter("stop_client", process)
+        return 0
+
+    # ClusterView
+
+    async def controller(self) -> Controller:
+        return Controller(broker_id=self.controller_id, controller_epoch=self.controller_epoch, session="")
+
+    async def registrations(self) -> dict[int, Registration]:
+        if "registrations" in self.broken:
+            raise ClusterError("ZooKeeper does not answer")
+        return {
+            broker: Registration(broker_id=broker, czxid=session, session=hex(session))
+            for broker, session in self.sessions.items()
+        }
+
+    async def partitions(self) -> list[PartitionView]:
+        return [
+            PartitionView(
+                topic="orders",
+                partition=0,
+                assignment=BROKERS,
+                leader=self.leader,
+                leader_epoch=self.leader_epoch,
+                isr=tuple(self.isr),
+                controller_epoch=self.controller_epoch,
+                zk_version=0,
+            )
+        ]
+
+    async def expire(self, session: str) -> None:
+        if self._enter("expire", session):
+            (broker,) = (broker for broker, held in self.sessions.items() if hex(held) == session)
+            del self.sessions[broker]
+            self.elect()
+            self._register(broker)

@@ -1,0 +1,223 @@
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import ClusterError
+from harness.faults import Effect, Injection
+from harness.registry import Kind
+from harness.targets import parse_target
+from harness.verdict import FaultVerdict
+from tests.fake_cluster import FakeCluster
+
+SOON = {"confirm_timeout_s": 0.1}
+CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> FakeCluster:
+    return FakeCluster(tmp_path)
+
+
+async def injected(
+    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
+) -> tuple[Injection, Effect]:
+    """Carry a fault out, up to its proof."""
+    plugin = registry.fault(name)
+    values = plugin.Parameters.model_validate(parameters)
+    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=0.5)
+    injection = await plugin.inject(cluster.arena, injection)
+    return injection, await plugin.confirm(cluster.arena, injection)
+
+
+async def heal(cluster: FakeCluster, injection: Injection) -> None:
+    await registry.fault(injection.fault).heal(cluster.arena, injection)
+
+
+@pytest.mark.parametrize("name", registry.names(Kind.FAULT))
+async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str) -> None:
+    small = {"lag_records": 1, "step_timeout_s": 0.05} if name == "unclean-election" else {}
+    plugin = registry.fault(name)
+    values = plugin.Parameters.model_validate(small)
+    injection = await plugin.prepare(cluster.arena, parse_target("leader(orders,0)"), (1,), values, duration_s=0.5)
+    if name != "unclean-election":
+        injection = await plugin.inject(cluster.arena, injection)
+    await heal(cluster, injection)
+    calls = list(cluster.calls)
+    await heal(cluster, injection)
+    assert cluster.calls == calls
+    assert set(cluster.states.values()) == {"running"}
+
+
+class TestKill:
+    async def test_it_is_confirmed_by_the_end_of_process_and_registration(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "kill", 1)
+        assert effect == Effect(verdict=CONFIRMED, detail="process gone, registration of session 0x65 gone")
+        assert cluster.states[1] == "stopped"
+        await heal(cluster, injection)
+        assert cluster.calls == ["kill_broker 1", "start_broker 1"]
+
+    async def test_a_registration_that_stays_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def kill_broker(broker: int) -> None:
+            cluster.states[broker] = "stopped"
+
+        monkeypatch.setattr(cluster, "kill_broker", kill_broker)
+        _, effect = await injected(cluster, "kill", 1, **SOON)
+        assert effect.verdict is MISMATCH
+        assert "process gone, still registered by session 0x65" in effect.detail
+
+    async def test_a_process_that_survives_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"kill_broker"}
+        _, effect = await injected(cluster, "kill", 1, **SOON)
+        assert effect.verdict is MISMATCH
+        assert "process is running" in effect.detail
+
+    async def test_a_start_line_proves_it_too(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"kill_broker"}
+        cluster.say(1, ev="broker_start")
+        plugin = registry.fault("kill")
+        values = plugin.Parameters.model_validate(SOON)
+        injection = await plugin.prepare(cluster.arena, parse_target("1"), (1,), values, duration_s=1)
+        assert (await plugin.confirm(cluster.arena, injection)).verdict is MISMATCH
+        cluster.say(1, ev="broker_start")
+        assert (await plugin.confirm(cluster.arena, injection)).detail == "a new process has started"
+
+    async def test_a_broker_that_did_not_run_is_inconclusive(self, cluster: FakeCluster) -> None:
+        await cluster.kill_broker(1)
+        _, effect = await injected(cluster, "kill", 1, 2)
+        assert effect == Effect(verdict=INCONCLUSIVE, detail="broker [1] did not run, nothing to kill")
+
+
+class TestPause:
+    async def test_it_is_confirmed_by_the_state_of_every_process(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "pause", 0, 2)
+        assert effect.verdict is CONFIRMED
+        assert cluster.states == {0: "paused", 1: "running", 2: "paused"}
+        assert injection.state == {"at_most_s": 0.5}
+        await heal(cluster, injection)
+        assert cluster.states[0] == "running"
+
+    async def test_a_process_that_goes_on_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"pause_broker"}
+        _, effect = await injected(cluster, "pause", 0)
+        assert effect.verdict is MISMATCH
+
+
+class TestExpireSession:
+    async def test_it_is_confirmed_by_a_new_owner_of_the_registration(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "expire-session", 1)
+        assert effect == Effect(verdict=CONFIRMED, detail="session 0x65 became 0xc8, czxid 200")
+
+    async def test_of_the_controller_its_epoch_grows_too(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "expire-session", 0)
+        assert effect.verdict is CONFIRMED
+        assert effect.detail.endswith("; broker 1 is controller in epoch 2, after 1")
+
+    async def test_a_controller_without_a_successor_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cluster, "elect", lambda: None)
+        _, effect = await injected(cluster, "expire-session", 0, **SOON)
+        assert effect.verdict is MISMATCH
+        assert "a controller epoch above 1" in effect.detail
+
+    async def test_a_session_that_stays_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"expire"}
+        _, effect = await injected(cluster, "expire-session", 1, **SOON)
+        assert effect.verdict is MISMATCH
+
+    async def test_a_broker_without_a_session_is_inconclusive(self, cluster: FakeCluster) -> None:
+        await cluster.kill_broker(1)
+        _, effect = await injected(cluster, "expire-session", 1)
+        assert effect.verdict is INCONCLUSIVE
+
+
+class TestControlledShutdown:
+    async def test_it_is_confirmed_by_a_clean_stop_and_leaders_from_the_isr(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect == Effect(verdict=CONFIRMED, detail="clean stop after 1 partitions changed their leader")
+        await heal(cluster, injection)
+        assert cluster.states[1] == "running"
+
+    async def test_a_stop_that_was_not_controlled_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.controlled = False
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged a stop that was not controlled")
+
+    async def test_an_older_stop_in_the_log_proves_nothing(self, cluster: FakeCluster) -> None:
+        cluster.say(1, ev="broker_stop", controlled=True)
+        cluster.deaf = {"stop_broker"}
+        _, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
+        assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged no clean stop")
+
+    async def test_a_leader_from_outside_the_isr_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster.isr = [1, 2]
+
+        def elect() -> None:
+            cluster.leader = 0
+
+        monkeypatch.setattr(cluster, "elect", elect)
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect == Effect(verdict=MISMATCH, detail="unclean election for orders-0")
+
+    async def test_a_partition_that_keeps_its_leader_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cluster, "elect", lambda: None)
+        _, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert "other leaders for the partitions it led" in effect.detail
+
+
+class TestUncleanElection:
+    @pytest.fixture
+    def appending(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+        """A cluster whose leader takes records alone, and where anybody may become leader."""
+        real = cluster.status
+
+        async def status() -> object:
+            if cluster.isr == [1] and cluster.states[1] == "running":
+                append = {"ev": "append", "role": "leader", "isr_size": 1, "partition": 0}
+                cluster.say(1, **append, topic="orders", base_offset=5, last_offset=10)
+                cluster.say(1, **append, topic="other", base_offset=0, last_offset=99)
+            return await real()
+
+        def elect() -> None:
+            if cluster.leader not in cluster.sessions:
+                cluster.leader = min(cluster.sessions, default=-1)
+                cluster.leader_epoch += 1
+
+        monkeypatch.setattr(cluster, "status", status)
+        monkeypatch.setattr(cluster, "elect", elect)
+        return cluster
+
+    async def test_it_is_confirmed_by_a_leader_from_outside_the_isr(self, appending: FakeCluster) -> None:
+        injection, effect = await injected(appending, "unclean-election", 1, lag_records=4, step_timeout_s=1)
+        assert injection.targets == (1, 0, 2)
+        assert effect.verdict is CONFIRMED
+        assert effect.detail.startswith("broker 0, outside the ISR [1], leads in epoch 7 after 5")
+        assert injection.state["lag_records"] == 6
+        assert appending.calls == [
+            "kill_broker 0", "kill_broker 2", "kill_broker 1", "start_broker 0", "start_broker 2",
+        ]  # fmt: skip
+        await heal(appending, injection)
+        assert appending.calls[-1] == "start_broker 1"
+
+    async def test_an_isr_that_does_not_shrink_ends_it(self, appending: FakeCluster) -> None:
+        appending.deaf = {"kill_broker"}
+        with pytest.raises(ClusterError, match="an ISR of the leader alone: not within"):
+            await injected(appending, "unclean-election", 1, step_timeout_s=0.05)
+
+    async def test_a_leader_that_takes_nothing_alone_ends_it(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match="10 records at the leader alone: not within"):
+            await injected(cluster, "unclean-election", 1, step_timeout_s=0.05)
+
+    async def test_no_new_leader_is_a_mismatch(self, appending: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(appending, "elect", lambda: None)
+        _, effect = await injected(appending, "unclean-election", 1, lag_records=1, step_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert "a leader from outside the ISR" in effect.detail

@@ -1,0 +1,238 @@
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import ScenarioError
+from harness.scenario_file import load_scenario, read_scenario, scenario_yaml
+from harness.scenario_source import Override, set_option
+
+GOOD = """\
+name: good
+description: As plain as it gets
+cluster:
+  brokers: 3
+  properties: {zookeeper.session.timeout.ms: 4000}
+topics:
+  - name: orders
+    partitions: 2
+    config:
+      min.insync.replicas: 2
+workloads:
+  - kind: produce-consume
+    parameters: {acks: all}
+faults:
+  - kind: kill
+    at_s: 1
+    target: leader(orders,1)
+duration_s: 10
+"""
+
+
+def errors_of(text: str, *options: str) -> list[str]:
+    with pytest.raises(ScenarioError) as refused:
+        read_scenario(text, "s.yaml", [set_option(option) for option in options])
+    return str(refused.value).splitlines()
+
+
+def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
+    scenario = read_scenario(GOOD, "s.yaml")
+    assert scenario.driver == "process"
+    assert scenario.cluster.properties == {"zookeeper.session.timeout.ms": "4000"}
+    assert scenario.topics[0].config == {"min.insync.replicas": "2"}
+    assert scenario.topics[0].replication_factor == 3
+
+
+def test_a_scenario_survives_the_run_folder() -> None:
+    scenario = read_scenario(GOOD, "s.yaml")
+    assert read_scenario(scenario_yaml(scenario), "again.yaml") == scenario
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("partitions: 2", "partitons: 2", "s.yaml:8: topics.0.partitons: unknown key (did you mean "
+                     "partitions?); allowed: name, partitions, replication_factor, config", id="misspelt key"),
+        pytest.param("duration_s: 10", "duration_s: 10\nduration_s: 11", "s.yaml:19: duration_s: key given twice, "
+                     "first at s.yaml:18", id="a key twice"),
+        pytest.param("partitions: 2", "partitions: two", "s.yaml:8: topics.0.partitions: must be a valid integer, "
+                     "not 'two' (Number of partitions)", id="a word for a number"),
+        pytest.param("partitions: 2", "partitions: 2.5", "s.yaml:8: topics.0.partitions: must be a valid integer, "
+                     "not 2.5 (Number of partitions)", id="a fraction for a whole number"),
+        pytest.param("partitions: 2", "partitions: 0", "s.yaml:8: topics.0.partitions: must be greater than or equal "
+                     "to 1, not 0 (Number of partitions)", id="out of bounds"),
+        pytest.param("at_s: 1", "at_s: .inf", "s.yaml:16: faults.0.at_s: must be a finite number, not inf (Seconds "
+                     "after the workload is in steady state)", id="no instant at all"),
+        pytest.param("    at_s: 1\n", "", "s.yaml:15: faults.0.at_s: missing (Seconds after the workload is in steady "
+                     "state)", id="a key that must be given"),
+        pytest.param("brokers: 3", "brokers: 2", "s.yaml:7: topics.0.replication_factor: 3 replicas do not fit on 2 "
+                     "brokers; allowed: 1 to 2", id="more replicas than brokers"),
+        pytest.param("min.insync.replicas: 2", "min.insync.replicas: 4", "s.yaml:10: topics.0.config."
+                     "min.insync.replicas: 4 is more than the 3 replicas of topic orders: nothing could be written "
+                     "with acks=all", id="more in-sync replicas than replicas"),
+        pytest.param("min.insync.replicas: 2", "min.insync.replica: 2", "s.yaml:10: topics.0.config."
+                     "min.insync.replica: unknown key (did you mean min.insync.replicas?); allowed:",
+                     id="unknown topic property"),
+        pytest.param("zookeeper.session.timeout.ms: 4000", "zookeeper.session.timeout.m: 1", "s.yaml:5: cluster."
+                     "properties.zookeeper.session.timeout.m: unknown key (did you mean zookeeper.session.timeout.ms?)",
+                     id="unknown broker property"),
+        pytest.param("zookeeper.session.timeout.ms: 4000", "zookeeper.session.timeout.ms: soon", "s.yaml:5: cluster."
+                     "properties.zookeeper.session.timeout.ms: invalid literal for int()", id="malformed property"),
+        pytest.param("zookeeper.session.timeout.ms: 4000", "broker.id: 7", "s.yaml:5: cluster.properties.broker.id: "
+                     "is set by the harness for each broker", id="a property of the harness"),
+        pytest.param("leader(orders,1)", "leader(order,1)", "s.yaml:17: faults.0.target: unknown topic 'order' (did "
+                     "you mean orders?)", id="a topic that does not exist"),
+        pytest.param("leader(orders,1)", "leader(orders,2)", "s.yaml:17: faults.0.target: topic orders has no "
+                     "partition 2; allowed: 0 to 1", id="a partition that does not exist"),
+        pytest.param("leader(orders,1)", "3", "s.yaml:17: faults.0.target: there is no broker 3; allowed: 0 to 2",
+                     id="a broker that does not exist"),
+        pytest.param("leader(orders,1)", "everybody", "s.yaml:17: faults.0.target: not a target: 'everybody'; allowed:",
+                     id="no target"),
+        pytest.param("kind: kill", "kind: kil", "s.yaml:15: faults.0.kind: unknown fault 'kil' (did you mean kill?); "
+                     "known:", id="unknown fault"),
+        pytest.param("kind: produce-consume", "kind: nothing", "s.yaml:12: workloads.0.kind: unknown workload "
+                     "'nothing'; known: produce-consume", id="unknown workload"),
+        pytest.param("acks: all", "acks: 2", "s.yaml:13: workloads.0.parameters.acks", id="wrong parameter"),
+        pytest.param("acks: all", "ack: all", "s.yaml:13: workloads.0.parameters.ack: unknown key (did you mean acks?)",
+                     id="unknown parameter"),
+        pytest.param("at_s: 1", "at_s: 9.5\n    duration_s: 1", "s.yaml:16: faults.0.at_s: ends at 10.5 s (at_s + "
+                     "jitter_s + duration_s), after the load of 10 s (duration_s)", id="a fault that outlasts the load"),
+        pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr'; "
+                     "known: process", id="unknown driver"),
+        pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"
+                     " unknown planted bug 'acks-all-on-appen' (did you mean acks-all-on-append?)", id="unknown bug"),
+        pytest.param("duration_s: 10", "duration_s: 10\nchecks:\n  - nonsense", "s.yaml:20: checks.0: unknown check "
+                     "'nonsense'", id="unknown check"),
+        pytest.param("name: orders", "name: __orders", "s.yaml:7: topics.0.name: `.`, `..` and names that start with "
+                     "`__` are Kafka's own", id="a name of Kafka's"),
+        pytest.param("duration_s: 10", "duration_s: [10", "s.yaml:19: not YAML:", id="no YAML"),
+        pytest.param("name: good", "name: &x !secret good", "s.yaml:1: name: tag !secret is not allowed", id="a tag"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line_and_what_is_allowed(old: str, new: str, expected: str) -> None:
+    assert old in GOOD
+    messages = errors_of(GOOD.replace(old, new, 1))
+    assert any(message.startswith(expected) for message in messages), messages
+
+
+def test_every_error_is_told_at_once_and_in_the_order_of_lines() -> None:
+    text = (
+        GOOD.replace("brokers: 3", "brokers: none")
+        .replace("partitions: 2", "partitions: 0")
+        .replace("kind: kill", "kind: kil")
+        .replace("acks: all", "acks: 3")
+        .replace("duration_s: 10", "duration_s: 10\nsurprise: 1")
+    )
+    lines = [int(message.split(":")[1]) for message in errors_of(text)]
+    assert lines == sorted(lines)
+    assert {4, 8, 13, 15, 19} <= set(lines)
+
+
+def test_one_wrong_part_is_not_told_twice_through_its_consequences() -> None:
+    assert len(errors_of(GOOD.replace("name: orders", "name: or ders"))) == 1
+    assert len(errors_of(GOOD.replace("brokers: 3", "brokers: none"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "s.yaml:1: must be a mapping of keys", id="an empty file"),
+        pytest.param("- a\n- b\n", "s.yaml:1: must be a mapping of keys", id="a list"),
+        pytest.param("a: [" + "[" * 5000, "s.yaml:1: not YAML that can be read", id="nested without end"),
+        pytest.param("&a [*a]", "s.yaml:1: not YAML that can be read", id="a loop"),
+        pytest.param("#" * 300_000, "s.yaml:1: larger than", id="too large"),
+        pytest.param("name: a\n---\nname: b\n", "s.yaml:2: not YAML: but found another document", id="two documents"),
+    ],
+)
+def test_what_is_no_scenario_at_all_is_one_clear_error(text: str, message: str) -> None:
+    (line,) = errors_of(text)
+    assert line.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        pytest.param("cluster.brokers=5", 5, id="a number"),
+        pytest.param("topics.0.partitions=7", 7, id="within a list"),
+        pytest.param("cluster.properties.log.segment.bytes=4096", "4096", id="a key that has dots itself"),
+        pytest.param("faults=[]", [], id="an empty list"),
+    ],
+)
+def test_an_option_overrides_one_value(option: str, expected: object) -> None:
+    scenario = read_scenario(GOOD, "s.yaml", [set_option(option)])
+    found = {
+        "cluster.brokers": scenario.cluster.brokers,
+        "topics.0.partitions": scenario.topics[0].partitions,
+        "cluster.properties.log.segment.bytes": scenario.cluster.properties.get("log.segment.bytes"),
+        "faults": scenario.faults,
+    }
+    assert found[option.partition("=")[0]] == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        pytest.param("topics.0.partitions=x", "--set topics.0.partitions=x: topics.0.partitions: must be a valid",
+                     id="a wrong value"),
+        pytest.param("topics.3.partitions=1", "--set topics.3.partitions=1: topics.3.partitions: topics is a list of 1;"
+                     " allowed: 0 to 0", id="beyond the list"),
+        pytest.param("durations=3", "--set durations=3: durations: unknown key (did you mean duration_s?)", id="unknown"),
+        pytest.param("faults=[", "--set faults=[: faults: not YAML: expected", id="no YAML"),
+        pytest.param("duration_s", "--set duration_s: must be key.path=value", id="no value"),
+        pytest.param("name.first=x", "--set name.first=x: name.first: name holds a single value", id="into a word"),
+        pytest.param("cluster.brokers=2", "s.yaml:7: topics.0.replication_factor: 3 replicas do not fit on 2",
+                     id="what the file says no longer fits"),
+    ],
+)  # fmt: skip
+def test_errors_of_an_override_name_the_option(option: str, expected: str) -> None:
+    assert any(message.startswith(expected) for message in errors_of(GOOD, option)), errors_of(GOOD, option)
+
+
+def test_planted_bugs_of_options_join_those_of_the_file() -> None:
+    bug = Override("--planted-bug x", "planted_bugs", "acks-all-on-append", appends=True)
+    other = Override("--planted-bug y", "planted_bugs", "no-truncation-by-leader-epoch", appends=True)
+    assert read_scenario(GOOD, "s.yaml", [bug, other, bug]).planted_bugs == [
+        "acks-all-on-append",
+        "no-truncation-by-leader-epoch",
+    ]
+
+
+def test_two_faults_that_are_sure_to_claim_one_broker_at_once_are_refused() -> None:
+    fault = "  - kind: pause\n    at_s: {}\n    duration_s: 2\n    target: 1,2\n"
+    kill = "  - kind: kill\n    at_s: 3\n    duration_s: 3\n    target: 1\n"
+    base = GOOD.split("faults:")[0] + "duration_s: 10\nfaults:\n" + kill
+    (message,) = errors_of(base + fault.format(4.5))
+    assert message == "s.yaml:23: faults.1.target: claims broker 1 while faults.0 may hold it"
+    assert read_scenario(base + fault.format(6.5), "s.yaml").faults[1].at_s == 6.5
+
+
+def test_a_fault_the_driver_cannot_carry_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "capabilities", lambda driver: {"clients"} if driver == "process" else {"kill"})
+    monkeypatch.setattr(registry, "DRIVERS", {"process": "", "other": ""})
+    (message,) = errors_of(GOOD)
+    assert message == (
+        "s.yaml:15: faults.0.kind: kill needs kill, which the driver process does not have; drivers that do: other"
+    )
+
+
+def test_a_target_that_makes_no_sense_for_the_fault_is_refused() -> None:
+    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election").replace("leader(orders,1)", "one"))
+    assert message.startswith("s.yaml:17: faults.0.target: unclean-election takes leader, not one")
+
+
+def test_a_scenario_is_a_built_in_name_or_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD)
+    assert load_scenario(str(path)).name == "good"
+    assert load_scenario("smoke").name == "smoke"
+    with pytest.raises(ScenarioError, match=r"nowhere\.yaml: no such file"):
+        load_scenario("nowhere.yaml")
+    with pytest.raises(ScenarioError, match=r"unknown scenario 'smok' \(did you mean smoke\?\)"):
+        load_scenario("smok")
+
+
+@pytest.mark.parametrize("listed", registry.scenarios(), ids=lambda listed: listed.name)
+def test_every_built_in_scenario_is_valid_and_named_as_its_file(listed: registry.Listed) -> None:
+    scenario = load_scenario(listed.name)
+    assert scenario.name == listed.name
+    assert scenario.description

@@ -1,0 +1,43 @@
+import pytest
+from confluent_kafka import KafkaError
+
+from harness.history import OpType
+from kafka_chaos.clients.outcomes import commit_outcome, send_outcome
+
+FAIL, INFO = OpType.FAIL, OpType.INFO
+
+
+@pytest.mark.parametrize(
+    ("code", "retries", "outcome"),
+    [
+        pytest.param(KafkaError._MSG_TIMED_OUT, 5, INFO, id="timed out: it may be in the log"),
+        pytest.param(KafkaError._TRANSPORT, 5, INFO, id="connection lost: the answer may have been"),
+        pytest.param(KafkaError.REQUEST_TIMED_OUT, 5, INFO, id="the ISR did not get it in time, and may yet"),
+        pytest.param(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0, INFO, id="appended, not replicated"),
+        pytest.param(KafkaError.NOT_ENOUGH_REPLICAS, 0, FAIL, id="refused before the append, first try"),
+        pytest.param(KafkaError.NOT_ENOUGH_REPLICAS, 1, INFO, id="refused, but an earlier try may have appended"),
+        pytest.param(KafkaError.NOT_LEADER_FOR_PARTITION, 0, INFO, id="lost the lead, maybe after the append"),
+        pytest.param(KafkaError._PURGE_QUEUE, 0, INFO, id="purged, maybe after a try"),
+        pytest.param(KafkaError.MSG_SIZE_TOO_LARGE, 5, FAIL, id="too large, whoever leads"),
+        pytest.param(KafkaError.INVALID_RECORD, 5, FAIL, id="not acceptable, whoever leads"),
+        pytest.param(KafkaError._QUEUE_FULL, 5, FAIL, id="never left the client"),
+        pytest.param(KafkaError.UNKNOWN, 5, INFO, id="an error that says nothing"),
+        pytest.param(-99999, 5, INFO, id="an error nobody knows"),
+    ],
+)
+def test_only_what_certainly_did_not_happen_is_a_fail(code: int, retries: int, outcome: OpType) -> None:
+    assert send_outcome(code, retries=retries) is outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        pytest.param(KafkaError.REQUEST_TIMED_OUT, INFO, id="may have been committed"),
+        pytest.param(KafkaError._TRANSPORT, INFO, id="connection lost"),
+        pytest.param(KafkaError.NOT_COORDINATOR, INFO, id="an earlier try may have been carried out"),
+        pytest.param(KafkaError.OFFSET_METADATA_TOO_LARGE, FAIL, id="not acceptable, whoever coordinates"),
+        pytest.param(KafkaError._NO_OFFSET, FAIL, id="nothing to commit"),
+    ],
+)
+def test_a_commit_is_judged_likewise(code: int, outcome: OpType) -> None:
+    assert commit_outcome(code) is outcome

@@ -1,0 +1,290 @@
+import json
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from harness.history import JsonlWriter
+from harness.workloads import ClientPlan
+from kafka_chaos.clients.consumer import Consumer, Reader, read_to_the_end, value_id
+from kafka_chaos.clients.outcomes import Recorder
+from kafka_chaos.clients.producer import Sender, configuration
+from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
+
+TOPICS = {"orders": 2, "audit": 1}
+
+
+def clients(**parameters: object) -> list[ClientPlan]:
+    return ProduceConsume().clients(
+        Parameters.model_validate(parameters), bootstrap_servers="127.0.0.1:1", topics=TOPICS, seed=1
+    )
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_producers_are_stopped_before_consumers_so_that_the_end_stands_still() -> None:
+    planned = clients(producers=2, consumers=2)
+    assert [(plan.process, plan.role, plan.stop_order) for plan in planned] == [
+        ("producer-1", "producer", 0),
+        ("producer-2", "producer", 0),
+        ("consumer-1", "consumer", 1),
+        ("consumer-2", "consumer", 1),
+    ]
+    assert len({plan.seed for plan in planned}) == 4
+
+
+@pytest.mark.parametrize(
+    ("acks", "of_producers"),
+    [
+        pytest.param("all", [-1, -1, -1], id="all for everyone"),
+        pytest.param(0, [0, 0, 0], id="none for everyone"),
+        pytest.param([1, "all"], [1, -1, 1], id="in turn"),
+    ],
+)
+def test_each_producer_has_one_acks_level(acks: object, of_producers: list[int]) -> None:
+    planned = clients(producers=3, consumers=0, acks=acks)
+    assert [plan.parameters["acks"] for plan in planned] == of_producers
+
+
+def test_the_producer_is_plain_and_gives_up_soon() -> None:
+    settings = configuration(clients(message_timeout_ms=1500, request_timeout_ms=9000)[0])
+    assert settings["enable.idempotence"] is False
+    assert settings["message.timeout.ms"] == settings["request.timeout.ms"] == 1500
+
+
+class FakeMessage:
+    def __init__(self, topic: str, partition: int, offset: int, value: bytes, error: KafkaError | None = None) -> None:
+        self._values = (topic, partition, offset, value, error)
+
+    def topic(self) -> str:
+        return self._values[0]
+
+    def partition(self) -> int:
+        return self._values[1]
+
+    def offset(self) -> int:
+        return self._values[2]
+
+    def value(self) -> bytes:
+        return self._values[3]
+
+    def error(self) -> KafkaError | None:
+        return self._values[4]
+
+    def leader_epoch(self) -> int | None:
+        return 3
+
+
+class FakeProducer:
+    """Hands every record to the test, which decides what becomes of it."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.refusal: Exception | None = None
+
+    def produce(self, topic: str, **record: Any) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.sent.append({"topic": topic, **record})
+
+    def deliver(self, number: int, error: KafkaError | None, offset: int = -1001) -> None:
+        record = self.sent[number]
+        record["on_delivery"](error, FakeMessage(record["topic"], record["partition"], offset, b""))
+
+
+class TestSender:
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "producer-1.jsonl"
+
+    def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
+        plan = clients(**parameters)[0]
+        recorder = Recorder(plan.process, JsonlWriter(path))
+        return Sender(plan, recorder, cast("Producer", producer), random.Random(plan.seed))
+
+    def test_the_invoke_is_on_file_before_the_record_is_handed_over(self, path: Path) -> None:
+        producer = FakeProducer()
+
+        def produce(_topic: str, **_record: Any) -> None:
+            assert [line["type"] for line in lines(path)] == ["invoke"]
+
+        producer.produce = produce  # type: ignore[method-assign]
+        self.sender(path, producer).send()
+
+    def test_invoke_and_end_share_an_index_and_values_are_unique(self, path: Path) -> None:
+        producer = FakeProducer()
+        sender = self.sender(path, producer)
+        for _ in range(3):
+            sender.send()
+        producer.deliver(1, None, offset=7)
+        producer.deliver(0, KafkaError(KafkaError._MSG_TIMED_OUT))
+        written = lines(path)
+        assert [(line["index"], line["type"], line["value"]) for line in written] == [
+            (0, "invoke", "producer-1-1"),
+            (1, "invoke", "producer-1-2"),
+            (2, "invoke", "producer-1-3"),
+            (1, "ok", "producer-1-2"),
+            (0, "info", "producer-1-1"),
+        ]
+        assert written[3]["offset"] == 7
+        assert written[4]["error"].startswith("_MSG_TIMED_OUT")
+        assert {line["acks"] for line in written} == {-1}
+
+    def test_a_key_always_goes_to_the_same_partition_and_all_partitions_get_some(self, path: Path) -> None:
+        producer = FakeProducer()
+        sender = self.sender(path, producer)
+        for _ in range(200):
+            sender.send()
+        places = {(record["key"], record["topic"], record["partition"]) for record in producer.sent}
+        assert len(places) == len({key for key, _, _ in places}) == 24
+        assert {place[1:] for place in places} == {("orders", 0), ("orders", 1), ("audit", 0)}
+
+    @pytest.mark.parametrize(
+        ("refusal", "error"),
+        [
+            pytest.param(BufferError("Local: Queue full"), "queue full", id="the queue is full"),
+            pytest.param(KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), "MSG_SIZE", id="too large"),
+        ],
+    )
+    def test_a_record_that_never_left_is_a_fail(self, path: Path, refusal: Exception, error: str) -> None:
+        producer = FakeProducer()
+        producer.refusal = refusal
+        self.sender(path, producer).send()
+        assert lines(path)[-1]["type"] == "fail"
+        assert error in lines(path)[-1]["error"]
+
+    def test_a_send_that_asked_for_no_answer_has_no_offset(self, path: Path) -> None:
+        producer = FakeProducer()
+        self.sender(path, producer, acks=0).send()
+        producer.deliver(0, None)
+        assert (lines(path)[-1]["type"], lines(path)[-1]["offset"]) == ("ok", -1)
+
+    def test_values_are_as_long_as_asked(self, path: Path) -> None:
+        producer = FakeProducer()
+        self.sender(path, producer, value_bytes=100).send()
+        assert len(producer.sent[0]["value"]) == 100
+
+
+class FakeConsumer:
+    """One partition whose records come in the polls that the test gives."""
+
+    def __init__(self, *polls: list[FakeMessage] | Exception, ends: tuple[int, ...] = (0,)) -> None:
+        self.polls = list(polls)
+        self.ends = list(ends)
+        self.commits: list[list[TopicPartition]] = []
+        self.commit_error: KafkaError | None = None
+
+    def consume(self, **_limits: Any) -> list[FakeMessage]:
+        answer = self.polls.pop(0) if self.polls else []
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
+        self.commits.append(offsets)
+        if self.commit_error is not None:
+            raise KafkaException(self.commit_error)
+        return offsets
+
+    def get_watermark_offsets(self, _place: TopicPartition, **_limits: Any) -> tuple[int, int]:
+        return 0, self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+
+    def committed(self, places: list[TopicPartition], **_limits: Any) -> list[TopicPartition]:
+        return [TopicPartition(place.topic, place.partition, -1001) for place in places]
+
+
+def record(offset: int, value: bytes = b"producer-1-1") -> FakeMessage:
+    return FakeMessage("orders", 0, offset, value)
+
+
+class TestReader:
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "consumer-1.jsonl"
+
+    def reader(self, path: Path, consumer: FakeConsumer) -> Reader:
+        plan = clients(producers=0)[0]
+        recorder = Recorder(plan.process, JsonlWriter(path))
+        return Reader(plan, recorder, cast("Consumer", consumer), [("orders", 0)])
+
+    def test_a_poll_keeps_records_in_the_order_they_came(self, path: Path) -> None:
+        self.reader(path, FakeConsumer([record(5), record(6, b"producer-2-9")])).poll()
+        invoke, ok = lines(path)
+        assert (invoke["type"], ok["type"], ok["mode"]) == ("invoke", "ok", "assign")
+        assert [(item["offset"], item["value"], item["leader_epoch"]) for item in ok["records"]] == [
+            (5, "producer-1-1", 3),
+            (6, "producer-2-9", 3),
+        ]
+
+    @pytest.mark.parametrize(
+        ("poll", "outcome", "records"),
+        [
+            pytest.param([], "ok", 0, id="nothing there"),
+            pytest.param(KafkaException(KafkaError(KafkaError._TRANSPORT)), "fail", 0, id="it raised"),
+            pytest.param([FakeMessage("orders", 0, -1, b"", KafkaError(KafkaError._TRANSPORT))], "fail", 0,
+                         id="only an error"),
+            pytest.param([record(1), FakeMessage("orders", 0, -1, b"", KafkaError(KafkaError._TRANSPORT))], "ok", 1,
+                         id="records and an error"),
+        ],
+    )  # fmt: skip
+    def test_how_a_poll_ends(self, path: Path, poll: Any, outcome: str, records: int) -> None:
+        self.reader(path, FakeConsumer(poll)).poll()
+        assert (lines(path)[-1]["type"], len(lines(path)[-1]["records"])) == (outcome, records)
+
+    def test_a_commit_is_the_next_offset_and_never_goes_back(self, path: Path) -> None:
+        consumer = FakeConsumer([record(5)], [record(2)])
+        reader = self.reader(path, consumer)
+        reader.poll()
+        reader.commit()
+        reader.poll()  # from the start again, after a truncation
+        reader.commit()
+        assert [[place.offset for place in commit] for commit in consumer.commits] == [[6]]
+        written = [line for line in lines(path) if line["kind"] == "commit"]
+        assert [(line["type"], line["offset"], line["group"]) for line in written] == [
+            ("invoke", 6, "consumer-1"),
+            ("ok", 6, "consumer-1"),
+        ]
+
+    def test_a_commit_without_an_answer_is_open(self, path: Path) -> None:
+        consumer = FakeConsumer([record(5)])
+        consumer.commit_error = KafkaError(KafkaError.REQUEST_TIMED_OUT)
+        reader = self.reader(path, consumer)
+        reader.poll()
+        reader.commit()
+        assert lines(path)[-1]["type"] == "info"
+
+    def test_it_reads_until_the_end_stands_still(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("kafka_chaos.clients.consumer.SETTLE_S", 0.0)
+        consumer = FakeConsumer([record(0)], [record(1)], ends=(1, 2, 2))
+        reader = self.reader(path, consumer)
+        assert read_to_the_end(reader, deadline_s=float("inf"))
+        assert reader.positions == {("orders", 0): 2}
+        ends = [line["offset"] for line in lines(path) if line["kind"] == "end_offset" and line["type"] == "ok"]
+        assert ends == [1, 2, 2]
+
+    def test_past_the_deadline_it_says_that_it_did_not_get_there(self, path: Path) -> None:
+        assert not read_to_the_end(self.reader(path, FakeConsumer(ends=(3,))), deadline_s=0.0)
+
+    def test_no_committed_offset_reads_back_as_none(self, path: Path) -> None:
+        self.reader(path, FakeConsumer()).read_committed(("orders", 0), deadline_s=0.0)
+        assert (lines(path)[-1]["kind"], lines(path)[-1]["offset"]) == ("fetch_committed", -1)
+
+
+@pytest.mark.parametrize(
+    ("value", "known_as"),
+    [
+        pytest.param(b"producer-1-7", "producer-1-7", id="ours"),
+        pytest.param(None, "", id="no value"),
+        pytest.param(b"\xff", "a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89", id="not text"),
+    ],
+)
+def test_a_value_is_known_by_its_text_or_its_digest(value: bytes | None, known_as: str) -> None:
+    assert value_id(value) == known_as
+
+
+def test_a_message_is_what_the_fake_stands_for() -> None:
+    assert all(hasattr(Message, name) for name in ("topic", "partition", "offset", "value", "error", "leader_epoch"))
