@@ -4,7 +4,7 @@ Fed by the controller's UpdateMetadata and by nothing else; the last one applied
 so a broker that the controller cannot reach goes on serving what it heard last.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.wire.messages import UpdateMetadataRequest
@@ -46,11 +46,6 @@ class MetadataCache:
     """Who sent the last update; -1 before the first."""
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
-    _listeners: list[Callable[[], None]] = field(default_factory=list)
-
-    def on_update(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after every update; it must not block."""
-        self._listeners.append(listener)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over the brokers and the listed partitions; a partition whose topic is being deleted is forgotten."""
@@ -78,8 +73,6 @@ class MetadataCache:
                     replicas=tuple(state.replicas),
                     offline_replicas=tuple(state.offline_replicas),
                 )
-        for listener in self._listeners:
-            listener()
 
     def _forget(self, topic: str, partition: int) -> None:
         partitions = self._partitions.get(topic, {})

@@ -106,6 +106,7 @@ class ReplicaManager:
     async def start(self) -> None:
         """Begin to work; the logs are loaded."""
         self.replicas.load_high_watermarks()
+        self._checkpointed = self.replicas.high_watermarks()
         self._isr.start()
 
     async def stop(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.broker.log.log import EpochListener, LogSettings
+from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition, PartitionError, TopicPartition
@@ -12,23 +12,12 @@ from harness.broker.purgatory import Purgatory
 from harness.broker.replication import NO_EPOCH
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
-from harness.events import NO_LEADER, EpochAssign
+from harness.events import NO_LEADER
 
 
 def now_s() -> float:
     """Return the running loop's time, the only clock of replication."""
     return asyncio.get_running_loop().time()
-
-
-def epoch_listener(state_log: StateLog) -> EpochListener:
-    """Return what the log manager is to call for every epoch that a log notes: it goes on the state-change log."""
-
-    def assigned(topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
-        state_log.emit(
-            EpochAssign(topic=topic, partition=partition, leader_epoch=leader_epoch, start_offset=start_offset)
-        )
-
-    return assigned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +40,8 @@ class Replicas:
 
     def load_high_watermarks(self) -> None:
         """Read the checkpoint of the previous life; later partitions start from it."""
-        self._checkpointed = dict(self.logs.read_high_watermarks())
+        checkpoint = self.logs.read_high_watermarks()
+        self._checkpointed = {key: offset for key, offset in checkpoint.items() if self.logs.get(*key) is not None}
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return a hosted partition."""

@@ -1,4 +1,4 @@
-"""Three brokers in one process, as far as replication goes: real logs in memory, real codecs, a network that can be cut.
+"""Three brokers in one process as far as replication goes: real logs in memory, real codecs, a network to be cut.
 
 The test is the controller: it writes partition states to ZooKeeper and sends the requests that follow from them.
 """
@@ -17,17 +17,16 @@ from harness.broker.log.records import Record
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition
 from harness.broker.replica_manager import ReplicaManager
-from harness.broker.replicas import epoch_listener
 from harness.broker.rules import rules_with
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.codec import decode_response, encode_request
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
-from harness.events import Event
-from tests.broker.conftest import MemoryZooKeeper
+from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
+from harness.events import EpochAssign, Event
 from tests.broker.log.memory_storage import MemoryStorage
+from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
 
 TOPIC = "t"
 CONTROLLER = 9
@@ -43,20 +42,6 @@ PROPERTIES = {
 
 def batch(*values: str) -> bytes:
     return build_batch([Record(value=value.encode(), timestamp_ms=1000 + i) for i, value in enumerate(values)])
-
-
-class Zoo(MemoryZooKeeper):
-    """One ensemble for all brokers; numbers sequential znodes, and can be made to answer late."""
-
-    delay_s: float = 0.0
-
-    async def set(self, path, data, version):
-        await asyncio.sleep(self.delay_s)
-        return await super().set(path, data, version)
-
-    async def create(self, path, data, *, ephemeral=False, sequential=False):
-        self.put(f"{path}{sum(name.startswith(path) for name in self.nodes):010d}" if sequential else path, data)
-        return path, self._stat(path) if not sequential else self._stat(sorted(self.nodes)[-1])
 
 
 @dataclass
@@ -153,7 +138,7 @@ class Broker:
         self,
         broker_id: int,
         network: Network,
-        zookeeper: MemoryZooKeeper,
+        zookeeper: FakeZooKeeper,
         properties: dict[str, str],
         planted_bugs: list[str],
         storage: MemoryStorage | None = None,
@@ -164,7 +149,8 @@ class Broker:
         self.storage = storage or MemoryStorage()
         self.events: list[Event] = []
         state_log = RecordingStateLog(self.events)
-        self.logs = LogManager(self.storage, epoch_assigned=epoch_listener(state_log))
+        self.zookeeper = zookeeper
+        self.logs = LogManager(self.storage, epoch_assigned=self._epoch_assigned)
         self.logs.load()
         self.metadata = MetadataCache()
         self.manager = ReplicaManager(
@@ -172,7 +158,7 @@ class Broker:
             logs=self.logs,
             metadata=self.metadata,
             transport=NetworkTransport(network, broker_id),
-            zookeeper=lambda: zookeeper,
+            zookeeper=lambda: self.zookeeper,
             state_log=state_log,
             rules=rules_with(planted_bugs),
             topic_config=lambda _: topic_defaults(self.config),
@@ -190,6 +176,15 @@ class Broker:
                 ApiKey.UPDATE_METADATA: self.control.update_metadata,
             }
         )
+
+    def _epoch_assigned(self, topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
+        self.events.append(
+            EpochAssign(topic=topic, partition=partition, leader_epoch=leader_epoch, start_offset=start_offset)
+        )
+
+    async def start(self) -> None:
+        await self.zookeeper.connect()
+        await self.manager.start()
 
     def replica(self, partition: int = 0) -> Partition:
         found = self.manager.partition(TOPIC, partition)
@@ -228,7 +223,7 @@ class ReplicaCluster:
 
     def __init__(self, *, planted_bugs: Iterable[str] = (), **properties: str) -> None:
         self.network = Network()
-        self.zookeeper = Zoo()
+        self.ensemble = FakeServer()
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
         self.planted_bugs = list(planted_bugs)
         self.brokers = self.network.brokers
@@ -238,15 +233,16 @@ class ReplicaCluster:
             self.brokers[broker_id] = self._broker(broker_id)
 
     def _broker(self, broker_id: int, storage: MemoryStorage | None = None) -> Broker:
-        return Broker(broker_id, self.network, self.zookeeper, self.properties, self.planted_bugs, storage)
+        zookeeper = self.ensemble.client()
+        return Broker(broker_id, self.network, zookeeper, self.properties, self.planted_bugs, storage)
 
     def __getitem__(self, broker_id: int) -> Broker:
         return self.brokers[broker_id]
 
     async def __aenter__(self) -> "ReplicaCluster":
-        self.zookeeper.put("/isr_change_notification/x")
+        self.ensemble.put(ISR_CHANGES)
         for broker in self.brokers.values():
-            await broker.manager.start()
+            await broker.start()
         await self.update_metadata()
         return self
 
@@ -256,8 +252,8 @@ class ReplicaCluster:
                 await broker.manager.stop()
 
     def state(self, partition: int = 0) -> tuple[PartitionStateZnode, int]:
-        data, version = self.zookeeper.nodes[partition_state_path(TOPIC, partition)]
-        return PartitionStateZnode.decode(TOPIC, partition, data), version
+        node = self.ensemble.nodes[partition_state_path(TOPIC, partition)]
+        return PartitionStateZnode.decode(TOPIC, partition, node.data), node.version
 
     async def elect(
         self, leader: int, *, isr: Iterable[int] | None = None, tell: Iterable[int] | None = None, partition: int = 0
@@ -265,7 +261,7 @@ class ReplicaCluster:
         """Write a new leader with the next leader epoch and tell the brokers in `tell` (all that are up)."""
         path = partition_state_path(TOPIC, partition)
         epoch, old_isr = -1, tuple(self.replicas)
-        if path in self.zookeeper.nodes:
+        if path in self.ensemble.nodes:
             before, _ = self.state(partition)
             epoch, old_isr = before.leader_epoch, before.isr
         znode = PartitionStateZnode(
@@ -274,7 +270,7 @@ class ReplicaCluster:
             isr=tuple(isr) if isr is not None else old_isr,
             controller_epoch=self.controller_epoch,
         )
-        self.zookeeper.put(path, znode.encode())
+        self.ensemble.put(path, znode.encode())
         for broker_id in self._up(tell):
             await self.tell(broker_id, partition=partition)
 
@@ -357,7 +353,7 @@ class ReplicaCluster:
         """Start a killed broker on its old files."""
         self.network.down.discard(broker_id)
         broker = self.brokers[broker_id] = self._broker(broker_id, self.brokers[broker_id].storage)
-        await broker.manager.start()
+        await broker.start()
         await self.update_metadata()
         return broker
 

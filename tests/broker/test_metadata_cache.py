@@ -90,10 +90,3 @@ def test_a_deleted_partition_is_forgotten_and_with_the_last_one_its_topic():
     cache.update(update(a={1: (DELETED, 0)}, b={0: (DELETED, 0)}))
     assert cache.topics() == []
 
-
-def test_listeners_hear_of_every_update_once_it_is_in_force():
-    cache, seen = MetadataCache(), []
-    cache.on_update(lambda: seen.append(cache.topics()))
-    cache.update(update(a={0: (1, 0)}))
-    cache.update(update(b={0: (1, 0)}))
-    assert seen == [["a"], ["a", "b"]]

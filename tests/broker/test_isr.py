@@ -1,0 +1,221 @@
+import asyncio
+import json
+
+import pytest
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.zookeeper.znodes import ISR_CHANGES, partition_state_path
+from harness.events import IsrPropose, IsrResult, ZkWrite
+from tests.broker.replica_cluster import TOPIC, ReplicaCluster
+from tests.broker.virtual_time import run
+from tests.broker.zookeeper.fake_zookeeper import FakeZooKeeper
+
+
+async def _behind(cluster: ReplicaCluster, broker_id: int) -> None:
+    """Let a follower miss a record."""
+    cluster.network.isolate(broker_id)
+    await cluster.produce(1, "missed", acks=1)
+
+
+def test_the_write_names_leader_epoch_and_controller_epoch_and_keeps_the_order_of_the_isr():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            cluster.controller_epoch = 4
+            await cluster.elect(1, isr=[3, 1, 2])
+            await _behind(cluster, 3)
+            await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
+            cluster.network.heal()
+            await cluster.until(lambda: len(cluster.state()[0].isr) == 3, "expand")
+            state, version = cluster.state()
+            assert (state.leader, state.leader_epoch, state.controller_epoch) == (1, 0, 4)
+            assert (state.isr, version) == ((1, 2, 3), 2)
+            assert [(w.by, w.expected_version, w.new_version) for w in cluster[1].of(ZkWrite)] == [
+                ("leader", 0, 1),
+                ("leader", 1, 2),
+            ]
+
+    run(play())
+
+
+def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await asyncio.sleep(7.3)
+            began = asyncio.get_running_loop().time()
+            await _behind(cluster, 3)
+            await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
+            assert 1.0 <= asyncio.get_running_loop().time() - began <= 3.1
+
+    run(play())
+
+
+def test_the_isr_counts_only_once_zookeeper_has_accepted_it():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await cluster.settled()
+            cluster[1].zookeeper.disconnect()
+            pending = asyncio.create_task(cluster.produce(1, "b", timeout_s=60))
+            cluster.network.isolate(3)
+            await asyncio.sleep(30)
+            assert len(cluster[1].of(IsrPropose)) == 1, "one change at a time"
+            assert cluster[1].of(IsrResult) == []
+            assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2, 3), 1)
+            cluster[1].zookeeper.reconnect()
+            assert (await pending).error is ErrorCode.NONE
+            assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2), 2)
+
+    run(play())
+
+
+def test_a_refused_write_keeps_the_old_isr_and_is_tried_again():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            cluster.ensemble.put(partition_state_path(TOPIC, 0), cluster.state()[0].encode())
+            await _behind(cluster, 3)
+            await asyncio.sleep(5.5)
+            results = cluster[1].of(IsrResult)
+            assert {(r.kind, r.result, r.zk_version, r.new_zk_version) for r in results} == {
+                ("shrink", "badversion", 0, -1)
+            }
+            assert len(results) >= 2
+            assert cluster[1].replica().isr == (1, 2, 3)
+
+    run(play())
+
+
+class AnswersLate(FakeZooKeeper):
+    """Carries out a write at once and answers when told."""
+
+    answer: asyncio.Event
+
+    async def set(self, path, data, version):
+        stat = await super().set(path, data, version)
+        await self.answer.wait()
+        return stat
+
+
+def test_an_accepted_isr_of_an_earlier_epoch_is_discarded():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            late = cluster[1].zookeeper = AnswersLate(cluster.ensemble)
+            late.answer = asyncio.Event()
+            await late.connect()
+            await cluster.elect(1)
+            await _behind(cluster, 3)
+            await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "shrink in ZooKeeper")
+            await cluster.elect(1, isr=[1, 2, 3], tell=[1])
+            late.answer.set()
+            await cluster.until(lambda: bool(cluster[1].of(IsrResult)), "result")
+            [result] = cluster[1].of(IsrResult)
+            assert (result.result, result.leader_epoch) == ("discarded", 0)
+            assert (cluster[1].replica().isr, cluster[1].replica().zk_version) == ((1, 2, 3), cluster.state()[1])
+
+    run(play())
+
+
+def test_a_session_that_ends_leaves_the_isr_as_it_was():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            cluster[1].zookeeper.expire()
+            await _behind(cluster, 3)
+            await asyncio.sleep(3.5)
+            assert {r.result for r in cluster[1].of(IsrResult)} == {"unknown"}
+            assert cluster[1].replica().isr == (1, 2, 3)
+            cluster[1].zookeeper = cluster.ensemble.client()
+            await cluster[1].zookeeper.connect()
+            await cluster.until(lambda: cluster[1].replica().isr == (1, 2), "shrink in the next session")
+
+    run(play())
+
+
+def test_two_followers_that_return_together_both_join():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            cluster.network.isolate(1)
+            await cluster.produce(1, "missed", acks=1)
+            await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+            cluster.network.heal()
+            began = asyncio.get_running_loop().time()
+            await cluster.until(lambda: len(cluster.state()[0].isr) == 3, "full ISR")
+            assert asyncio.get_running_loop().time() - began < 0.2
+
+    run(play())
+
+
+def test_who_left_does_not_rejoin_without_fetching():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await _behind(cluster, 3)
+            await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+            await _behind(cluster, 2)
+            await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+            await asyncio.sleep(10)
+            assert {event.kind for event in cluster[1].of(IsrPropose)} == {"shrink"}
+
+    run(play())
+
+
+def _notified(cluster: ReplicaCluster) -> list[list[int]]:
+    """The partitions of each notification."""
+    names = cluster.ensemble.names(ISR_CHANGES)
+    contents = [json.loads(cluster.ensemble.data(f"{ISR_CHANGES}/{name}")) for name in names]
+    return [[item["partition"] for item in content["partitions"]] for content in contents]
+
+
+def test_changes_are_published_together_once_they_have_been_quiet_for_five_seconds():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.elect(1, partition=1)
+            await cluster.produce(1, "missed", acks=1, partition=1)
+            await _behind(cluster, 3)
+            await cluster.until(lambda: len(cluster.state(1)[0].isr) == 2, "shrink")
+            await asyncio.sleep(4.5)
+            assert _notified(cluster) == []
+            await asyncio.sleep(3.5)
+            assert _notified(cluster) == [[0]] or _notified(cluster) == [[0, 1]]
+            await asyncio.sleep(60)
+            assert len(_notified(cluster)) == 1
+
+    run(play())
+
+
+def test_a_publication_that_failed_is_made_later():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await _behind(cluster, 3)
+            await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
+            cluster[1].zookeeper.expire()
+            await asyncio.sleep(20)
+            assert _notified(cluster) == []
+            cluster[1].zookeeper = cluster.ensemble.client()
+            await cluster[1].zookeeper.connect()
+            await asyncio.sleep(3)
+            assert _notified(cluster) == [[0]]
+
+    run(play())
+
+
+@pytest.mark.parametrize("latency", [0, 1], ids=["the leader alone", "with one follower"])
+def test_an_isr_below_min_insync_replicas_still_commits(latency):
+    """As in Kafka 2.5: the high watermark does not wait for `min.insync.replicas`."""
+
+    async def play():
+        async with ReplicaCluster(min_insync_replicas="3") as cluster:
+            isr = [1, 2][: latency + 1]
+            await cluster.elect(1, isr=isr)
+            for broker_id in {2, 3} - set(isr):
+                cluster.network.isolate(broker_id)
+            await cluster.produce(1, "a", acks=1)
+            await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
+
+    run(play())
