@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.evidence import offsets_topic
@@ -24,6 +24,7 @@ UNKNOWN = -1
 
 Offsets = dict[tuple[str, int], int]
 _LENGTH = struct.Struct(">i")
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,10 @@ def _digest(record: StoredRecord) -> str:
 
 
 def _line(value: ReplicaRecord | ReplicaState) -> bytes:
-    return json.dumps(asdict(value), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    names = (
+        value.__dataclass_fields__
+    )  # the values are flat: `asdict`, which copies them deeply, takes three times longer
+    return _ENCODE({name: getattr(value, name) for name in names}).encode() + b"\n"
 
 
 def _offsets(path: Path, problems: list[str]) -> Offsets:
