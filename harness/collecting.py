@@ -50,8 +50,10 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
         for log in (broker.state_change_log, broker.human_log):
             _copy(log, folder.broker(broker.broker_id) / log.name, notes)
         try:
-            for remark in dump_replicas(broker.log_dir, broker.broker_id, folder):
-                notes.remark(remark)
+            for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
+                if replica.damage:
+                    where = f"{replica.topic}-{replica.partition} on broker {replica.broker}"
+                    notes.remark(f"the replica of {where}: {replica.damage}")
         except (EvidenceError, OSError) as error:
             notes.remark(f"the replicas of broker {broker.broker_id} could not be read: {error}", damaged=True)
     try:

@@ -1,6 +1,7 @@
 """The judge phase: checks in Spark, suites in Great Expectations, and the result that all phases add up to."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness import registry
@@ -44,14 +45,24 @@ def _effective(scenario: Scenario, name: str) -> list[str]:
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
-def assemble(
-    folder: RunFolder, checks: list[CheckResult] | None = None, suites: list[SuiteResult] | None = None
-) -> RunResult:
-    """Return the result as far as the run folder knows it; checks and suites are kept unless they are given."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the judges said of a run."""
+
+    checks: list[CheckResult] = field(default_factory=list)
+    suites: list[SuiteResult] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Rows a fact."""
+
+
+def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
+    """Return the result as far as the run folder knows it; what judges said before stands unless they spoke again."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
-    before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    if judged is None:
+        before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
+        judged = Judged(checks=before.checks, suites=before.suites, counts=before.counts) if before else Judged()
     phases = ends(folder)
-    judged = {phase: end for phase, end in phases.items() if phase is not Phase.REPORT}
+    evidence = [end for phase, end in phases.items() if phase is not Phase.REPORT]
     return RunResult(
         run_id=folder.run_id,
         scenario=scenario.name,
@@ -62,32 +73,38 @@ def assemble(
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
         faults=fault_results(plan, read_journal(folder.journal)),
-        checks=checks if checks is not None else before.checks if before else [],
-        suites=suites if suites is not None else before.suites if before else [],
+        checks=judged.checks,
+        suites=judged.suites,
         residue=[what for end in phases.values() for what in end.residue],
-        evidence=[remark for end in judged.values() for remark in end.remarks],
-        evidence_damaged=any(end.damaged for end in judged.values()),
-        counts=before.counts if before else {},
+        evidence=[remark for end in evidence for remark in end.remarks],
+        evidence_damaged=any(end.damaged for end in evidence),
+        counts=judged.counts,
     )
 
 
-def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> tuple[list[CheckResult], list[SuiteResult]]:
+def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judged:
     """Return what the checks and the suites say; one of them failing as a program never loses the other."""
     scenario = scenario_of(folder)
     settings = settings_of(scenario, load_plan(folder.plan))
+    counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
-        judge = registry.import_module("harness.analysis.judge").judge
-        results: list[CheckResult] = judge(folder, settings, scenario.checks)
+        judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
+        for remark in judgement.evidence:
+            notes.remark(remark)
+        counts.update(judgement.counts)
+        results: list[CheckResult] = judgement.checks
         return results
 
     def suites() -> list[SuiteResult]:
         results: list[SuiteResult] = registry.import_module("expectations.runner").run(folder)
         return results
 
-    found = (_attempt(checks, "the checks", notes), _attempt(suites, "the suites", notes))
-    progress.message(f"{len(found[0])} checks and {len(found[1])} suites have answered")
-    return found
+    found = _attempt(checks, "the checks", notes)
+    progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
+    expected = _attempt(suites, "the suites", notes)
+    progress.message(f"{len(expected)} suites have answered")
+    return Judged(checks=found, suites=expected, counts=counts)
 
 
 def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> list[Any]:

@@ -123,8 +123,8 @@ def judge(folder: RunFolder, *, progress: Progress | None = None) -> RunResult:
     """Judge the run folder, and save and return the result; works on any folder, years later."""
     progress = progress or Logged()
     with entered(folder, Phase.JUDGE, progress) as notes:
-        checks, suites = judge_run(folder, progress, notes)
-    result = assemble(folder, checks, suites)
+        judged = judge_run(folder, progress, notes)
+    result = assemble(folder, judged)
     result.save(folder.verdict)
     return result
 

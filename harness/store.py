@@ -83,8 +83,8 @@ class RunFolder:
         return self.root / "replicas"
 
     def replica_dump(self, broker_id: int, topic: str, partition: int) -> Path:
-        """Return the dump of one replica."""
-        return self.replicas / str(broker_id) / f"{topic}-{partition}.jsonl"
+        """Return the dump of one replica; Spark would overlook a name that starts with `_`, as some topics' do."""
+        return self.replicas / str(broker_id) / f"replica-{topic}-{partition}.jsonl"
 
     @property
     def cluster(self) -> Path:

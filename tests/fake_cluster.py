@@ -1,4 +1,4 @@
-"""A cluster of three brokers in memory: a driver and a view that agree with each other, and can be told to misbehave."""
+"""A cluster of three brokers in memory: a driver and a view that agree, and misbehave when told to."""
 
 import json
 from dataclasses import dataclass, field

@@ -33,13 +33,20 @@ class FakeFault:
     raises: dict[str, Exception] = field(default_factory=dict)
     hangs: set[str] = field(default_factory=set)
     verdict: FaultVerdict = FaultVerdict.CONFIRMED
+    _asked: dict[str, asyncio.Event] = field(default_factory=dict)
     name: ClassVar[str] = "fake"
     requires: ClassVar[tuple[str, ...]] = ()
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
+    def asked(self, entry: str) -> asyncio.Event:
+        """Return what is set once this was asked of it."""
+        return self._asked.setdefault(entry, asyncio.Event())
+
     async def _do(self, step: str, targets: tuple[int, ...]) -> None:
-        self.log.append(f"{step} {','.join(map(str, targets))}")
+        entry = f"{step} {','.join(map(str, targets))}"
+        self.log.append(entry)
+        self.asked(entry).set()
         if step in self.hangs:
             await asyncio.Event().wait()
         if step in self.raises:
@@ -131,8 +138,7 @@ async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> Non
     stage.fault.hangs = {"inject"}
     journal = Journal(stage.path)
     running = asyncio.create_task(stage.nemesis(journal, planned()).run())
-    while "inject 1" not in stage.fault.log:
-        await asyncio.sleep(0)
+    await stage.fault.asked("inject 1").wait()
     assert stage.steps == ["0 intended 1"]
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -216,8 +222,7 @@ async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
     running = asyncio.create_task(
         stage.nemesis(journal, planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)).run()
     )
-    while "inject 2" not in stage.fault.log:
-        await asyncio.sleep(0.001)
+    await stage.fault.asked("inject 2").wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -235,8 +240,7 @@ async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: 
     stage.fault.hangs = {step}
     journal = Journal(stage.path)
     running = asyncio.create_task(stage.nemesis(journal, planned(), planned(1, "0", brokers=[0], at_s=60)).run())
-    while f"{step} 1" not in stage.fault.log:
-        await asyncio.sleep(0)
+    await stage.fault.asked(f"{step} 1").wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -251,8 +255,7 @@ async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> No
     journal = Journal(stage.path)
     running = asyncio.create_task(stage.nemesis(journal, planned()).run())
     for step in ("confirm 1", "heal 1"):
-        while step not in stage.fault.log:
-            await asyncio.sleep(0)
+        await stage.fault.asked(step).wait()
         running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 1)

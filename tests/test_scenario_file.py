@@ -96,7 +96,7 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("acks: all", "ack: all", "s.yaml:13: workloads.0.parameters.ack: unknown key (did you mean acks?)",
                      id="unknown parameter"),
         pytest.param("at_s: 1", "at_s: 9.5\n    duration_s: 1", "s.yaml:16: faults.0.at_s: ends at 10.5 s (at_s + "
-                     "jitter_s + duration_s), after the load of 10 s (duration_s)", id="a fault that outlasts the load"),
+                     "jitter_s + duration_s), after the load of 10 s (duration_s)", id="it outlasts the load"),
         pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr'; "
                      "known: process", id="unknown driver"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"
@@ -176,7 +176,8 @@ def test_an_option_overrides_one_value(option: str, expected: object) -> None:
                      id="a wrong value"),
         pytest.param("topics.3.partitions=1", "--set topics.3.partitions=1: topics.3.partitions: topics is a list of 1;"
                      " allowed: 0 to 0", id="beyond the list"),
-        pytest.param("durations=3", "--set durations=3: durations: unknown key (did you mean duration_s?)", id="unknown"),
+        pytest.param("durations=3", "--set durations=3: durations: unknown key (did you mean duration_s?)",
+                     id="a new key"),
         pytest.param("faults=[", "--set faults=[: faults: not YAML: expected", id="no YAML"),
         pytest.param("duration_s", "--set duration_s: must be key.path=value", id="no value"),
         pytest.param("name.first=x", "--set name.first=x: name.first: name holds a single value", id="into a word"),

@@ -58,7 +58,7 @@ def test_a_dump_begins_with_the_state_and_goes_on_with_the_records(tmp_path: Pat
         ("record", 1, 4, "k", "b"),
         ("record", 2, 4, "k", "c"),
     ]
-    assert [path.name for path in run.replica_dump(1, "t", 0).parent.iterdir()] == ["t-0.jsonl"]
+    assert [path.name for path in run.replica_dump(1, "t", 0).parent.iterdir()] == ["replica-t-0.jsonl"]
 
 
 def test_only_whole_replicas_are_dumped_by_topic_and_partition(tmp_path: Path, log_dir: Path) -> None:
