@@ -85,14 +85,18 @@ class ActiveController:
         log.info("controller.ready epoch=%d", self.epoch.value)
 
     async def resign(self, reason: str) -> None:
-        """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`)."""
+        """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`).
+
+        All but the last clean-up is done before this gives way to any other task.
+        """
         self._in_office = False
         self._brokers.unwatch_registrations(self._context.live_or_shutting_down)
         self._topics.unwatch()
         self._settings.session.current.unwatch_children(BROKER_IDS)
-        await self._channels.stop()
+        self._channels.close()
         self._settings.state_log.emit(ControllerResigned(controller_epoch=self.epoch.value, reason=reason))
         log.info("controller.resigned epoch=%d reason=%s", self.epoch.value, reason)
+        await self._channels.closed()
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move leaders away from a broker; return the partitions it still leads.

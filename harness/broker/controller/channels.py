@@ -55,12 +55,19 @@ class ControllerChannels:
         """Close a channel; what is queued in it is lost."""
         channel = self._channels.pop(broker_id, None)
         if channel is not None:
-            await channel.stop()
+            channel.close()
+            await channel.closed()
 
-    async def stop(self) -> None:
-        """Close all channels."""
-        for broker_id in sorted(self._channels):
-            await self.remove_broker(broker_id)
+    def close(self) -> None:
+        """Send nothing any more."""
+        for channel in self._channels.values():
+            channel.close()
+
+    async def closed(self) -> None:
+        """Return when all channels have come to an end."""
+        channels, self._channels = self._channels, {}
+        for channel in channels.values():
+            await channel.closed()
 
     def send(self, request: ControlRequest) -> None:
         """Queue a request; one for a broker without a channel is lost."""
@@ -87,9 +94,13 @@ class _Channel:
         """Queue a request."""
         self._queue.put_nowait(request)
 
-    async def stop(self) -> None:
+    def close(self) -> None:
         """Drop the connection and all that is queued."""
         self._sender.cancel()
+        self._disconnect()
+
+    async def closed(self) -> None:
+        """Return when the sender has come to an end."""
         await asyncio.gather(self._sender, return_exceptions=True)
         self._disconnect()
 

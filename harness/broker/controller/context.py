@@ -79,8 +79,9 @@ class ControllerContext:
         return sorted(partition for partition, status in self.partition_status.items() if status in statuses)
 
     def remove_broker(self, broker_id: int) -> None:
-        """Forget a registration."""
+        """Forget a registration, and that the broker was shutting down."""
         self.live.pop(broker_id, None)
+        self.shutting_down.discard(broker_id)
 
     def remove_topic(self, topic: str) -> None:
         """Forget all about a topic."""

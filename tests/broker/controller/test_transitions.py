@@ -1,0 +1,31 @@
+import pytest
+
+from harness.broker.controller.transitions import PARTITION_PREVIOUS, REPLICA_PREVIOUS, PartitionStatus, ReplicaStatus
+
+P, R = PartitionStatus, ReplicaStatus
+
+
+@pytest.mark.parametrize("previous", list(P))
+@pytest.mark.parametrize(
+    ("target", "legal"),
+    [
+        pytest.param(P.NEW, {P.NON_EXISTENT}, id="new"),
+        pytest.param(P.ONLINE, {P.NEW, P.ONLINE, P.OFFLINE}, id="online"),
+        pytest.param(P.OFFLINE, {P.NEW, P.ONLINE, P.OFFLINE}, id="offline"),
+    ],
+)
+def test_partitions(target: P, legal: set[P], previous: P) -> None:
+    assert (previous in PARTITION_PREVIOUS[target]) == (previous in legal)
+
+
+@pytest.mark.parametrize("previous", list(R))
+@pytest.mark.parametrize(
+    ("target", "legal"),
+    [
+        pytest.param(R.NEW, {R.NON_EXISTENT}, id="new"),
+        pytest.param(R.ONLINE, {R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}, id="online"),
+        pytest.param(R.OFFLINE, {R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}, id="offline"),
+    ],
+)
+def test_replicas(target: R, legal: set[R], previous: R) -> None:
+    assert (previous in REPLICA_PREVIOUS[target]) == (previous in legal)
