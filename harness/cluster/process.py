@@ -163,6 +163,7 @@ class ProcessDriver:
         for pid in _survivors(self._folder, supervisor):
             os.kill(pid, signal.SIGKILL)
         await self._all_gone(supervisor, GONE_TIMEOUT_S)
+        (self._folder / SOCKET_NAME).unlink(missing_ok=True)  # a killed supervisor could not
 
     async def residue(self) -> list[str]:
         """Return, in a sentence each, what of this run is left: its processes, its ports, its supervisor's socket.
