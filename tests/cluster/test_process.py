@@ -28,7 +28,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 POLITE = [
     sys.executable,
     "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(3)); print('ready', flush=True); time.sleep(60)",
+    "import signal, time; signal.signal(15, lambda *_: exit(3)); print('ready', flush=True); time.sleep(60)",
 ]
 STUBBORN = [
     sys.executable,
