@@ -1,4 +1,8 @@
-"""Serving fetches: consumers read what is committed, followers all there is, and by asking say what they have."""
+"""Serving fetches: consumers read what is committed, followers all there is, and by asking say what they have.
+
+A follower hears of a new high watermark with the next records or, at the latest, when its long poll is over: telling it
+at once would double the number of fetches (KAFKA-9731).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,12 +84,10 @@ class DelayedFetch:
         return reads
 
     def is_enough(self, reads: Sequence[Read]) -> bool:
-        """Whether to answer now: records, an error, or news of the high watermark for a follower (KIP-392)."""
+        """Whether to answer now: there are records, or an error."""
         if not reads or sum(len(read.records) for read in reads) >= self.limits.min_bytes:
             return True
-        return any(
-            read.error is not ErrorCode.NONE or self._is_news(read.asked.key, read.high_watermark) for read in reads
-        )
+        return any(read.error is not ErrorCode.NONE for read in reads)
 
     def try_complete(self, changed: TopicPartition) -> bool:
         """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
@@ -110,16 +112,10 @@ class DelayedFetch:
             partition = self.partition(asked)
         except PartitionError:
             return True
-        return asked.fetch_offset < self._end(partition) or self._is_news(asked.key, partition.high_watermark)
+        return asked.fetch_offset < self._end(partition)
 
     def _end(self, partition: Partition) -> int:
         return partition.log.log_end_offset if self.is_follower else partition.high_watermark
-
-    def _is_news(self, key: TopicPartition, high_watermark: int) -> bool:
-        """Whether a follower was not told this high watermark yet."""
-        hosted = self.replicas.get(*key) if self.is_follower else None
-        progress = hosted.followers.get(self.replica_id) if hosted is not None else None
-        return progress is not None and progress.last_sent_high_watermark < high_watermark
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,24 +155,24 @@ class FetchServer:
                 self.replicas.advance(partition, cause="fetch")
 
     def _log_sent(self, fetch: DelayedFetch, read: Read) -> None:
-        partition = self.replicas.get(*read.asked.key)
-        if partition is None or read.error is not ErrorCode.NONE:
+        """Note what a consumer is handed; what followers get shows in their own logs."""
+        if fetch.is_follower or not read.records:
             return
-        if fetch.is_follower:
-            partition.followers[fetch.replica_id].last_sent_high_watermark = read.high_watermark
-        elif read.records:
-            self.state_log.emit(
-                FetchResponse(
-                    topic=read.asked.key[0],
-                    partition=read.asked.key[1],
-                    replica=CONSUMER,
-                    fetch_offset=read.asked.fetch_offset,
-                    current_leader_epoch=read.asked.current_leader_epoch,
-                    high_watermark=read.high_watermark,
-                    last_offset=_last_offset(read.records),
-                    leader_epoch=partition.leader_epoch,
-                )
+        partition = self.replicas.get(*read.asked.key)
+        if partition is None:
+            return
+        self.state_log.emit(
+            FetchResponse(
+                topic=read.asked.key[0],
+                partition=read.asked.key[1],
+                replica=CONSUMER,
+                fetch_offset=read.asked.fetch_offset,
+                current_leader_epoch=read.asked.current_leader_epoch,
+                high_watermark=read.high_watermark,
+                last_offset=_last_offset(read.records),
+                leader_epoch=partition.leader_epoch,
             )
+        )
 
 
 def _last_offset(records: bytes) -> int:

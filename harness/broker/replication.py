@@ -29,7 +29,6 @@ class FollowerProgress:
     leader_log_end_at_last_fetch: int = NO_OFFSET
     last_caught_up_s: float = NEVER_S
     """When it last was known to have all that the leader had."""
-    last_sent_high_watermark: int = NO_OFFSET
 
     def fetched(self, fetch_offset: int, leader_log_end_offset: int, now_s: float) -> bool:
         """Take over a fetch and return whether the follower's log end moved.
@@ -54,7 +53,6 @@ class FollowerProgress:
         self.last_caught_up_s = now_s if in_isr else NEVER_S
         if not was_leader:
             self.log_end_offset = NO_OFFSET
-            self.last_sent_high_watermark = NO_OFFSET
 
 
 def next_high_watermark(

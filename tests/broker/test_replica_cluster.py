@@ -21,6 +21,8 @@ from harness.events import (
 from tests.broker.replica_cluster import LATENCY_S, TOPIC, ReplicaCluster, batch
 from tests.broker.virtual_time import run
 
+FETCH_WAIT_S = 0.5
+
 
 def test_acks_all_is_answered_when_every_replica_has_the_record():
     async def play():
@@ -48,12 +50,14 @@ def test_committing_takes_one_fetch_round_and_no_timer():
     run(play())
 
 
-def test_followers_learn_the_high_watermark_without_waiting_for_records():
+def test_followers_learn_the_high_watermark_when_their_long_poll_is_over():
     async def play():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
             await asyncio.sleep(5 * LATENCY_S)
+            assert [cluster[b].replica().high_watermark for b in (2, 3)] == [0, 0]
+            await asyncio.sleep(FETCH_WAIT_S)
             assert [cluster[b].replica().high_watermark for b in (2, 3)] == [1, 1]
 
     run(play())

@@ -119,12 +119,10 @@ def test_a_fetch_tells_whether_the_followers_end_moved():
 )
 def test_the_start_of_a_term(in_isr, was_leader, log_end_offset, caught_up_s):
     progress = follower(8, caught_up_s=99.0)
-    progress.last_sent_high_watermark = 5
     progress.start_term(20, NOW_S, in_isr=in_isr, was_leader=was_leader)
     assert progress.log_end_offset == log_end_offset
     assert progress.last_caught_up_s == caught_up_s
     assert progress.leader_log_end_at_last_fetch == 20
-    assert progress.last_sent_high_watermark == (5 if was_leader else -1)
 
 
 @pytest.mark.parametrize(
