@@ -4,7 +4,7 @@ The test is the controller: it writes partition states to ZooKeeper and sends th
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -213,7 +213,6 @@ def context(api_key: ApiKey, version: int, client: str = "client") -> RequestCon
 
 
 _LState = LeaderAndIsrRequest.LeaderAndIsrTopicState
-_UState = UpdateMetadataRequest.UpdateMetadataTopicState
 _SState = StopReplicaRequest.StopReplicaTopicState
 _Live = UpdateMetadataRequest.UpdateMetadataBroker
 
@@ -319,24 +318,29 @@ class ReplicaCluster:
             topic_states=[_SState(topic_name=TOPIC, partition_states=[state])],
         )
 
-    async def update_metadata(self, alive: Iterable[int] | None = None, *, partitions: Iterable[int] = ()) -> None:
-        endpoint = _Live.UpdateMetadataEndpoint
+    async def update_metadata(self) -> None:
+        """Tell every broker that is up which ones are."""
         for broker_id in self._up(None):
-            request = UpdateMetadataRequest(
-                controller_id=CONTROLLER,
-                controller_epoch=self.controller_epoch,
-                broker_epoch=50,
-                topic_states=[],
-                live_brokers=[
-                    _Live(
-                        id=live,
-                        endpoints=[endpoint(port=live, host="h", listener="REPL", security_protocol=0)],
-                        rack=None,
-                    )
-                    for live in self._up(alive)
-                ],
+            await self.brokers[broker_id].control.update_metadata(
+                self.metadata_request(), context(ApiKey.UPDATE_METADATA, 6)
             )
-            await self.brokers[broker_id].control.update_metadata(request, context(ApiKey.UPDATE_METADATA, 6))
+
+    def metadata_request(self) -> UpdateMetadataRequest:
+        endpoint = _Live.UpdateMetadataEndpoint
+        return UpdateMetadataRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.controller_epoch,
+            broker_epoch=50,
+            topic_states=[],
+            live_brokers=[
+                _Live(
+                    id=live,
+                    endpoints=[endpoint(port=live, host="h", listener="REPL", security_protocol=0)],
+                    rack=None,
+                )
+                for live in self._up(None)
+            ],
+        )
 
     def _up(self, wanted: Iterable[int] | None) -> list[int]:
         return [broker_id for broker_id in (wanted or sorted(self.brokers)) if broker_id not in self.network.down]
@@ -363,6 +367,12 @@ class ReplicaCluster:
         return await self.brokers[broker_id].manager.append(
             TOPIC, partition, batch(*values), acks=acks, timeout_s=timeout_s, client="client", correlation_id=1
         )
+
+    async def begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Let `work` run beside the test; it has made its first step when this returns."""
+        task = asyncio.create_task(work)
+        await asyncio.sleep(0)
+        return task
 
     async def until(self, condition: Callable[[], bool], what: str, within_s: float = 30) -> None:
         """Wait in virtual time."""

@@ -1,8 +1,6 @@
 import asyncio
 import json
 
-import pytest
-
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.znodes import ISR_CHANGES, partition_state_path
 from harness.events import IsrPropose, IsrResult, ZkWrite
@@ -175,13 +173,13 @@ def test_changes_are_published_together_once_they_have_been_quiet_for_five_secon
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, partition=1)
-            await cluster.produce(1, "missed", acks=1, partition=1)
             await _behind(cluster, 3)
+            await cluster.produce(1, "missed", acks=1, partition=1)
             await cluster.until(lambda: len(cluster.state(1)[0].isr) == 2, "shrink")
             await asyncio.sleep(4.5)
             assert _notified(cluster) == []
             await asyncio.sleep(3.5)
-            assert _notified(cluster) == [[0]] or _notified(cluster) == [[0, 1]]
+            assert _notified(cluster) == [[0, 1]]
             await asyncio.sleep(60)
             assert len(_notified(cluster)) == 1
 
@@ -205,16 +203,13 @@ def test_a_publication_that_failed_is_made_later():
     run(play())
 
 
-@pytest.mark.parametrize("latency", [0, 1], ids=["the leader alone", "with one follower"])
-def test_an_isr_below_min_insync_replicas_still_commits(latency):
+def test_an_isr_below_min_insync_replicas_still_commits():
     """As in Kafka 2.5: the high watermark does not wait for `min.insync.replicas`."""
 
     async def play():
         async with ReplicaCluster(min_insync_replicas="3") as cluster:
-            isr = [1, 2][: latency + 1]
-            await cluster.elect(1, isr=isr)
-            for broker_id in {2, 3} - set(isr):
-                cluster.network.isolate(broker_id)
+            cluster.network.isolate(3)
+            await cluster.elect(1, isr=[1, 2])
             await cluster.produce(1, "a", acks=1)
             await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
 

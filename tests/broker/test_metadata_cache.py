@@ -89,4 +89,3 @@ def test_a_deleted_partition_is_forgotten_and_with_the_last_one_its_topic():
     assert (cache.topics(), cache.partition("a", 0)) == (["a"], None)
     cache.update(update(a={1: (DELETED, 0)}, b={0: (DELETED, 0)}))
     assert cache.topics() == []
-
