@@ -117,7 +117,7 @@ def _add_throughput(timeline: go.Figure, evidence: RunEvidence) -> None:
         trace = go.Scatter(x=middle, y=latency, name=name, mode="lines+markers", line=line, marker={"size": 4})
         timeline.add_trace(trace, row=2, col=1)
     timeline.update_layout(barmode="stack")
-    timeline.update_yaxes(type="log", row=2)
+    timeline.update_yaxes(type="log", dtick=1, row=2)
 
 
 def _add_leaders(timeline: go.Figure, evidence: RunEvidence) -> int:
