@@ -58,7 +58,9 @@ class ProcessDriver:
             rules_with(list(request.planted_bugs))
         except ValueError as error:
             raise ScenarioError(str(error)) from error
-        await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=request.owner_pid)
+        # Until it is up, a cluster that is to stay belongs to whoever starts it: if that one is killed, it goes too.
+        owner = request.owner_pid if request.owner_pid is not None else os.getpid()
+        await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=owner)
         try:
             layout = await self._lay_out(request)
             await self._spawn_zookeeper(layout)
@@ -67,6 +69,8 @@ class ProcessDriver:
                 await self._spawn_broker(layout, broker_id)
             names = [ZOOKEEPER, *map(broker_process, layout.brokers)]
             await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=START_TIMEOUT_S))
+            if request.owner_pid is None:
+                await self._call("disown")
         except BaseException:
             await self.stop()
             raise

@@ -93,6 +93,8 @@ class Supervisor:
         self._ports = PortReservations()
         self._ended = asyncio.Event()
         self._shutting_down = False
+        self._owner_watch: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[dict[str, Any]] | None = None
         self._pid = os.getpid()
         self._prepare_child = _death_with_parent(self._pid)
 
@@ -111,6 +113,7 @@ class Supervisor:
             "resume": self.resume,
             "status": self.status,
             "ports": self.ports,
+            "disown": self.disown,
             "shutdown": self.shutdown,
         }
         if name not in commands:
@@ -228,9 +231,27 @@ class Supervisor:
         await _all_exited(late, KILL_TIMEOUT_S)
         return [child.name for child in late]
 
+    async def disown(self) -> dict[str, Any]:
+        """Go on when the owner is gone."""
+        if self._owner_watch is not None:
+            self._owner_watch.cancel()
+        return {}
+
+    def end_with(self, owner: int) -> None:
+        """Shut down when the process with this pid is gone."""
+        self._owner_watch = asyncio.ensure_future(_gone(owner))
+        self._owner_watch.add_done_callback(lambda watch: None if watch.cancelled() else self.end())
+
+    def end(self) -> None:
+        """Begin to shut down."""
+        self._ending = asyncio.ensure_future(self.shutdown())
+
     def close(self) -> None:
-        """Let go of the ports."""
+        """Let go of the ports and watch nobody any more."""
         self._ports.release()
+        for task in (self._owner_watch, self._ending):
+            if task is not None:
+                task.cancel()
 
     async def ended(self) -> None:
         """Return when everything was shut down."""
@@ -313,16 +334,11 @@ async def serve(owner: int | None, ready: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     with open(EVENTS_NAME, "ab", buffering=0) as events:  # noqa: PTH123, ASYNC230
         supervisor = Supervisor(events)
-        endings: set[asyncio.Task[Any]] = set()
-
-        def end() -> None:
-            endings.add(asyncio.ensure_future(supervisor.shutdown()))
-
         loop.add_signal_handler(signal.SIGCHLD, supervisor.reap)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, end)
+            loop.add_signal_handler(number, supervisor.end)
         if owner is not None:
-            endings.add(asyncio.ensure_future(_end_with(owner, end)))
+            supervisor.end_with(owner)
         socket_path = Path(SOCKET_NAME)
         socket_path.unlink(missing_ok=True)
 
@@ -341,20 +357,17 @@ async def serve(owner: int | None, ready: Callable[[], None]) -> None:
         finally:
             socket_path.unlink(missing_ok=True)
             server.close()
-            for task in endings:
-                task.cancel()
             supervisor.close()
 
 
-async def _end_with(owner: int, end: Callable[[], None]) -> None:
-    """Call `end` when the owner is gone."""
+async def _gone(owner: int) -> None:
+    """Return when the owner is gone."""
     identity = identify(owner)
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(ProcessLookupError):
             await _readable(os.pidfd_open(owner))
     while identity is not None and identity.alive():  # noqa: ASYNC110 - where there is no pidfd
         await asyncio.sleep(OWNER_POLL_S)
-    end()
 
 
 async def _readable(descriptor: int) -> None:

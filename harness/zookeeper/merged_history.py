@@ -17,7 +17,7 @@ def merge_history(history: Path, data_dir: Path) -> list[str]:
     missing, because its zxid may be too high.
     """
     torn = TornLine()
-    seen = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
+    known = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
     remarks = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
     if not history.exists():
         remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
@@ -25,8 +25,9 @@ def merge_history(history: Path, data_dir: Path) -> list[str]:
         log = read_transaction_log(data_dir)
     except EvidenceError as error:
         remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
-        merged = sorted(seen, key=lambda change: change.zxid)
+        merged = sorted(known, key=lambda change: change.zxid)
     else:
+        seen = [change for change in known if change.source == observer.SOURCE]  # the rest is from an earlier merge
         merged, contradictions = combine(seen, log.changes)
         remarks += [*contradictions, *filter(None, [log.damage])]
     temporary = history.with_suffix(".tmp")

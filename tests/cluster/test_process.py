@@ -249,6 +249,26 @@ async def test_a_cluster_ends_with_its_owner(alone: ProcessDriver, tmp_path: Pat
     await gone(pids_of(tmp_path))
 
 
+async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_it_is_up(
+    alone: ProcessDriver, tmp_path: Path
+) -> None:
+    program = (
+        "import asyncio, sys; from pathlib import Path\n"
+        "from harness.cluster.process import *\n"
+        "request = ClusterRequest(brokers=1, properties={})\n"
+        "asyncio.run(ProcessDriver(Path(sys.argv[1]), 'alone').start(request))"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
+
+    async def spawned() -> bool:
+        return "broker-0" in pids_of(tmp_path)
+
+    await until(spawned, bool, what="a broker process", timeout_s=20, every_s=0.01)
+    starter.kill()
+    starter.wait()
+    await gone(pids_of(tmp_path))
+
+
 async def test_a_cluster_can_be_started_again_with_its_data(alone: ProcessDriver) -> None:
     first = await alone.start(ClusterRequest(brokers=1, properties={}))
     async with KazooView(first.zookeeper_connect) as view:

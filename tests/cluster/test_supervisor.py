@@ -230,6 +230,20 @@ async def test_everything_ends_with_the_owner(tmp_path: Path) -> None:
     await gone(supervisor)
 
 
+async def test_a_disowned_cluster_outlives_its_owner(tmp_path: Path) -> None:
+    owner = subprocess.Popen(SLEEP)
+    try:
+        await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
+        child = await spawn(tmp_path, "a")
+        await call(tmp_path, "disown")
+    finally:
+        owner.kill()
+        owner.wait()
+    assert not (await call(tmp_path, "wait", name="a", timeout_s=0.5))["exited"]
+    assert child.alive()
+    await call(tmp_path, "shutdown")
+
+
 async def test_an_owner_that_is_gone_already_ends_everything_at_once(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()

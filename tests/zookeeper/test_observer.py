@@ -85,6 +85,9 @@ async def test_the_merged_history_has_every_set_of_a_burst_with_its_session(
     await watching.stop()
 
     assert merge_history(history, server.data_dir) == []
+    merged = history.read_bytes()
+    assert merge_history(history, server.data_dir) == []
+    assert history.read_bytes() == merged
 
     lines = list(read_jsonl(history))
     burst = [line for line in lines if line["path"] == "/burst"]
