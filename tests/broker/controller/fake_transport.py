@@ -43,10 +43,11 @@ class FakeTransport:
 class FakeConnection:
     transport: FakeTransport
     broker_id: int
+    broken: bool = False
 
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         await asyncio.sleep(0)
-        if self.broker_id in self.transport.down:
+        if self.broken or self.broker_id in self.transport.down:
             raise PeerError(f"{self.broker_id} is down")
         self.transport.received.append((self.broker_id, message))
         message.encode(version=version)
@@ -54,6 +55,7 @@ class FakeConnection:
             await asyncio.Event().wait()
         if self.broker_id in self.transport.break_next:
             self.transport.break_next.discard(self.broker_id)
+            self.broken = True
             raise PeerError("connection broke")
         return _ANSWERS[type(message).__name__]()
 

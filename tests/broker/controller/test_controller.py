@@ -128,6 +128,24 @@ async def test_a_zombie_finds_its_writes_fenced_and_resigns(world: World) -> Non
     assert [e.outcome for e in zombie.events(ControllerEvent) if e.name == "TopicChange"] == ["moved"]
 
 
+async def test_what_is_queued_for_a_controller_that_has_resigned_is_void(world: World) -> None:
+    await world.start(1, 2)
+    broker, gate = world.brokers[1], asyncio.Event()
+
+    async def slow() -> None:
+        await gate.wait()
+
+    broker.controller._queue.put("slow", slow)
+    await settle()
+    world.server.put("/controller", ControllerZnode(broker_id=7, timestamp_ms=0).encode())
+    world.server.put("/controller_epoch", b"2")
+    await world.create("t", {0: [1, 2]})
+    gate.set()
+    await settle()
+    assert [e.name for e in broker.events(ControllerEvent)][-3:] == ["slow", "ControllerChange", "TopicChange"]
+    assert (broker.events(ControllerMoved), broker.events(ZkWrite)) == ([], [])
+
+
 async def test_a_controller_that_cannot_take_over_gives_the_office_up(world: World) -> None:
     world.server.put("/brokers/topics/t", b"not JSON")
     await world.start(1)

@@ -53,6 +53,15 @@ async def test_who_comes_second_has_lost(server: FakeServer, zk: FakeZooKeeper, 
     assert (server.data("/controller_epoch"), log.events) == (b"4", [])
 
 
+async def test_a_znode_left_by_an_earlier_session_of_ours_is_no_victory(
+    server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog
+) -> None:
+    server.put("/controller_epoch", b"4")
+    server.put("/controller", ME.encode())
+    with pytest.raises(ControllerMovedError, match="broker 1 is controller with epoch 4"):
+        await register_and_increment(zk, ME, state_log=log)
+
+
 async def test_an_epoch_raised_meanwhile_is_a_lost_election(
     server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog
 ) -> None:

@@ -118,6 +118,15 @@ async def test_a_broker_dies(
     assert (partition.leader, partition.leader_epoch, partition.zk_version, partition.is_new) == (1, 1, 1, False)
 
 
+async def test_the_death_of_a_broker_that_held_nothing_is_told_all_the_same(world: World) -> None:
+    await world.start(1, 2, 3)
+    world.transport.received.clear()
+    await world.kill(3)
+    for broker_id in (1, 2):
+        (request,) = told(world, broker_id, UpdateMetadataRequest)
+        assert [broker.id for broker in request.live_brokers] == [1, 2]
+
+
 async def test_a_leader_that_was_controller_too_costs_two_writes(world: World) -> None:
     await world.start(1, 2, 3)
     await world.create("t", {0: [1, 2, 3]})

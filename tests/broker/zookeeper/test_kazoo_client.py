@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from kazoo.exceptions import ConnectionLoss as KazooConnectionLoss
 
 from harness.broker.zookeeper.client import ConnectionLoss, SessionExpired, SessionState, WatchType
-from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
+from harness.broker.zookeeper.kazoo_client import KazooZooKeeper, _Call
 from harness.waiting import until
 from harness.zookeeper.sessions import expire, to_text
 from tests.broker.zookeeper.cut_proxy import CutProxy
@@ -107,6 +108,25 @@ async def test_calls_on_their_way_when_the_connection_breaks_are_sent_again(subj
     subject.proxy.mend()
     await asyncio.gather(*creates, return_exceptions=True)  # one carried out twice finds itself: NodeExists
     assert [f"/again/{name}" for name in await zk.children("/again")] == names
+
+
+@dataclass
+class _Lost:
+    exception: Exception
+    value: None = None
+
+
+async def test_a_loss_that_is_heard_of_only_after_the_next_connection_is_sent_again_at_once(subject: Subject) -> None:
+    zk = subject.zk
+    subject.proxy.cut()
+    await subject.reaches(SessionState.SUSPENDED)
+    subject.proxy.mend()
+    await subject.reaches(SessionState.CONNECTED)
+    call = _Call(
+        send=lambda: zk._client.exists_async("/"), future=asyncio.get_running_loop().create_future(), connection=1
+    )
+    zk._answered(call, _Lost(KazooConnectionLoss()))
+    assert await call.future
 
 
 async def test_an_expired_session_is_over_for_good(subject: Subject, server_port: int) -> None:
