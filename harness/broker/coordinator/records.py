@@ -8,7 +8,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.broker.coordinator import batches
+from harness.broker.log.batch import build_batch, iter_batches, parse_records
+from harness.broker.log.records import Record
 
 NO_EPOCH = -1
 _INT32_MIN = -(2**31)
@@ -57,8 +58,16 @@ def partition_of(group: str, partitions: int) -> int:
 
 def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], timestamp_ms: int) -> bytes:
     """Return one record batch, ready to append."""
-    encoded = [(_encode_key(key), None if value is None else _encode_value(value)) for key, value in records]
-    return batches.encode(encoded, timestamp_ms)
+    return build_batch(
+        [
+            Record(
+                key=_encode_key(key),
+                value=None if value is None else _encode_value(value),
+                timestamp_ms=timestamp_ms,
+            )
+            for key, value in records
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +86,9 @@ def decode_chunk(data: bytes) -> OffsetChunk:
         ValueError, struct.error: a batch or record is not what a coordinator writes.
     """
     records, next_offset = [], 0
-    for batch in batches.decode(data):
-        next_offset = batch.next_offset
-        for record in batch.records:
+    for header, batch in iter_batches(data):
+        next_offset = header.last_offset + 1
+        for record in [] if header.is_control else parse_records(batch):
             key = _decode_key(record.key)
             if key is not None:
                 value = None if record.value is None else _decode_value(record.value)

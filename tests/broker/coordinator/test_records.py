@@ -2,7 +2,6 @@ import struct
 
 import pytest
 
-from harness.broker.coordinator import batches
 from harness.broker.coordinator.records import (
     CommittedOffset,
     OffsetKey,
@@ -11,6 +10,8 @@ from harness.broker.coordinator.records import (
     encode_batch,
     partition_of,
 )
+from harness.broker.log.batch import build_batch, parse_records
+from harness.broker.log.records import Record
 
 KEY = OffsetKey(group="g", topic="t", partition=3)
 
@@ -31,8 +32,7 @@ def test_a_group_lives_where_java_puts_it(group: str, partitions: int, expected:
 
 def test_key_and_value_have_kafkas_bytes() -> None:
     value = CommittedOffset(offset=7, leader_epoch=2, metadata="m", timestamp_ms=5)
-    ((batch),) = batches.decode(encode_batch([(KEY, value)], 5))
-    (record,) = batch.records
+    (record,) = parse_records(encode_batch([(KEY, value)], 5))
     assert record.key == bytes.fromhex("0001 0001 67 0001 74 00000003")
     assert record.value == bytes.fromhex("0003 0000000000000007 00000002 0001 6d 0000000000000005")
 
@@ -60,14 +60,13 @@ def test_key_and_value_have_kafkas_bytes() -> None:
 )
 def test_every_version_of_a_value_is_read(value: bytes | None, expected: CommittedOffset | None) -> None:
     key = struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 3)
-    chunk = decode_chunk(batches.encode([(key, value)], 5))
+    chunk = decode_chunk(build_batch([Record(key=key, value=value, timestamp_ms=5)]))
     assert chunk.records == [OffsetRecord(log_offset=0, key=KEY, value=expected)]
 
 
 def test_records_of_another_kind_are_left_out_but_counted() -> None:
     group_key = struct.pack(">hh1s", 2, 1, b"g")
-    data = batches.encode([(group_key, b"\x00\x03")], 0)
-    chunk = decode_chunk(data)
+    chunk = decode_chunk(build_batch([Record(key=group_key, value=b"\x00\x03", timestamp_ms=0)]))
     assert (chunk.records, chunk.next_offset) == ([], 1)
 
 
@@ -79,3 +78,9 @@ def test_a_round_trip_keeps_order_and_text() -> None:
     chunk = decode_chunk(encode_batch(records, 1))
     assert [(record.key, record.value) for record in chunk.records] == records
     assert [record.log_offset for record in chunk.records] == [0, 1, 2]
+
+
+def test_what_a_control_batch_holds_is_left_out_but_counted() -> None:
+    key = struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 3)
+    chunk = decode_chunk(build_batch([Record(key=key, value=None, timestamp_ms=0)], base_offset=8, attributes=0x20))
+    assert (chunk.records, chunk.next_offset) == ([], 9)

@@ -1,5 +1,5 @@
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.messages import ApiKey, UpdateMetadataRequest
 from harness.broker.zookeeper.session import ZooKeeperSession
+from tests.broker.zookeeper.fake_zookeeper import FakeServer
 
 _Broker = UpdateMetadataRequest.UpdateMetadataBroker
 _Topic = UpdateMetadataRequest.UpdateMetadataTopicState
@@ -89,6 +90,8 @@ def tell() -> Callable[..., None]:
 
 
 @pytest.fixture
-def creator(config: BrokerConfig, zookeeper: Any) -> TopicCreator:
-    session = ZooKeeperSession(lambda: zookeeper, RecordingStateLog([]))
-    return TopicCreator(config, MetadataCache(), session, random.Random(1))
+async def creator(config: BrokerConfig, zookeeper: FakeServer) -> AsyncIterator[TopicCreator]:
+    session = ZooKeeperSession(zookeeper.client, RecordingStateLog([]))
+    await session.start()
+    yield TopicCreator(config, MetadataCache(), session, random.Random(1))
+    await session.stop()

@@ -11,6 +11,7 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest
+from tests.broker.zookeeper.fake_zookeeper import FakeServer
 
 Context = Callable[..., RequestContext]
 Tell = Callable[..., None]
@@ -50,13 +51,13 @@ async def create(handlers: AdminHandlers, context: Context, request: CreateTopic
     return {topic.name: topic.error_code for topic in response.topics}
 
 
-async def test_only_the_controller_creates(handlers: AdminHandlers, context: Context, zookeeper: Any) -> None:
+async def test_only_the_controller_creates(handlers: AdminHandlers, context: Context, zookeeper: FakeServer) -> None:
     handlers.controller = FakeController(is_active=False)
     assert await create(handlers, context, asks("a", "b")) == {
         "a": ErrorCode.NOT_CONTROLLER,
         "b": ErrorCode.NOT_CONTROLLER,
     }
-    assert await zookeeper.children("/brokers/topics") == []
+    assert zookeeper.names("/brokers/topics") == []
 
 
 async def test_the_answer_waits_for_the_leaders(handlers: AdminHandlers, context: Context, tell: Tell) -> None:
@@ -74,34 +75,36 @@ async def test_the_answer_waits_for_the_leaders(handlers: AdminHandlers, context
 
 @pytest.mark.parametrize("timeout_ms", [0, 1])
 async def test_a_topic_without_leaders_in_time_is_timed_out_and_exists(
-    handlers: AdminHandlers, context: Context, zookeeper: Any, timeout_ms: int
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer, timeout_ms: int
 ) -> None:
     assert await create(handlers, context, asks("t", timeout_ms=timeout_ms)) == {"t": ErrorCode.REQUEST_TIMED_OUT}
-    assert await zookeeper.children("/brokers/topics") == ["t"]
+    assert zookeeper.names("/brokers/topics") == ["t"]
 
 
 async def test_validation_alone_creates_nothing_and_does_not_wait(
-    handlers: AdminHandlers, context: Context, zookeeper: Any
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
 ) -> None:
     answer = await create(handlers, context, asks("t", "a b", validate_only=True))
     assert answer == {"t": ErrorCode.NONE, "a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
-    assert await zookeeper.children("/brokers/topics") == []
+    assert zookeeper.names("/brokers/topics") == []
 
 
-async def test_a_topic_named_twice_is_not_created(handlers: AdminHandlers, context: Context, zookeeper: Any) -> None:
+async def test_a_topic_named_twice_is_not_created(
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+) -> None:
     assert await create(handlers, context, asks("t", "t")) == {"t": ErrorCode.INVALID_REQUEST}
-    assert await zookeeper.children("/brokers/topics") == []
+    assert zookeeper.names("/brokers/topics") == []
 
 
 async def test_a_topic_that_zookeeper_has_exists_even_when_metadata_does_not_know(
-    handlers: AdminHandlers, context: Context, zookeeper: Any
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
 ) -> None:
     zookeeper.put("/brokers/topics/t", b"{}")
     assert await create(handlers, context, asks("t")) == {"t": ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
 async def test_a_placement_by_hand_is_written_as_given(
-    handlers: AdminHandlers, context: Context, zookeeper: Any
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
 ) -> None:
     placed = CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment
     config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
@@ -114,14 +117,14 @@ async def test_a_placement_by_hand_is_written_as_given(
         configs=[config(name="min.insync.replicas", value="2")],
     )
     assert await create(handlers, context, request) == {"t": ErrorCode.REQUEST_TIMED_OUT}
-    assert b'"partitions":{"0":[9,2],"1":[2,9]}' in (await zookeeper.get("/brokers/topics/t"))[0]
-    assert b'{"min.insync.replicas":"2"}' in (await zookeeper.get("/config/topics/t"))[0]
+    assert b'"partitions":{"0":[9,2],"1":[2,9]}' in zookeeper.data("/brokers/topics/t")
+    assert b'{"min.insync.replicas":"2"}' in zookeeper.data("/config/topics/t")
 
 
 async def test_a_lost_session_refuses_without_a_crash(
-    handlers: AdminHandlers, context: Context, zookeeper: Any
+    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
 ) -> None:
-    zookeeper.expired = True
+    zookeeper.clients[0].expire()
     assert await create(handlers, context, asks("t")) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
 
 

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from tests.broker.zookeeper.fake_zookeeper import FakeServer
 
 BOTH = ("PLAINTEXT", "REPL")
 Context = Callable[..., RequestContext]
@@ -109,13 +109,13 @@ async def test_a_partition_whose_leader_cannot_be_reached_is_an_error(
 
 
 async def test_an_unknown_topic_is_created_and_the_client_told_to_come_again(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Any
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
     for _ in range(2):
         response = await handlers.describe(asks("new"), context(8))
         assert codes(response) == {"new": ErrorCode.LEADER_NOT_AVAILABLE}
-    assert len(await zookeeper.children("/brokers/topics")) == 1
+    assert len(zookeeper.names("/brokers/topics")) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,21 +141,21 @@ async def test_who_decides_about_creation(
 
 
 async def test_an_invalid_name_is_not_created(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Any
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
     response = await handlers.describe(asks("a b"), context(8))
     assert codes(response) == {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
-    assert await zookeeper.children("/brokers/topics") == []
+    assert zookeeper.names("/brokers/topics") == []
 
 
 async def test_the_first_question_for_a_coordinator_creates_the_offsets_topic(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Any
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
 ) -> None:
     tell(handlers.metadata, {1: BOTH, 2: BOTH, 3: BOTH}, {})
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="g", key_type=0), context(2))
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert b'"cleanup.policy":"compact"' in (await zookeeper.get("/config/topics/__consumer_offsets"))[0]
+    assert b'"cleanup.policy":"compact"' in zookeeper.data("/config/topics/__consumer_offsets")
     tell(handlers.metadata, {1: BOTH}, {"__consumer_offsets": {0: (9, [9]), 1: (1, [1])}})
     answers = {
         group: await handlers.find_coordinator(FindCoordinatorRequest(key=group, key_type=0), context(2))
@@ -167,12 +167,12 @@ async def test_the_first_question_for_a_coordinator_creates_the_offsets_topic(
 
 
 async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Any
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
 ) -> None:
     tell(handlers.metadata, {1: BOTH, 2: BOTH}, {})
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="g", key_type=0), context(2))
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert await zookeeper.children("/brokers/topics") == []
+    assert zookeeper.names("/brokers/topics") == []
     told = await handlers.describe(asks("__consumer_offsets"), context(8))
     assert codes(told) == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
 

@@ -1,0 +1,432 @@
+"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch as a client or follower sees them."""
+
+import asyncio
+
+import pytest
+
+from harness.broker.log.batch import build_batch, parse_header
+from harness.broker.log.records import Record
+from harness.broker.topics import GROUP_METADATA_TOPIC
+from harness.broker.wire.dispatch import CloseConnection
+from harness.broker.wire.messages import (
+    ApiKey,
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+)
+from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
+from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
+from tests.broker.virtual_time import run
+
+_Produced = ProduceRequest.TopicProduceData
+_Fetched = FetchRequest.FetchTopic
+_Listed = ListOffsetsRequest.ListOffsetsTopic
+_Epochs = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+TRANSACTIONAL = 0x10
+
+
+async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitions=(0,), timeout_ms=1000):
+    request = ProduceRequest(
+        transactional_id=None,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            _Produced(
+                name=topic,
+                partition_data=[_Produced.PartitionProduceData(index=p, records=records) for p in partitions],
+            )
+        ],
+    )
+    response = await cluster[broker_id].data.produce(request, context(ApiKey.PRODUCE, 8))
+    return response and [
+        (p.index, p.error_code, p.base_offset) for t in response.responses for p in t.partition_responses
+    ]
+
+
+async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, max_bytes=10_000, **options):
+    partitions = options.get("partitions", (0,))
+    request = FetchRequest(
+        replica_id=replica,
+        max_wait_ms=wait_ms,
+        min_bytes=options.get("min_bytes", 1),
+        max_bytes=options.get("response_bytes", 1 << 20),
+        isolation_level=0,
+        session_id=options.get("session_id", 0),
+        session_epoch=0,
+        topics=[
+            _Fetched(
+                topic=TOPIC,
+                partitions=[
+                    _Fetched.FetchPartition(
+                        partition=p, current_leader_epoch=epoch, fetch_offset=offset, partition_max_bytes=max_bytes
+                    )
+                    for p in partitions
+                ],
+            )
+        ],
+    )
+    response = await cluster[broker_id].data.fetch(request, context(ApiKey.FETCH, 11))
+    assert (response.error_code, response.session_id) == (0, 0)
+    return [p for t in response.responses for p in t.partitions]
+
+
+async def list_offset(cluster, broker_id, timestamp, *, replica=-1, epoch=-1, version=5, partitions=(0,)):
+    request = ListOffsetsRequest(
+        replica_id=replica,
+        isolation_level=0,
+        topics=[
+            _Listed(
+                name=TOPIC,
+                partitions=[
+                    _Listed.ListOffsetsPartition(partition_index=p, current_leader_epoch=epoch, timestamp=timestamp)
+                    for p in partitions
+                ],
+            )
+        ],
+    )
+    response = await cluster[broker_id].data.list_offsets(request, context(ApiKey.LIST_OFFSETS, version))
+    answers = [p for t in response.topics for p in t.partitions]
+    return [(p.error_code, p.offset, p.timestamp, p.leader_epoch) for p in answers]
+
+
+async def epoch_end(cluster, broker_id, asked, *, current=-1, replica=2):
+    request = OffsetForLeaderEpochRequest(
+        replica_id=replica,
+        topics=[
+            _Epochs(
+                topic=TOPIC,
+                partitions=[
+                    _Epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=asked)
+                ],
+            )
+        ],
+    )
+    handler = cluster[broker_id].data.offset_for_leader_epoch
+    response = await handler(request, context(ApiKey.OFFSET_FOR_LEADER_EPOCH, 3))
+    [answer] = [p for t in response.topics for p in t.partitions]
+    return answer.error_code, answer.leader_epoch, answer.end_offset
+
+
+# --- Produce ---
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "records", "options", "error"),
+    [
+        pytest.param(1, batch("a"), {}, 0, id="to the leader"),
+        pytest.param(2, batch("a"), {}, 6, id="to a follower"),
+        pytest.param(1, batch("a"), {"partitions": (7,)}, 3, id="to a partition that nobody knows"),
+        pytest.param(1, batch("a"), {"acks": 2}, 21, id="with acks that do not exist"),
+        pytest.param(1, batch("a"), {"topic": GROUP_METADATA_TOPIC}, 17, id="to the committed offsets"),
+        pytest.param(1, b"", {}, 87, id="without records"),
+        pytest.param(1, None, {}, 87, id="with null for records"),
+        pytest.param(1, batch("a")[:-1] + b"?", {}, 2, id="with a broken batch"),
+        pytest.param(
+            1,
+            build_batch([Record(value=b"a", timestamp_ms=0)], attributes=TRANSACTIONAL),
+            {},
+            53,
+            id="as part of a transaction",
+        ),
+    ],
+)
+def test_produce(broker_id, records, options, error):
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            [(_, code, base)] = await produce(cluster, broker_id, records, **options)
+            assert (code, base) == (error, 0 if error == 0 else -1)
+            assert cluster[1].replica().log.log_end_offset == (1 if error == 0 else 0)
+
+    run(play())
+
+
+def test_one_partition_that_fails_does_not_hold_back_the_others():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.elect(2, partition=1)
+            await cluster.elect(1, partition=2)
+            answers = await produce(cluster, 1, batch("a"), partitions=(0, 1, 2))
+            assert answers == [(0, 0, 0), (1, 6, -1), (2, 0, 0)]
+
+    run(play())
+
+
+def test_each_partition_is_answered_by_what_became_of_it_while_waiting():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.elect(1, partition=1)
+            cluster.network.isolate(1)
+            waiting = await cluster.begin(produce(cluster, 1, batch("a"), partitions=(0, 1), timeout_ms=500))
+            await cluster.elect(2, isr=[2, 3])
+            await cluster.elect(1, isr=[1])  # the lead comes back, the records of the first term do not count again
+            assert await waiting == [(0, 6, -1), (1, 7, -1)]
+
+    run(play())
+
+
+def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            assert await produce(cluster, 1, batch("a"), acks=0) is None
+            assert cluster[1].replica().log.log_end_offset == 1
+            with pytest.raises(CloseConnection, match="t-0"):
+                await produce(cluster, 2, batch("a"), acks=0)
+
+    run(play())
+
+
+def test_acks_1_is_answered_before_anybody_else_has_the_record():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            assert await produce(cluster, 1, batch("a"), acks=1) == [(0, 0, 0)]
+            assert cluster[1].replica().high_watermark == 0
+
+    run(play())
+
+
+def test_the_answer_is_on_the_state_change_log():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            cluster.network.isolate(1)
+            await produce(cluster, 1, batch("a", "b"), timeout_ms=250)
+            [event] = cluster[1].of(ProduceResponse)
+            assert (event.error, event.base_offset, event.acks, event.high_watermark) == (7, -1, -1, 0)
+            assert (event.client, event.correlation_id, event.leader_epoch, event.isr_size) == ("client", 7, 0, 3)
+            assert event.duration_ms == pytest.approx(250)
+
+    run(play())
+
+
+# --- Fetch ---
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "offset", "options", "error", "records"),
+    [
+        pytest.param(1, 0, {}, 0, 1, id="a consumer reads what is committed"),
+        pytest.param(1, 1, {}, 0, 0, id="at the high watermark there is nothing yet"),
+        pytest.param(1, 2, {}, 0, 0, id="beyond it, within the log, neither"),
+        pytest.param(1, 3, {}, 1, 0, id="beyond the log is out of range"),
+        pytest.param(1, -1, {}, 1, 0, id="before the log too"),
+        pytest.param(1, 0, {"replica": 2}, 0, 2, id="a follower reads all there is"),
+        pytest.param(1, 0, {"replica": 8}, 6, 0, id="a broker that is no replica is sent away"),
+        pytest.param(2, 0, {}, 6, 0, id="a follower serves nobody"),
+        pytest.param(1, 0, {"partitions": (5,)}, 3, 0, id="a partition that nobody knows"),
+        pytest.param(1, 0, {"epoch": 1}, 0, 1, id="in the current leader epoch"),
+        pytest.param(1, 0, {"epoch": 0}, 74, 0, id="in an older leader epoch"),
+        pytest.param(1, 0, {"epoch": 2}, 75, 0, id="in a leader epoch that this broker does not know"),
+        pytest.param(2, 0, {"epoch": 0}, 74, 0, id="the epoch is looked at before the role"),
+    ],
+)
+def test_fetch(broker_id, offset, options, error, records):
+    """One committed record, one that only the leader has."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            cluster.network.isolate(1)
+            await cluster.produce(1, "b", acks=1)
+            [answer] = await fetch(cluster, broker_id, offset, **options)
+            assert answer.error_code == error
+            assert len(answer.records or b"") == records * len(batch("a"))
+            assert answer.high_watermark == answer.last_stable_offset == (-1 if error else 1)
+            fenced = [(e.what, e.api, e.got, e.have, e.error) for e in cluster[broker_id].of(Fenced)]
+            expected = [("leader_epoch", "Fetch", options.get("epoch"), 1, error)] if error in (74, 75) else []
+            assert fenced == expected
+            handed_out = cluster[broker_id].of(FetchResponse)
+            assert len(handed_out) == (1 if records and "replica" not in options else 0)
+
+    run(play())
+
+
+def test_the_first_batch_may_start_before_the_offset_asked_for():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a", "b", "c")
+            [answer] = await fetch(cluster, 1, 2)
+            assert parse_header(answer.records).base_offset == 0
+            [event] = cluster[1].of(FetchResponse)
+            assert (event.fetch_offset, event.last_offset, event.high_watermark) == (2, 2, 3)
+
+    run(play())
+
+
+def test_limits_are_for_the_whole_answer_but_one_batch_always_comes():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            for partition in (0, 1):
+                await cluster.elect(1, partition=partition)
+                for _ in range(3):
+                    await cluster.produce(1, "a", partition=partition)
+            one = len(batch("a"))
+            answers = [
+                [len(p.records or b"") // one for p in await fetch(cluster, 1, 0, partitions=(0, 1), **limits)]
+                for limits in ({"max_bytes": 1}, {"max_bytes": 2 * one}, {"response_bytes": 4 * one})
+            ]
+            assert answers == [[1, 0], [2, 2], [3, 1]]
+
+    run(play())
+
+
+def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            loop, one = asyncio.get_running_loop(), len(batch("a"))
+            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, min_bytes=2 * one))
+            await cluster.produce(1, "a")
+            await asyncio.sleep(1)
+            assert not waiting.done()
+            await cluster.produce(1, "b")
+            [answer] = await waiting
+            assert len(answer.records) == 2 * one
+            began = loop.time()
+            [answer] = await fetch(cluster, 1, 2, wait_ms=700)
+            assert (loop.time() - began, answer.records or b"") == (pytest.approx(0.7), b"")
+
+    run(play())
+
+
+def test_a_fetch_that_waits_ends_when_the_lead_is_lost():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000))
+            began = asyncio.get_running_loop().time()
+            await cluster.elect(2)
+            [answer] = await waiting
+            assert (answer.error_code, asyncio.get_running_loop().time()) == (6, began)
+
+    run(play())
+
+
+def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            cluster.network.isolate(1)
+            await cluster.elect(1)
+            await cluster.produce(1, "a", acks=1)
+            for replica in (2, 3):
+                [answer] = await fetch(cluster, 1, 9, replica=replica)
+                assert answer.error_code == 1
+            assert cluster[1].replica().high_watermark == 0
+            await fetch(cluster, 1, 1, replica=2)
+            assert cluster[1].replica().high_watermark == 0
+            await fetch(cluster, 1, 1, replica=3)
+            assert cluster[1].replica().high_watermark == 1
+
+    run(play())
+
+
+# --- ListOffsets ---
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "options", "expected"),
+    [
+        pytest.param(-2, {}, (0, 0, -1, 0), id="the first offset"),
+        pytest.param(-1, {}, (0, 2, -1, 1), id="the last: the high watermark for a consumer"),
+        pytest.param(-1, {"replica": 2}, (0, 3, -1, 1), id="the last: the log's end for a follower"),
+        pytest.param(1001, {}, (0, 1, 1001, 0), id="the first record at or after a timestamp"),
+        pytest.param(5000, {}, (0, -1, -1, -1), id="no record is that late"),
+        pytest.param(-4, {}, (35, -1, -1, -1), id="a negative timestamp that means nothing"),
+        pytest.param(-1, {"epoch": 0}, (74, -1, -1, -1), id="in an older leader epoch"),
+        pytest.param(-1, {"epoch": 2}, (75, -1, -1, -1), id="in a leader epoch that this broker does not know"),
+    ],
+)
+def test_list_offsets(timestamp, options, expected):
+    """Two committed records of the first leader epoch; in the second one, a record that only the leader has."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a", "b")
+            await cluster.settled()
+            await cluster.elect(1)
+            cluster.network.isolate(1)
+            await cluster.produce(1, "c", acks=1)
+            assert await list_offset(cluster, 1, timestamp, **options) == [expected]
+
+    run(play())
+
+
+@pytest.mark.parametrize(("version", "error"), [(5, 78), (4, 5)])
+@pytest.mark.parametrize(
+    ("timestamp", "replica", "is_refused"),
+    [
+        pytest.param(-1, -1, True, id="the last offset"),
+        pytest.param(1000, -1, True, id="a timestamp of an uncommitted record"),
+        pytest.param(-2, -1, False, id="the first offset"),
+        pytest.param(-1, 3, False, id="the last offset for a follower"),
+    ],
+)
+def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(version, error, timestamp, replica, is_refused):
+    """KIP-207: its predecessor may have told a consumer more."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await cluster.elect(2, tell=[2])
+            assert cluster[2].replica().high_watermark == 0
+            [(code, *_)] = await list_offset(cluster, 2, timestamp, replica=replica, version=version)
+            assert code == (error if is_refused else 0)
+
+    run(play())
+
+
+def test_a_partition_named_twice_is_refused():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.elect(1, partition=1)
+            answers = await list_offset(cluster, 1, -1, partitions=(0, 1, 0))
+            assert [code for code, *_ in answers] == [42, 0, 42]
+
+    run(play())
+
+
+# --- OffsetForLeaderEpoch ---
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "asked", "current", "expected"),
+    [
+        pytest.param(1, 0, 2, (0, 0, 2), id="an old epoch ends where the next begins"),
+        pytest.param(1, 1, 2, (0, 0, 2), id="an epoch without a start here: the one before it"),
+        pytest.param(1, 2, 2, (0, 2, 3), id="the current epoch ends at the log's end"),
+        pytest.param(1, 3, 2, (0, -1, -1), id="a later epoch is unknown"),
+        pytest.param(1, 0, -1, (0, 0, 2), id="without a current leader epoch"),
+        pytest.param(1, 0, 1, (74, -1, -1), id="in an older leader epoch"),
+        pytest.param(1, 0, 3, (75, -1, -1), id="in a leader epoch that this broker does not know"),
+        pytest.param(2, 0, 2, (6, -1, -1), id="from a follower"),
+    ],
+)
+def test_offset_for_leader_epoch(broker_id, asked, current, expected):
+    """Broker 1 leads in the epochs 0 and 2."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a", "b")
+            await cluster.elect(2, tell=[3])
+            await cluster.elect(1)
+            await cluster.produce(1, "c")
+            cluster[broker_id].events.clear()
+            assert await epoch_end(cluster, broker_id, asked, current=current) == expected
+            [event] = cluster[broker_id].of(OffsetForLeaderEpoch)
+            assert (event.error, event.answer_epoch, event.end_offset) == expected
+            assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, asked)
+
+    run(play())
