@@ -27,7 +27,14 @@ def test_a_process_is_alive_only_with_its_own_start_time() -> None:
 
 
 def test_a_signal_never_reaches_a_stranger_with_the_same_pid() -> None:
-    ProcessIdentity(pid=os.getpid(), started="1").send(signal.SIGKILL)
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        ProcessIdentity(pid=stranger.pid, started="1").send(signal.SIGKILL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            stranger.wait(0.1)
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def test_a_zombie_is_gone_and_an_ended_process_unknown() -> None:

@@ -228,6 +228,23 @@ async def test_what_a_killed_supervisor_leaves_is_nothing_and_stop_knows_it(
     assert await alone.residue() == []
 
 
+async def test_a_process_of_the_group_that_nobody_knows_of_is_found_and_ended(
+    alone: ProcessDriver, tmp_path: Path
+) -> None:
+    await alone.start(ClusterRequest(brokers=1, properties={}))
+    parent = "import subprocess; print('ready', subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    await alone.start_client("parent", [sys.executable, "-c", parent], tmp_path / "log")
+    await ready(tmp_path / "log")
+    orphan = int((tmp_path / "log").read_text().split()[1])
+    identity = identify(orphan)
+    assert identity is not None
+    pids_of(tmp_path)["supervisor"].send(signal.SIGKILL)
+    await gone(pids_of(tmp_path))
+    assert f"process {orphan} of run alone still runs" in await alone.residue()
+    await alone.stop()
+    assert not identity.alive()
+
+
 async def test_stop_works_when_zookeeper_and_a_broker_are_dead_already(alone: ProcessDriver, tmp_path: Path) -> None:
     await alone.start(ClusterRequest(brokers=2, properties={}))
     processes = pids_of(tmp_path)
@@ -307,6 +324,7 @@ async def test_a_broker_that_dies_at_its_start_shows_its_last_words(alone: Proce
     (blocked / "data").write_text("not a folder")
     with pytest.raises(ClusterError, match=r"(?s)broker-0 ended with status 1; the end of .*broker\.log:\n.*data"):
         await alone.start(ClusterRequest(brokers=1, properties={}))
+    assert await alone.residue() == []
 
 
 async def test_without_java_nothing_is_left_and_the_message_says_what_is_needed(
