@@ -81,9 +81,9 @@ class DelayedProduce:
 
     waiting: list[PendingAppend]
 
-    def try_complete(self, changed: TopicPartition) -> bool:
+    def try_complete(self, _changed: TopicPartition) -> bool:
         """Whether no partition is left to wait for."""
-        self.waiting = [each for each in self.waiting if each.partition.key != changed or not each.settle()]
+        self.waiting = [each for each in self.waiting if not each.settle()]
         return not self.waiting
 
 

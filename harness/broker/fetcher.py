@@ -209,17 +209,13 @@ class LeaderFetcher:
 
     async def _fetch(self, connection: Connection, ready: list[Following]) -> None:
         """Fetch once for all partitions and append what came."""
-        asked = {
-            f.partition.key: Asked(f.partition.key, f.leader_epoch, f.partition.log.log_end_offset)
-            for f in ready
-            if not f.truncating
-        }
+        asked = [Asked(f.partition.key, f.leader_epoch, f.partition.log.log_end_offset) for f in ready]
         before = {following.partition.key: following for following in ready}
         wait_s = self.settings.seconds("replica.fetch.wait.max.ms")
         if len(ready) < len(self._followed):
             wait_s = max(0.0, min(wait_s, self._next_delayed_s() - now_s()))
         request = messages.fetch_request(
-            self.settings.broker_id, self.settings.config, list(asked.values()), max_wait_ms=int(wait_s * 1000)
+            self.settings.broker_id, self.settings.config, asked, max_wait_ms=int(wait_s * 1000)
         )
         self._polling = True
         try:
@@ -234,8 +230,6 @@ class LeaderFetcher:
                 key = (topic.topic, answer.partition_index)
                 followed = before.get(key)
                 if followed is None or self._followed.get(key) is not followed:
-                    continue
-                if followed.partition.log.log_end_offset != asked[key].value:
                     continue
                 if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     out_of_range.append(followed)
@@ -267,13 +261,16 @@ class LeaderFetcher:
         latest = await self._list_offset(connection, following, LATEST)
         if latest is None:
             return
-        if latest < partition.log.log_end_offset:
-            log.warning("fetcher.truncate beyond leader partition=%s-%d to=%d", *partition.key, latest)
-            partition.truncate(latest, TruncationCause(reason="out_of_range", answer_end_offset=latest))
-            return
-        earliest = await self._list_offset(connection, following, EARLIEST)
-        if earliest is not None and earliest > partition.log.log_end_offset:
-            partition.restart_at(earliest)
+        try:
+            if latest < partition.log.log_end_offset:
+                log.warning("fetcher.truncate beyond leader partition=%s-%d to=%d", *partition.key, latest)
+                partition.truncate(latest, TruncationCause(reason="out_of_range", answer_end_offset=latest))
+                return
+            earliest = await self._list_offset(connection, following, EARLIEST)
+            if earliest is not None and earliest > partition.log.log_end_offset:
+                partition.restart_at(earliest)
+        except OSError as error:
+            self._fail(following, f"truncation failed: {error}")
 
     async def _list_offset(self, connection: Connection, following: Following, timestamp: int) -> int | None:
         """Return the leader's latest or earliest offset; None when it did not say, or nobody needs it any more."""

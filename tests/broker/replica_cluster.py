@@ -374,13 +374,15 @@ class ReplicaCluster:
         await asyncio.sleep(0)
         return task
 
-    async def until(self, condition: Callable[[], bool], what: str, within_s: float = 30) -> None:
+    async def until(
+        self, condition: Callable[[], bool], what: str, within_s: float = 30, every_s: float = 0.01
+    ) -> None:
         """Wait in virtual time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not condition():
             assert loop.time() < deadline, f"{what}: not within {within_s} s"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(every_s)
 
     async def settled(self, partition: int = 0) -> None:
         """Wait until every replica that is up has the same log and high watermark."""

@@ -214,3 +214,34 @@ def test_an_isr_below_min_insync_replicas_still_commits():
             await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
 
     run(play())
+
+
+def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_once():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await _behind(cluster, 3)
+            await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+            cluster[1].zookeeper.disconnect()
+            cluster.network.heal()
+            await asyncio.sleep(5)
+            assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "expand"]
+
+    run(play())
+
+
+def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await cluster.settled()
+            cluster.network.isolate(3)
+            await asyncio.sleep(1)
+            await _behind(cluster, 2)
+            await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+            assert cluster[1].replica().high_watermark == 1
+            await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+            assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "shrink"]
+
+    run(play())
