@@ -1,0 +1,262 @@
+"""What a whole broker does from start to stop, and three of them together."""
+
+import asyncio
+
+import pytest
+
+from harness.broker.log.storage import StorageError
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.transport import PeerError
+from harness.broker.zookeeper.client import ConnectionLoss
+from harness.broker.zookeeper.registration import BrokerIdTaken
+from harness.events import (
+    BrokerRegistered,
+    BrokerStart,
+    BrokerStop,
+    ControllerElected,
+    ControllerResigned,
+    CoordinatorLoad,
+    CoordinatorUnload,
+    Election,
+    HighWatermarkCheckpoint,
+    Recovery,
+    ZkSession,
+)
+from tests.broker.virtual_time import run
+from tests.broker.whole_cluster import WholeCluster, client_port
+
+
+def test_a_broker_starts_in_order():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            kinds = [event.ev for event in cluster.logs[1].events]
+            assert kinds[:4] == ["broker_start", "zk_session", "broker_registered", "controller_elected"]
+            assert cluster.of(1, BrokerStart)[0].clean_marker is False
+            assert cluster.disks[1].exists("meta.properties")
+            assert cluster.zookeeper.nodes["/brokers/ids/1"].owner == cluster.sessions[1].session_id
+
+    run(play())
+
+
+def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards():
+    async def play():
+        async with WholeCluster() as cluster:
+            broker = cluster.prepare(1)
+            asked: list[asyncio.Task[object]] = []
+
+            def before_write(op):
+                if op.path == "/brokers/ids/1":
+                    assert client_port(1) in cluster.network.servers
+                    asked.append(asyncio.ensure_future(cluster.metadata(1)))
+
+            cluster.zookeeper.before_write = before_write
+            await broker.start()
+            assert await asked[0]
+            await broker.stop()
+
+    run(play())
+
+
+def test_a_clean_stop_leaves_nothing_to_recover():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            await cluster.create("t", [1])
+            assert await cluster.produce(1, "t", "v") == ErrorCode.NONE
+            await cluster.stop(1)
+            assert "/brokers/ids/1" not in cluster.zookeeper.nodes
+            assert isinstance(cluster.logs[1].events[-1], BrokerStop)
+            assert cluster.of(1, HighWatermarkCheckpoint)
+            cluster.logs[1].events.clear()
+            await cluster.start(1)
+            assert cluster.of(1, BrokerStart)[0].clean_marker is True
+            (recovery,) = cluster.of(1, Recovery)
+            assert (recovery.clean, recovery.log_end_offset, recovery.high_watermark) == (True, 1, 1)
+
+    run(play())
+
+
+def test_a_stop_hands_the_leads_over():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2, 3)
+            await cluster.create("t", [2, 3, 1])
+            controller_id = await cluster.controller(1)
+            await cluster.stop(2)
+            assert cluster.of(2, BrokerStop)[-1].controlled
+            strategies = [event.strategy for event in cluster.of(controller_id, Election)]
+            assert strategies[-1] == "controlled_shutdown"
+            await cluster.until(lambda: taken_over(cluster), "the next replica leads")
+
+    async def taken_over(cluster):
+        return await cluster.leader("t", 3) == 3
+
+    run(play())
+
+
+def test_a_stop_without_anybody_to_take_over_is_not_controlled():
+    async def play():
+        async with WholeCluster({"controlled.shutdown.max.retries": "2"}) as cluster:
+            await cluster.start(1, 2)
+            await cluster.create("t", [2, 1])
+            await cluster.brokers.pop(1).abandon()
+            await cluster.until(lambda: leads_alone(cluster), "broker 2 leads alone")
+            await cluster.stop(2)
+            assert not cluster.of(2, BrokerStop)[-1].controlled
+
+    async def leads_alone(cluster):
+        topics = (await cluster.metadata(2)).topics
+        return [topic.partitions[0].isr_nodes for topic in topics] == [[2]]
+
+    run(play())
+
+
+def test_after_an_expired_session_a_broker_registers_again_and_the_controller_resigns():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2, 3)
+            await cluster.create("t", [1, 2, 3])
+            controller_id = await cluster.controller(1)
+            first = cluster.of(controller_id, BrokerRegistered)[-1].czxid
+            cluster.sessions[controller_id].expire()
+            await cluster.until(lambda: registered_again(cluster, controller_id), "registered again")
+            assert cluster.of(controller_id, BrokerRegistered)[-1].czxid > first
+            assert [event.reason for event in cluster.of(controller_id, ControllerResigned)] == ["session expired"]
+            assert [event.state for event in cluster.of(controller_id, ZkSession)][-3:] == [
+                "lost",
+                "connected",
+                "reinit",
+            ]
+            epochs = sorted(e.controller_epoch for b in (1, 2, 3) for e in cluster.of(b, ControllerElected))
+            assert epochs == [1, 2]
+            await cluster.until(lambda: writes(cluster), "a write")
+
+    async def registered_again(cluster, broker_id):
+        return len(cluster.of(broker_id, BrokerRegistered)) == 2
+
+    async def writes(cluster):
+        leader = await cluster.leader("t", 1)
+        return leader > 0 and await cluster.produce(leader, "t", "v") == ErrorCode.NONE
+
+    run(play())
+
+
+def test_a_second_broker_of_the_same_id_does_not_start():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            twin = cluster.prepare(1, listeners="PLAINTEXT://h:1,REPL://h:2")
+            with pytest.raises(BrokerIdTaken):
+                await twin.start()
+            await twin.abandon()
+            assert sorted(cluster.network.servers) == [9001, 9101]
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("prepare", "error"),
+    [
+        pytest.param(lambda c: setattr(c.zookeeper, "reachable", False), ConnectionLoss, id="there is no ZooKeeper"),
+        pytest.param(lambda c: c.network.servers.update({9101: None}), OSError, id="a port is taken"),
+        pytest.param(
+            lambda c: c.prepare(1) and c.disks[1].replace("meta.properties", b"version=0\nbroker.id=1\ncluster.id=x\n"),
+            StorageError,
+            id="the data are of another cluster",
+        ),
+    ],
+)
+def test_a_broker_that_cannot_start_leaves_nothing_behind(prepare, error):
+    async def play():
+        async with WholeCluster() as cluster:
+            prepare(cluster)
+            broker = cluster.prepare(1)
+            with pytest.raises(error):
+                await broker.start()
+            await broker.abandon()
+            assert "/brokers/ids/1" not in cluster.zookeeper.nodes
+            assert 9001 not in cluster.network.servers
+            assert not cluster.disks[1].exists(".kafka_cleanshutdown")
+
+    run(play())
+
+
+def test_a_committed_offset_survives_its_coordinator():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2, 3)
+            await cluster.create("t", [1, 2, 3])
+            assert await cluster.coordinator("g", 1) == -1, "the topic is only being created"
+            await cluster.until(lambda: found(cluster, 1), "a coordinator")
+            first = await cluster.coordinator("g", 1)
+            others = sorted(cluster.brokers.keys() - {first})
+            await cluster.until(lambda: committing(cluster, first, 7), "a commit")
+            assert await cluster.committed(first, "g", "t") == (0, 7)
+            assert await cluster.committed(others[0], "g", "t") == (ErrorCode.NOT_COORDINATOR, -1)
+            await cluster.stop(first)
+            await cluster.until(lambda: found(cluster, others[0]), "another coordinator")
+            second = await cluster.coordinator("g", others[0])
+            assert second != first
+            await cluster.until(lambda: loaded(cluster, second), "the offsets are loaded")
+            assert await cluster.committed(second, "g", "t") == (0, 7)
+            (load,) = cluster.of(second, CoordinatorLoad)
+            assert (load.groups, load.offsets, load.log_end_offset) == (1, 1, 1)
+
+    async def found(cluster, broker_id):
+        return await cluster.coordinator("g", broker_id) in cluster.brokers
+
+    async def committing(cluster, broker_id, offset):
+        return await cluster.commit(broker_id, "g", "t", offset) == ErrorCode.NONE
+
+    async def loaded(cluster, broker_id):
+        return (await cluster.committed(broker_id, "g", "t"))[0] == ErrorCode.NONE
+
+    run(play())
+
+
+def test_a_coordinator_that_loses_its_lead_unloads():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2, 3)
+            assert await cluster.controller(1) == 1
+            await cluster.create("__consumer_offsets", [2, 3, 1])
+            await cluster.until(lambda: coordinates(cluster, 2), "broker 2 coordinates")
+            cluster.sessions[2].expire()
+            await cluster.until(lambda: coordinates(cluster, 3), "broker 3 coordinates")
+            await cluster.until(lambda: unloaded(cluster), "broker 2 unloads")
+            assert (await cluster.committed(2, "g", "t"))[0] == ErrorCode.NOT_COORDINATOR
+
+    async def coordinates(cluster, broker_id):
+        return await cluster.coordinator("g", 1) == broker_id
+
+    async def unloaded(cluster):
+        return bool(cluster.of(2, CoordinatorUnload))
+
+    run(play())
+
+
+def test_a_topics_own_min_insync_replicas_hold_from_its_first_record():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2)
+            assert await cluster.create("strict", [1, 2], min_insync_replicas="2") == ErrorCode.NONE
+            assert await cluster.produce(1, "strict", "v") == ErrorCode.NONE
+            await cluster.stop(2)
+            await cluster.until(lambda: refused(cluster), "too few replicas")
+
+    async def refused(cluster):
+        return await cluster.produce(1, "strict", "v") == ErrorCode.NOT_ENOUGH_REPLICAS
+
+    run(play())
+
+
+def test_a_stopped_broker_answers_nobody():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            await cluster.stop(1)
+            with pytest.raises(PeerError):
+                await cluster.metadata(1)
+
+    run(play())

@@ -1,0 +1,281 @@
+"""Whole brokers in one process: real `Broker` objects on a ZooKeeper, a network and disks in memory."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from harness.broker.config import Endpoint, parse_config
+from harness.broker.log.batch import build_batch
+from harness.broker.log.records import Record
+from harness.broker.server import Broker, Surroundings
+from harness.broker.state_log import RecordingStateLog
+from harness.broker.wire.codec import decode_response, encode_request
+from harness.broker.wire.dispatch import Dispatcher
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    CreateTopicsRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+)
+from harness.broker.wire.transport import Message, PeerError
+from harness.events import Event
+from tests.broker.log.memory_storage import MemoryStorage
+from tests.broker.zookeeper.fake_zookeeper import FakeServer
+
+LATENCY_S = 0.001
+CLIENT, PEER = "PLAINTEXT", "REPL"
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+
+
+@dataclass
+class Network:
+    """Who listens where; a port is taken while somebody does."""
+
+    servers: dict[int, "MemoryServer"] = field(default_factory=dict)
+
+    async def exchange(self, port: int, message: Message, version: int) -> Message:
+        """Carry one request to a port and its response back, as frames."""
+        await asyncio.sleep(LATENCY_S)
+        server = self.servers.get(port)
+        if server is None:
+            raise PeerError("connection refused")
+        await server.serving.wait()
+        frame = encode_request(message, version, correlation_id=1, client_id="test")
+        response = await server.within(server.dispatcher.dispatch(bytes(frame[4:]), server.names[port], "peer:1"))
+        await asyncio.sleep(LATENCY_S)
+        return (
+            None
+            if response is None
+            else decode_response(message.API_KEY, version, bytes(response[4:]), correlation_id=1)
+        )
+
+
+@dataclass(eq=False)
+class MemoryServer:
+    """Implements the broker's `Server`."""
+
+    network: Network
+    dispatcher: Dispatcher
+    names: dict[int, str] = field(default_factory=dict)
+    serving: asyncio.Event = field(default_factory=asyncio.Event)
+    requests: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def bind(self, endpoint: Endpoint) -> int:
+        if endpoint.port in self.network.servers:
+            raise OSError(98, f"cannot listen on {endpoint.port}")
+        self.network.servers[endpoint.port] = self
+        self.names[endpoint.port] = endpoint.name
+        return endpoint.port
+
+    async def serve(self) -> None:
+        self.serving.set()
+
+    async def stop(self) -> None:
+        for port in self.names:
+            del self.network.servers[port]
+        self.names.clear()
+        for task in list(self.requests):
+            task.cancel()
+        await asyncio.gather(*self.requests, return_exceptions=True)
+
+    async def within(self, work: Awaitable[T]) -> T:
+        """Return what a request comes to; PeerError when the server stops first."""
+        task = asyncio.ensure_future(work)
+        self.requests.add(task)
+        task.add_done_callback(self.requests.discard)
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise PeerError("closed before the response")
+        return task.result()
+
+
+@dataclass
+class Link:
+    """Implements the broker's `Connection`."""
+
+    network: Network
+    port: int
+    pending: asyncio.Task[Any] | None = None
+    closed: bool = False
+
+    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
+        if self.closed:
+            raise PeerError("closed")
+        self.pending = asyncio.ensure_future(self.network.exchange(self.port, message, version))
+        done, _ = await asyncio.wait([self.pending], timeout=timeout_s)
+        if not done or self.pending.cancelled():
+            self.close()
+            raise PeerError("no response")
+        return self.pending.result()
+
+    def close(self) -> None:
+        self.closed = True
+        if self.pending is not None:
+            self.pending.cancel()
+
+
+@dataclass
+class MemoryTransport:
+    """Implements the broker's `Transport`."""
+
+    network: Network
+
+    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> Link:
+        await asyncio.sleep(LATENCY_S)
+        if port not in self.network.servers:
+            raise PeerError("connection refused")
+        return Link(self.network, port)
+
+
+@dataclass
+class WholeCluster:
+    """Brokers 1 to 3, none of them started."""
+
+    properties: dict[str, str] = field(default_factory=dict)
+    planted_bugs: tuple[str, ...] = ()
+    zookeeper: FakeServer = field(default_factory=FakeServer)
+    network: Network = field(default_factory=Network)
+    disks: dict[int, MemoryStorage] = field(default_factory=dict)
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    logs: dict[int, RecordingStateLog] = field(default_factory=dict)
+    sessions: dict[int, Any] = field(default_factory=dict)
+
+    async def __aenter__(self) -> "WholeCluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for broker_id in sorted(self.brokers):
+            await self.brokers[broker_id].abandon()
+
+    def prepare(self, broker_id: int, **properties: str) -> Broker:
+        """Return a broker that is not started yet; its disk is the one it had."""
+        config = parse_config(
+            {
+                "broker.id": str(broker_id),
+                "listeners": f"{CLIENT}://h:{client_port(broker_id)},{PEER}://h:{9100 + broker_id}",
+                "log.dir": "/d",
+                "zookeeper.connect": "z",
+                "offsets.topic.num.partitions": "1",
+                "controlled.shutdown.retry.backoff.ms": "500",
+                "auto.create.topics.enable": "false",
+                **self.properties,
+                **properties,
+            }
+        )
+
+        def open_session() -> Any:
+            self.sessions[broker_id] = self.zookeeper.client()
+            return self.sessions[broker_id]
+
+        self.logs.setdefault(broker_id, RecordingStateLog([]))
+        outside = Surroundings(
+            storage=self.disks.setdefault(broker_id, MemoryStorage()),
+            open_session=open_session,
+            transport=MemoryTransport(self.network),
+            make_server=lambda dispatcher: MemoryServer(self.network, dispatcher),
+            state_log=self.logs[broker_id],
+            wall_ms=lambda: 1_700_000_000_000,
+            rng=random.Random(broker_id),
+        )
+        return Broker(config, outside, planted_bugs=self.planted_bugs)
+
+    async def start(self, *broker_ids: int) -> None:
+        """Start brokers and wait until each knows of all."""
+        for broker_id in broker_ids:
+            self.brokers[broker_id] = self.prepare(broker_id)
+            await self.brokers[broker_id].start()
+        await self.until(self._know_each_other, "brokers know each other")
+
+    async def stop(self, broker_id: int) -> None:
+        """Stop a broker cleanly."""
+        await self.brokers.pop(broker_id).stop()
+
+    async def _know_each_other(self) -> bool:
+        known = [await self.metadata(broker_id) for broker_id in self.brokers]
+        return all({broker.node_id for broker in answer.brokers} == self.brokers.keys() for answer in known)
+
+    async def until(self, seen: Callable[[], Awaitable[bool]], what: str, within_s: float = 30) -> None:
+        """Return when something has become true."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not await seen():
+                    await asyncio.sleep(LATENCY_S)  # noqa: ASYNC110 - virtual time
+        except TimeoutError:
+            raise AssertionError(f"{what}: not within {within_s} s") from None
+
+    def of(self, broker_id: int, kind: type[E]) -> list[E]:
+        """Return the events of one kind that a broker has written."""
+        return [event for event in self.logs[broker_id].events if isinstance(event, kind)]
+
+    # --- a client ---
+
+    async def ask(self, broker_id: int, message: Message, version: int) -> Any:
+        """Return a broker's answer to a client."""
+        return await self.network.exchange(client_port(broker_id), message, version)
+
+    async def metadata(self, broker_id: int) -> Any:
+        return await self.ask(broker_id, MetadataRequest(topics=None), 8)
+
+    async def controller(self, broker_id: int) -> int:
+        return int((await self.metadata(broker_id)).controller_id)
+
+    async def leader(self, topic: str, broker_id: int, partition: int = 0) -> int:
+        """Return who leads a partition, as one broker sees it; -1 when it knows of nobody."""
+        for known in (await self.metadata(broker_id)).topics:
+            for info in known.partitions:
+                if (known.name, info.partition_index) == (topic, partition):
+                    return int(info.leader_id)
+        return -1
+
+    async def create(self, topic: str, replicas: list[int], **config: str) -> int:
+        """Have the controller create a topic of one partition, and return the error."""
+        creatable = CreateTopicsRequest.CreatableTopic
+        placed = creatable.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
+        configs = [creatable.CreatableTopicConfig(name=name.replace("_", "."), value=v) for name, v in config.items()]
+        wanted = creatable(name=topic, num_partitions=-1, replication_factor=-1, assignments=[placed], configs=configs)
+        controller_id = await self.controller(min(self.brokers))
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
+        return int((await self.ask(controller_id, request, 4)).topics[0].error_code)
+
+    async def produce(self, broker_id: int, topic: str, value: str) -> int:
+        """Write one record with acks=all, and return the error."""
+        data = ProduceRequest.TopicProduceData
+        records = build_batch([Record(value=value.encode(), timestamp_ms=1)])
+        partition = data.PartitionProduceData(index=0, records=records)
+        request = ProduceRequest(
+            transactional_id=None, acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])]
+        )
+        return int((await self.ask(broker_id, request, 8)).responses[0].partition_responses[0].error_code)
+
+    async def coordinator(self, group: str, broker_id: int) -> int:
+        """Return who coordinates a group, as one broker sees it; -1 for nobody."""
+        answer = await self.ask(broker_id, FindCoordinatorRequest(key=group, key_type=0), 2)
+        return int(answer.node_id) if answer.error_code == ErrorCode.NONE else -1
+
+    async def commit(self, broker_id: int, group: str, topic: str, offset: int) -> int:
+        """Commit the position of partition 0, and return the error."""
+        of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        partition = of_topic.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+        )
+        request = OffsetCommitRequest(group_id=group, topics=[of_topic(name=topic, partitions=[partition])])
+        return int((await self.ask(broker_id, request, 7)).topics[0].partitions[0].error_code)
+
+    async def committed(self, broker_id: int, group: str, topic: str) -> tuple[int, int]:
+        """Return the error and the committed position of partition 0."""
+        asked = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
+        answer = await self.ask(broker_id, OffsetFetchRequest(group_id=group, topics=[asked]), 5)
+        if answer.error_code != ErrorCode.NONE:
+            return int(answer.error_code), -1
+        return 0, int(answer.topics[0].partitions[0].committed_offset)
+
+
+def client_port(broker_id: int) -> int:
+    return 9000 + broker_id
