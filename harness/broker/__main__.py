@@ -6,6 +6,7 @@ stop, a second one ends the process at once. Exit status: 0 after a clean stop, 
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import random
@@ -28,7 +29,7 @@ from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
 from harness.broker.zookeeper.registration import BrokerIdTaken
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("harness.broker.process")
 
 START_ERRORS = (ConfigError, ZooKeeperError, StorageError, BrokerIdTaken, OSError)
 """What can keep a broker from starting: the message of each says it all."""
@@ -56,13 +57,24 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+class _Component(logging.Filter):
+    """Names a line's component: the module within the broker."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.component = record.name.removeprefix("harness.broker.")
+        return True
+
+
 def _set_up_logging(path: Path | None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if path is not None:
         handlers[0].setLevel(logging.ERROR)
         handlers.append(logging.FileHandler(path))
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter = logging.Formatter(
+        "%(asctime)s.%(msecs)03d %(levelname)s %(component)s %(message)s", "%Y-%m-%dT%H:%M:%S"
+    )
     for handler in handlers:
+        handler.addFilter(_Component())
         handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
     logging.getLogger("kazoo").setLevel(logging.ERROR)
@@ -105,6 +117,9 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
         _log.error("startup.failed %s", error)
         await broker.abandon()
         return 1
+    # What is alive now lives until the end: never look through it again, a full collection would stop the broker.
+    gc.collect()
+    gc.freeze()
     failed = asyncio.create_task(broker.failed.wait(), name="failure")
     await asyncio.wait({asked, failed}, return_when=asyncio.FIRST_COMPLETED)
     await broker.stop()

@@ -205,8 +205,8 @@ class WholeCluster:
         """Return when something has become true."""
         try:
             async with asyncio.timeout(within_s):
-                while not await seen():
-                    await asyncio.sleep(LATENCY_S)  # noqa: ASYNC110 - virtual time
+                while not await seen():  # noqa: ASYNC110 - in virtual time looking costs nothing
+                    await asyncio.sleep(LATENCY_S)
         except TimeoutError:
             raise AssertionError(f"{what}: not within {within_s} s") from None
 

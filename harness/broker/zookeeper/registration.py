@@ -76,7 +76,8 @@ async def _existing(zk: ZooKeeper, path: str, created: Sequence[OpResult], previ
     if stat is None or stat.ephemeral_owner == zk.session_id:
         return stat
     if stat.ephemeral_owner != previous_session_id:
-        raise BrokerIdTaken(f"{path} belongs to session 0x{stat.ephemeral_owner:x}, this is 0x{zk.session_id:x}")
+        owner = f"{path} belongs to session 0x{stat.ephemeral_owner:x}, this is 0x{zk.session_id:x}"
+        raise BrokerIdTaken(f"this broker id is taken: {owner}")
     with contextlib.suppress(NoNode):
         await zk.delete(path)
     return None

@@ -1,0 +1,62 @@
+"""The broker as a process: what keeps it from starting is said in one line."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+GOOD = {
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:0,REPL://127.0.0.1:0",
+    "zookeeper.connect": "127.0.0.1:1",
+    "zookeeper.connection.timeout.ms": "50",
+}
+
+
+def command(folder: Path, properties: dict[str, str], *options: str) -> list[str]:
+    config = folder / "broker.properties"
+    lines = [f"{name}={value}" for name, value in (GOOD | {"log.dir": str(folder / "data")} | properties).items()]
+    config.write_text("# a comment\n\n" + "\n".join(lines))
+    state_log = str(folder / "state-change.jsonl")
+    return [sys.executable, "-m", "harness.broker", "--config", str(config), "--state-log", state_log, *options]
+
+
+@pytest.mark.parametrize(
+    ("properties", "options", "message"),
+    [
+        pytest.param({"nonsense": "1"}, (), "unknown property nonsense", id="an unknown property"),
+        pytest.param({}, ("--planted-bug", "none"), "unknown planted bug none; known: ", id="an unknown planted bug"),
+        pytest.param({"log.dir": "/dev/null/x"}, (), "/dev/null", id="a data directory that cannot be"),
+        pytest.param({}, (), "ZooKeeper at 127.0.0.1:1: no session within 0.05 s", id="no ZooKeeper"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_one_line(
+    tmp_path: Path, properties: dict[str, str], options: tuple[str, ...], message: str
+) -> None:
+    ended = subprocess.run(command(tmp_path, properties, *options), capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 1
+    errors = [line for line in ended.stderr.splitlines() if " ERROR " in line]
+    assert [message in line for line in errors] == [True]
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_the_log_may_go_to_a_file_and_errors_to_both(tmp_path: Path) -> None:
+    log = tmp_path / "broker.log"
+    ended = subprocess.run(command(tmp_path, {}, "--log", str(log)), capture_output=True, text=True, timeout=30)
+    assert "INFO server startup.started broker=1" in log.read_text()
+    assert ended.stderr.splitlines() == [line for line in log.read_text().splitlines() if " ERROR " in line]
+
+
+def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
+    waiting = command(tmp_path, {"zookeeper.connection.timeout.ms": "60000"})
+    with subprocess.Popen(waiting, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "startup.started" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+        assert "shutdown.asked signal=SIGTERM" in process.stderr.read()
