@@ -123,7 +123,8 @@ class ActiveController:
         async def log_errors() -> None:
             errors = {f"{e.topic_name}-{e.partition_index}": e.error_code for e in response.partition_errors}
             refused = {partition: ErrorCode(code).name for partition, code in errors.items() if code}
-            log.info("answer.leader_and_isr broker=%d partitions=%s", request.broker_id, refused)
+            if refused:
+                log.info("answer.leader_and_isr broker=%d refused=%s", request.broker_id, refused)
 
         if response.error_code:
             log.error("answer.refused broker=%d api=%s error=%d", request.broker_id, request.api, response.error_code)

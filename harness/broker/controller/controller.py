@@ -102,6 +102,8 @@ class Controller:
             StaleBrokerEpochError: an earlier incarnation of the broker asks.
             BrokerNotAvailableError: the broker is not registered.
         """
+        if not self._queue.running:
+            raise ControllerMovedError(f"broker {self._broker_id} does not act as controller any more")
         answer: asyncio.Future[list[TopicPartition]] = asyncio.get_running_loop().create_future()
 
         def refuse(error: Exception) -> None:

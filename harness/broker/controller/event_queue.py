@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.request_batch import PendingRequestsError
 from harness.broker.state_log import StateLog
-from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.client import SessionExpired, ZooKeeperError
 from harness.broker.zookeeper.znodes import MalformedZnode
 from harness.events import ControllerEvent, ControllerMoved
 
@@ -134,6 +134,9 @@ class EventQueue:
                 outcome = PendingRequestsError.__name__
                 log.exception("event.stuck name=%s", event.name)
                 await self._stuck()
+        except SessionExpired as error:
+            outcome = SessionExpired.__name__
+            log.warning("event.interrupted name=%s reason=%s", event.name, error)
         except EVENT_ERRORS as error:
             outcome = type(error).__name__
             log.exception("event.failed name=%s", event.name)

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 Hook = Callable[[], Awaitable[None]]
 
+NO_BROKER_EPOCH = -1
+"""In the state-change log: the registration has gone with its session."""
 RECONNECT_WAIT_S = 1.0
 """Pause between two tries to open a new session; Kafka's figure."""
 
@@ -81,6 +83,7 @@ class ZooKeeperSession:
         self._state_log.emit(ZkSession(state=str(state)))
         if state is SessionState.LOST:
             self._state_log.session_changed(0)
+            self._state_log.registered(NO_BROKER_EPOCH)
             self._expired.set()
 
     async def _replace_expired(self) -> None:

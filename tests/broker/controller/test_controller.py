@@ -161,6 +161,8 @@ async def test_a_stopped_controller_leaves_znode_and_session_to_others(world: Wo
     await world.brokers[1].controller.stop()
     assert [e.reason for e in world.brokers[1].events(ControllerResigned)] == ["stopped"]
     assert "/controller" in world.server.nodes
+    with pytest.raises(ControllerMovedError, match="any more"):
+        await world.brokers[1].controller.controlled_shutdown(2, -1)
     assert world.brokers[1].sessions[0].watched <= {"/controller"}
 
 

@@ -25,6 +25,9 @@ class StampedStateLog(RecordingStateLog):
     def session_changed(self, session_id: int) -> None:
         self.story.append(f"stamp {'on' if session_id else 'off'}")
 
+    def registered(self, broker_epoch: int) -> None:
+        self.story.append(f"broker epoch {broker_epoch}")
+
 
 class Watched:
     """A session over the fake, with hooks that tell what they see."""
@@ -63,6 +66,7 @@ async def test_after_expiry_the_old_work_ends_before_the_new_session_begins() ->
         "connected",
         "lost",
         "stamp off",
+        "broker epoch -1",
         "before, expired=True, sessions=1",
         "stamp on",
         "connected",
