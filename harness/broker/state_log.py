@@ -52,7 +52,7 @@ class LineStateLog:
 
     def session_changed(self, session_id: int) -> None:
         """Stamp later lines with this ZooKeeper session; 0 for none."""
-        self._session = f"0x{session_id:x}" if session_id else ""
+        self._session = f"0x{session_id & (2**64 - 1):x}" if session_id else ""
 
     def registered(self, broker_epoch: int) -> None:
         """Stamp later lines with this registration."""
