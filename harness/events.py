@@ -388,7 +388,7 @@ class IsrResult(Event):
     new: list[int]
     zk_version: int
     result: str
-    """ok, badversion or discarded (the partition changed role meanwhile)."""
+    """ok, badversion, discarded (the partition changed role meanwhile) or unknown (the session ended first)."""
     new_zk_version: int
 
 
