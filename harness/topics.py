@@ -1,6 +1,7 @@
 """Creates the topics of a run, through the client library that the load uses too."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from harness.errors import ClusterError
 from harness.scenario import TopicSpec
+
+log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 10.0
 RETRY_PAUSE_S = 0.2
@@ -27,7 +30,8 @@ async def create_topics(bootstrap_servers: str, topics: Sequence[TopicSpec], *, 
             "client.id": "harness",
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
-        }
+        },
+        logger=log,
     )
     deadline_s = time.monotonic() + timeout_s
     remaining = list(topics)

@@ -1,5 +1,6 @@
 import json
 import random
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -176,7 +177,6 @@ class FakeConsumer:
         self.polls = list(polls)
         self.ends = list(ends)
         self.commits: list[list[TopicPartition]] = []
-        self.commit_error: KafkaError | None = None
 
     def consume(self, **_limits: Any) -> list[FakeMessage]:
         answer = self.polls.pop(0) if self.polls else []
@@ -184,17 +184,22 @@ class FakeConsumer:
             raise answer
         return answer
 
-    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> None:
+        assert asynchronous
         self.commits.append(offsets)
-        if self.commit_error is not None:
-            raise KafkaException(self.commit_error)
-        return offsets
 
     def get_watermark_offsets(self, _place: TopicPartition, **_limits: Any) -> tuple[int, int]:
         return 0, self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
 
     def committed(self, places: list[TopicPartition], **_limits: Any) -> list[TopicPartition]:
         return [TopicPartition(place.topic, place.partition, -1001) for place in places]
+
+
+@dataclass
+class Answer:
+    topic: str
+    partition: int
+    error: KafkaError | None
 
 
 def record(offset: int, value: bytes = b"producer-1-1") -> FakeMessage:
@@ -240,6 +245,7 @@ class TestReader:
         reader = self.reader(path, consumer)
         reader.poll()
         reader.commit()
+        reader.commit_answered(None, [TopicPartition("orders", 0, 6)])
         reader.poll()  # from the start again, after a truncation
         reader.commit()
         assert [[place.offset for place in commit] for commit in consumer.commits] == [[6]]
@@ -249,13 +255,33 @@ class TestReader:
             ("ok", 6, "consumer-1"),
         ]
 
-    def test_a_commit_without_an_answer_is_open(self, path: Path) -> None:
-        consumer = FakeConsumer([record(5)])
-        consumer.commit_error = KafkaError(KafkaError.REQUEST_TIMED_OUT)
+    def test_it_reads_on_while_a_commit_is_on_its_way_and_starts_no_second_one(self, path: Path) -> None:
+        consumer = FakeConsumer([record(5)], [record(6)])
         reader = self.reader(path, consumer)
         reader.poll()
         reader.commit()
-        assert lines(path)[-1]["type"] == "info"
+        reader.poll()
+        reader.commit()
+        assert len(consumer.commits) == 1
+        reader.commit_answered(None, [])
+        reader.commit()
+        assert [commit[0].offset for commit in consumer.commits] == [6, 7]
+
+    @pytest.mark.parametrize(
+        ("of_all", "of_one", "outcome"),
+        [
+            pytest.param(KafkaError.REQUEST_TIMED_OUT, None, "info", id="no answer in time"),
+            pytest.param(None, KafkaError.OFFSET_METADATA_TOO_LARGE, "fail", id="refused for this partition"),
+            pytest.param(None, None, "ok", id="done"),
+        ],
+    )
+    def test_how_a_commit_ends(self, path: Path, of_all: int | None, of_one: int | None, outcome: str) -> None:
+        reader = self.reader(path, FakeConsumer([record(5)]))
+        reader.poll()
+        reader.commit()
+        answer = Answer("orders", 0, None if of_one is None else KafkaError(of_one))
+        reader.commit_answered(None if of_all is None else KafkaError(of_all), cast("Any", [answer]))
+        assert lines(path)[-1]["type"] == outcome
 
     def test_it_reads_until_the_end_stands_still(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("kafka_chaos.clients.consumer.SETTLE_S", 0.0)

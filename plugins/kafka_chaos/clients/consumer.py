@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from harness.history import JsonlWriter, Operation, OpKind, OpType, Record
 from harness.workloads import ClientPlan
@@ -28,7 +28,9 @@ Place = tuple[str, int]
 T = TypeVar("T")
 
 
-def configuration(plan: ClientPlan) -> dict[str, Any]:
+def configuration(
+    plan: ClientPlan, on_commit: Callable[[KafkaError | None, list[TopicPartition]], None]
+) -> dict[str, Any]:
     """Return librdkafka's configuration; after a truncation it reads from the start again."""
     return {
         "bootstrap.servers": plan.bootstrap_servers,
@@ -36,6 +38,7 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
         "group.id": plan.process,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
+        "on_commit": on_commit,
         "auto.offset.reset": "earliest",
         "check.crcs": True,
         "fetch.wait.max.ms": 100,
@@ -63,6 +66,8 @@ class Reader:
     """Next offset to read, of every partition that gave a record."""
     committed: dict[Place, int] = field(default_factory=dict)
     """Highest position whose commit was tried; a commit never goes back on purpose."""
+    committing: dict[Place, Operation] = field(default_factory=dict)
+    """The commit that is on its way."""
 
     def poll(self) -> None:
         """Take what there is, for a moment at most."""
@@ -81,28 +86,42 @@ class Reader:
         self.recorder.end(invoked, outcome, records=[asdict(record) for record in records], error=errors)
 
     def commit(self) -> None:
-        """Commit the positions that have moved on; one operation a partition, one request for all."""
+        """Ask for a commit of the positions that have moved on, unless one is still on its way.
+
+        One operation a partition, one request for all. Later polls hand over the answer: waiting for it here would
+        keep this process from reading for as long as its group has no coordinator.
+        """
         moved = {place: to for place, to in sorted(self.positions.items()) if to > self.committed.get(place, -1)}
-        if not moved:
+        if not moved or self.committing:
             return
-        invoked = {place: self._invoke(OpKind.COMMIT, place, offset=offset) for place, offset in moved.items()}
+        self.committing = {place: self._invoke(OpKind.COMMIT, place, offset=offset) for place, offset in moved.items()}
         self.committed |= moved
+        offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in moved.items()]
         try:
-            answers = self.consumer.commit(
-                offsets=[TopicPartition(topic, partition, offset) for (topic, partition), offset in moved.items()],
-                asynchronous=False,
-            )
+            self.consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
-            for operation in invoked.values():
-                outcome = commit_outcome(error.args[0].code())
-                self.recorder.end(operation, outcome, error=described(error.args[0]))
-            return
-        for answer in answers or []:
-            operation = invoked.pop((answer.topic, answer.partition))
-            if answer.error is None:
-                self.recorder.end(operation, OpType.OK)
+            self.commit_answered(error.args[0], [])
+
+    def commit_answered(self, error: KafkaError | None, answers: list[TopicPartition]) -> None:
+        """Take the answer to the commit that is on its way: an error of all, or one a partition."""
+        errors = {(answer.topic, answer.partition): answer.error for answer in answers}
+        for place, invoked in self.committing.items():
+            refusal = error or errors.get(place)
+            if refusal is None:
+                self.recorder.end(invoked, OpType.OK)
             else:
-                self.recorder.end(operation, commit_outcome(answer.error.code()), error=described(answer.error))
+                self.recorder.end(invoked, commit_outcome(refusal.code()), error=described(refusal))
+        self.committing = {}
+
+    def commit_the_rest(self, deadline_s: float) -> None:
+        """Commit the last positions and wait for the answers."""
+        self._await_commit(deadline_s)
+        self.commit()
+        self._await_commit(deadline_s)
+
+    def _await_commit(self, deadline_s: float) -> None:
+        while self.committing and time.monotonic() < deadline_s:
+            self.poll()
 
     def end_offset(self, place: Place, deadline_s: float) -> int | None:
         """Return the high watermark of a partition; None when its leader gave none before the deadline."""
@@ -211,7 +230,12 @@ def _behind(reader: Reader, ends: dict[Place, int | None]) -> bool:
 def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
     """Poll and commit until `stop` is set; then read to the end, commit, and read the committed offsets back."""
     places = [(topic, partition) for topic, count in sorted(plan.topics.items()) for partition in range(count)]
-    consumer = Consumer(configuration(plan))
+    reader: Reader
+
+    def on_commit(error: KafkaError | None, answers: list[TopicPartition]) -> None:
+        reader.commit_answered(error, answers)
+
+    consumer = Consumer(configuration(plan, on_commit))
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in places])
     reader = Reader(plan, Recorder(plan.process, operations), consumer, places)
     commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
@@ -222,7 +246,7 @@ def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
             commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
     deadline_s = time.monotonic() + plan.parameters["final_read_timeout_s"]
     whole = read_to_the_end(reader, deadline_s)
-    reader.commit()
+    reader.commit_the_rest(deadline_s)
     for place in places:
         reader.read_committed(place, deadline_s)
     consumer.close()

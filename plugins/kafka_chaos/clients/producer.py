@@ -34,6 +34,7 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
         "retries": parameters["retries"],
         "max.in.flight.requests.per.connection": parameters["max_in_flight"],
         "linger.ms": parameters["linger_ms"],
+        "batch.num.messages": parameters["batch_records"],
         "retry.backoff.ms": 50,
         "retry.backoff.max.ms": 200,
         "reconnect.backoff.ms": 20,

@@ -36,6 +36,7 @@ class Parameters(Strict):
     retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Of one send, within message_timeout_ms")] = 1000
     max_in_flight: Annotated[int, Field(ge=1, le=1000, description="Unanswered requests a connection")] = 5
     linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
+    batch_records: Annotated[int, Field(ge=1, le=1_000_000, description="Records of a batch at most")] = 10_000
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
 
