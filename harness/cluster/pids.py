@@ -104,6 +104,18 @@ def group_members(leader: ProcessIdentity) -> Iterator[int]:
             yield pid
 
 
+def with_environment(name: str, value: str) -> Iterator[int]:
+    """Yield the pids of all live processes of this user that were started with this variable; none where not Linux."""
+    wanted = os.fsencode(f"{name}={value}")
+    for pid in _all_pids() if LINUX else ():
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+        if wanted in environment.split(b"\0"):
+            yield pid
+
+
 def _all_pids() -> list[int]:
     if LINUX:
         return sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208

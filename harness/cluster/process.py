@@ -13,7 +13,7 @@ from harness.broker.rules import rules_with
 from harness.cluster import broker_properties, embedded_zookeeper, readiness, supervisor_client
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus
 from harness.cluster.layout import ZOOKEEPER, BrokerPorts, ClusterLayout, broker_process, client_process
-from harness.cluster.pids import ProcessIdentity, group_members, read_pid_file
+from harness.cluster.pids import ProcessIdentity, group_members, read_pid_file, with_environment
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
@@ -23,6 +23,8 @@ from harness.waiting import until
 
 T = TypeVar("T")
 
+CLUSTER_VARIABLE = "CHAOS_CLUSTER"
+"""Environment variable of all that is started, with the cluster's folder: it marks even what has left the group."""
 FIRST_BROKER_ID = 0
 BROKER_STAGE = 0
 """Brokers and clients are ended together, and before ZooKeeper, which they need to say goodbye."""
@@ -180,7 +182,8 @@ class ProcessDriver:
             ports = ClusterLayout.load(self._root).all_ports
         except ClusterError:
             ports = []
-        left += [f"port {port} of run {self._run_id} still accepts connections" for port in ports if listens(port)]
+        if left:  # otherwise whoever listens there now is a stranger, who was free to take the port
+            left += [f"port {port} of run {self._run_id} still accepts connections" for port in ports if listens(port)]
         if (self._folder / SOCKET_NAME).exists():
             left.append(f"the supervisor's socket {self._folder / SOCKET_NAME} still exists")
         return left
@@ -220,7 +223,7 @@ class ProcessDriver:
 
     async def _spawn(self, name: str, argv: list[str], log: Path, stage: int) -> None:
         path = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
-        env = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CHAOS_RUN_ID": self._run_id}
+        env = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", CLUSTER_VARIABLE: str(self._folder.resolve())}
         await self._call("spawn", name=name, argv=argv, log=str(log.resolve()), env=env, stage=stage)
 
     async def _call(self, command: str, **arguments: Any) -> Any:
@@ -290,11 +293,12 @@ def _broker_status(layout: ClusterLayout, broker_id: int, process: dict[str, Any
 
 
 def _survivors(folder: Path, supervisor: ProcessIdentity | None) -> list[int]:
-    """Return the pids of the run's live processes: those that pid files name, and all in the supervisor's group."""
+    """Return the pids of the run's live processes: named by a pid file, in the supervisor's group, or marked."""
     named = [read_pid_file(path) for path in sorted((folder / PIDS_NAME).glob("*.pid"))]
     pids = {identity.pid for identity in named if identity is not None and identity.alive()}
     if supervisor is not None:
         pids.update(group_members(supervisor))
+    pids.update(with_environment(CLUSTER_VARIABLE, str(folder.resolve())))
     return sorted(pids)
 
 

@@ -14,7 +14,6 @@ Standard library only, so that it is up in a tenth of a second.
 import argparse
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -23,11 +22,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.cluster.pids import LINUX, identify, state_of, write_pid_file
+from harness.cluster.children import Child, all_exited, death_with_parent
+from harness.cluster.pids import identify, write_pid_file
 from harness.cluster.ports import PortReservations
 
 SOCKET_NAME = "supervisor.sock"
@@ -43,45 +42,10 @@ KILL_TIMEOUT_S = 5.0
 STOP_POLL_S = 0.005
 STOP_TIMEOUT_S = 2.0
 OWNER_POLL_S = 0.2
-PR_SET_PDEATHSIG = 1
 
 
 class CommandError(Exception):
     """A command cannot be carried out; the message is the answer."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Child:
-    """One process of the cluster, running or ended; a process of the same name started later replaces it."""
-
-    name: str
-    stage: int
-    """Order of shutdown: the processes of a stage are ended together, lower stages first."""
-    process: subprocess.Popen[bytes]
-    log: str
-    starts: int
-    status: int | None = None
-    """Exit status once it has ended, negative for the signal that ended it."""
-    exited: asyncio.Event = field(default_factory=asyncio.Event)
-    resume_timer: asyncio.TimerHandle | None = None
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self.status is None
-
-    @property
-    def state(self) -> str:
-        """Return running, paused or exited."""
-        if not self.running:
-            return "exited"
-        now = state_of(self.process.pid)
-        return "paused" if now is not None and now.state in "Tt" else "running"
-
-    def send(self, number: int) -> None:
-        """Send a signal; nothing happens when it has ended."""
-        if self.running:
-            self.process.send_signal(number)
 
 
 class Supervisor:
@@ -96,7 +60,7 @@ class Supervisor:
         self._owner_watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[dict[str, Any]] | None = None
         self._pid = os.getpid()
-        self._prepare_child = _death_with_parent(self._pid)
+        self._prepare_child = death_with_parent(self._pid)
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Carry out one command and return its answer, which holds `error` when it could not be."""
@@ -223,12 +187,12 @@ class Supervisor:
         for child in children:
             child.send(signal.SIGTERM)
             self._thaw(child)
-        await _all_exited(children, timeout_s)
+        await all_exited(children, timeout_s)
         late = [child for child in children if child.running]
         for child in late:
             self._note("signalled", child.name, signal="KILL")
             child.send(signal.SIGKILL)
-        await _all_exited(late, KILL_TIMEOUT_S)
+        await all_exited(late, KILL_TIMEOUT_S)
         return [child.name for child in late]
 
     async def disown(self) -> dict[str, Any]:
@@ -292,28 +256,6 @@ class Supervisor:
     def _note(self, event: str, name: str, **details: Any) -> None:
         line = {"time_ns": time.monotonic_ns(), "event": event, "name": name, **details}
         self._events.write(json.dumps(line).encode() + b"\n")
-
-
-async def _all_exited(children: list[Child], timeout_s: float) -> None:
-    """Return when all have ended, or when the time is over."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(timeout_s):
-            for child in children:
-                await child.exited.wait()
-
-
-def _death_with_parent(parent_pid: int) -> Callable[[], None] | None:
-    """Return what a child does between fork and exec so that the kernel kills it with its parent; Linux only."""
-    if not LINUX:
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def bind() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent_pid:  # it died before the call above
-            os._exit(1)
-
-    return bind
 
 
 def _pid_path(name: str) -> Path:

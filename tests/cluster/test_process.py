@@ -228,11 +228,18 @@ async def test_what_a_killed_supervisor_leaves_is_nothing_and_stop_knows_it(
     assert await alone.residue() == []
 
 
-async def test_a_process_of_the_group_that_nobody_knows_of_is_found_and_ended(
-    alone: ProcessDriver, tmp_path: Path
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param("env={}", id="a process of the group, though it hides its environment"),
+        pytest.param("start_new_session=True", id="a process with the mark, though it left the group"),
+    ],
+)
+async def test_a_process_that_nobody_knows_of_is_found_and_ended(
+    alone: ProcessDriver, tmp_path: Path, options: str
 ) -> None:
     await alone.start(ClusterRequest(brokers=1, properties={}))
-    parent = "import subprocess; print('ready', subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    parent = f"import subprocess; print('ready', subprocess.Popen(['/bin/sleep', '60'], {options}).pid, flush=True)"
     await alone.start_client("parent", [sys.executable, "-c", parent], tmp_path / "log")
     await ready(tmp_path / "log")
     orphan = int((tmp_path / "log").read_text().split()[1])
