@@ -11,7 +11,7 @@ class ProtocolRules:
     """The guards. True is what Kafka does."""
 
     acks_all_waits_for_isr: bool = True
-    """acks=all is answered only when the high watermark has passed the records (kafka.md 5.5)."""
+    """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
     truncate_by_leader_epoch: bool = True
     """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
 
