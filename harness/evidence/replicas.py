@@ -144,8 +144,11 @@ def _offsets(path: Path, problems: list[str]) -> Offsets:
 
 
 def _rows(path: Path, columns: int, problems: list[str]) -> list[list[str]]:
-    """Return the rows of a checkpoint file (version, count, a row a line); none, and a problem, when it is not one."""
-    if not path.exists():
+    """Return the rows of a checkpoint file (version, count, a row a line); none, and a problem, when it is not one.
+
+    Kafka creates its checkpoint files empty: such a file has no rows, and no problem.
+    """
+    if not path.exists() or path.stat().st_size == 0:
         return []
     try:
         version, count, *lines = path.read_text(encoding="utf-8").splitlines()
