@@ -75,7 +75,7 @@ class Operation:
     """Of a send: 0, 1 or -1 for all."""
     group: str = ""
     mode: str = ""
-    """Of a poll: assign or subscribe."""
+    """Of a poll: assign or subscribe; reread when a process reads everything once more from the start."""
     records: tuple[Record, ...] = ()
     error: str = ""
     """Name and message of what ended a fail or an info."""

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from harness.history import JsonlWriter
 from harness.workloads import ClientPlan
-from kafka_chaos.clients.consumer import Consumer, Reader, read_to_the_end, value_id
+from kafka_chaos.clients.consumer import AGAIN, Consumer, Reader, read_to_the_end, value_id
 from kafka_chaos.clients.outcomes import Recorder
 from kafka_chaos.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
@@ -177,12 +177,16 @@ class FakeConsumer:
         self.polls = list(polls)
         self.ends = list(ends)
         self.commits: list[list[TopicPartition]] = []
+        self.assigned: list[list[TopicPartition]] = []
 
     def consume(self, **_limits: Any) -> list[FakeMessage]:
         answer = self.polls.pop(0) if self.polls else []
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self.assigned.append(places)
 
     def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> None:
         assert asynchronous
@@ -291,6 +295,18 @@ class TestReader:
         assert reader.positions == {("orders", 0): 2}
         ends = [line["offset"] for line in lines(path) if line["kind"] == "end_offset" and line["type"] == "ok"]
         assert ends == [1, 2, 2]
+
+    def test_reading_again_starts_at_the_first_record_and_says_so(self, path: Path) -> None:
+        consumer = FakeConsumer([record(7)], [record(0)], ends=(8, 8))
+        reader = self.reader(path, consumer)
+        reader.poll()
+        reader.mode = AGAIN
+        reader.read_from_the_start()
+        assert reader.positions == {}
+        reader.poll()
+        assert reader.positions == {("orders", 0): 1}
+        assert [place.offset for place in consumer.assigned[0]] == [OFFSET_BEGINNING]
+        assert [line["mode"] for line in lines(path) if line["type"] == "ok"] == ["assign", "reread"]
 
     def test_past_the_deadline_it_says_that_it_did_not_get_there(self, path: Path) -> None:
         assert not read_to_the_end(self.reader(path, FakeConsumer(ends=(3,))), deadline_s=0.0)

@@ -22,7 +22,8 @@ ASK_TIMEOUT_S = 3.0
 RETRY_PAUSE_S = 0.1
 SETTLE_S = 0.5
 """The end has settled when it stays where it is for this long."""
-MODE = "assign"
+LIVE, AGAIN = "assign", "reread"
+"""Modes of a poll: following the log as it grows, and from the start once more."""
 
 Place = tuple[str, int]
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Reader:
     recorder: Recorder
     consumer: Consumer
     places: list[Place]
+    mode: str = LIVE
     positions: dict[Place, int] = field(default_factory=dict)
     """Next offset to read, of every partition that gave a record."""
     committed: dict[Place, int] = field(default_factory=dict)
@@ -69,9 +71,14 @@ class Reader:
     committing: dict[Place, Operation] = field(default_factory=dict)
     """The commit that is on its way."""
 
+    def read_from_the_start(self) -> None:
+        """Let the next poll give each partition's first records."""
+        self.consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in self.places])
+        self.positions = {}
+
     def poll(self) -> None:
         """Take what there is, for a moment at most."""
-        invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=MODE))
+        invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=self.mode))
         try:
             messages = self.consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
         except KafkaException as error:
@@ -236,8 +243,8 @@ def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
         reader.commit_answered(error, answers)
 
     consumer = Consumer(configuration(plan, on_commit))
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in places])
     reader = Reader(plan, Recorder(plan.process, operations), consumer, places)
+    reader.read_from_the_start()
     commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
     while not stop.is_set():
         reader.poll()
@@ -245,6 +252,9 @@ def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
             reader.commit()
             commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
     deadline_s = time.monotonic() + plan.parameters["final_read_timeout_s"]
+    if plan.parameters["reread"]:
+        reader.mode = AGAIN
+        reader.read_from_the_start()
     whole = read_to_the_end(reader, deadline_s)
     reader.commit_the_rest(deadline_s)
     for place in places:

@@ -38,6 +38,9 @@ class Parameters(Strict):
     linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
     batch_records: Annotated[int, Field(ge=1, le=1_000_000, description="Records of a batch at most")] = 10_000
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
+    reread: Annotated[
+        bool, Field(description="In the end read everything once more; for topics whose log may be truncated")
+    ] = False
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
 
     def acks_of(self, producer: int) -> Acks:
