@@ -81,25 +81,19 @@ class TopicCreator:
     async def create_on_demand(self, name: str) -> ErrorCode:
         """Create a topic that a client asked for, and return what it is told: to come again when there is a leader."""
         if name == GROUP_METADATA_TOPIC:
-            error = await self.create_offsets_topic()
-            return ErrorCode.INVALID_REPLICATION_FACTOR if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else error
+            return await self.create_offsets_topic()
         return await self._create_unless_there(TopicRequest(name=name))
 
     async def create_offsets_topic(self) -> ErrorCode:
         """Create `__consumer_offsets`, and return why it cannot be used yet.
 
-        With fewer brokers than it is to have replicas it is not created: it would keep too few of them for ever.
+        With fewer live brokers than it is to have replicas it is not created: it would have too few for ever.
         """
-        replication_factor = self.config["offsets.topic.replication.factor"]
-        alive = len(self.metadata.alive_brokers())
-        if alive < replication_factor:
-            _log.warning("topic.creation refused name=%s alive=%d", GROUP_METADATA_TOPIC, alive)
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return await self._create_unless_there(
             TopicRequest(
                 name=GROUP_METADATA_TOPIC,
                 partitions=self.config["offsets.topic.num.partitions"],
-                replication_factor=replication_factor,
+                replication_factor=self.config["offsets.topic.replication.factor"],
                 config={
                     "segment.bytes": str(self.config["offsets.topic.segment.bytes"]),
                     "compression.type": "producer",
@@ -124,5 +118,6 @@ class TopicCreator:
             await self.create(request)
         except TopicRefused as refused:
             if refused.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                _log.info("topic.refused name=%s reason=%s", request.name, refused)
                 return refused.error
         return ErrorCode.LEADER_NOT_AVAILABLE

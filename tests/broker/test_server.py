@@ -251,6 +251,18 @@ def test_a_topics_own_min_insync_replicas_hold_from_its_first_record():
     run(play())
 
 
+def test_a_created_topic_is_answered_as_soon_as_it_has_leaders():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2)
+            began = asyncio.get_running_loop().time()
+            assert await cluster.create("t", [2, 1]) == ErrorCode.NONE
+            assert asyncio.get_running_loop().time() - began < 1
+            assert await cluster.leader("t", 1) == 2
+
+    run(play())
+
+
 def test_a_stopped_broker_answers_nobody():
     async def play():
         async with WholeCluster() as cluster:

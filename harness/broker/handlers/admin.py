@@ -70,7 +70,7 @@ class AdminHandlers:
                 results[topic.name] = _result(topic.name, ErrorCode.NONE, "")
                 created[topic.name] = count
         if created and not request.validate_only:
-            for name in await self._without_leader(created, request.timeout_ms):
+            for name in await self.creator.wait_led(created, request.timeout_ms / 1000):
                 results[name] = _result(name, ErrorCode.REQUEST_TIMED_OUT, "created, but without leaders yet")
         return CreateTopicsResponse(topics=list(results.values()))
 
@@ -89,12 +89,6 @@ class AdminHandlers:
             error_code=ErrorCode.NONE,
             remaining_partitions=[partition(topic_name=topic, partition_index=number) for topic, number in remaining],
         )
-
-    async def _without_leader(self, created: dict[str, int], timeout_ms: int) -> list[str]:
-        """Return the created topics that did not get leaders in time; a time-out of 0 does not even look."""
-        if timeout_ms <= 0:
-            return list(created)
-        return await self.creator.wait_led(created, timeout_ms / 1000)
 
 
 def _asked(topic: _Asked) -> TopicRequest:

@@ -44,7 +44,7 @@ class GroupHandlers:
                     continue
                 offsets[key] = CommittedOffset(
                     offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch if context.api_version >= 6 else NO_EPOCH,
+                    leader_epoch=partition.committed_leader_epoch,
                     metadata=partition.committed_metadata or "",
                     timestamp_ms=now_ms,
                 )

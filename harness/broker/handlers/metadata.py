@@ -44,7 +44,7 @@ class MetadataHandlers:
             wanted = self.metadata.topics()
         else:
             wanted = list(dict.fromkeys(topic.name or "" for topic in names))
-        may_create = self.config["auto.create.topics.enable"] and (version < 4 or request.allow_auto_topic_creation)
+        may_create = self.config["auto.create.topics.enable"] and request.allow_auto_topic_creation
         return MetadataResponse(
             brokers=[
                 _Broker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
@@ -61,11 +61,10 @@ class MetadataHandlers:
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
         """Answer FindCoordinator; the first one for a group creates `__consumer_offsets`."""
-        key_type = request.key_type if context.api_version > 0 else GROUP_KEY
-        if key_type == TRANSACTION_KEY:
+        if request.key_type == TRANSACTION_KEY:
             return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not supported")
-        if key_type != GROUP_KEY:
-            return _no_coordinator(ErrorCode.INVALID_REQUEST, f"unknown key type {key_type}")
+        if request.key_type != GROUP_KEY:
+            return _no_coordinator(ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
         if not self.metadata.partitions(GROUP_METADATA_TOPIC):
             await self.creator.create_offsets_topic()
         info = self.metadata.partition(GROUP_METADATA_TOPIC, partition_of(request.key, self.offsets_partitions))

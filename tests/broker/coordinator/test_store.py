@@ -71,6 +71,12 @@ def test_a_late_load_of_an_older_epoch_does_not_begin() -> None:
     assert store.gate("g") is ErrorCode.NOT_COORDINATOR
 
 
+def test_a_load_of_the_same_epoch_does_not_begin_again() -> None:
+    store = owned(record(0, 10), leader_epoch=5)
+    assert not store.begin_load(0, 5)
+    assert offset_of(store) == 10
+
+
 def test_a_load_that_was_overtaken_by_a_newer_one_is_dropped() -> None:
     store = OffsetStore(partitions=1)
     store.begin_load(0, 5)

@@ -63,10 +63,12 @@ async def test_only_the_controller_creates(handlers: AdminHandlers, context: Con
 async def test_the_answer_waits_for_the_leaders(handlers: AdminHandlers, context: Context, tell: Tell) -> None:
     asking = asyncio.create_task(create(handlers, context, asks("t", num_partitions=2)))
     for partitions in ({0: (1, [1])}, {1: (-1, [2])}):
-        await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
         tell(handlers.creator.metadata, {1: BOTH, 2: BOTH}, {"t": partitions})
         handlers.creator.metadata_changed(["t"])
-    await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
     assert not asking.done()
     tell(handlers.creator.metadata, {1: BOTH, 2: BOTH}, {"t": {1: (2, [2])}})
     handlers.creator.metadata_changed(["t"])

@@ -90,7 +90,8 @@ async def test_what_was_committed_is_fetched(handlers: GroupHandlers, context: C
 async def test_an_old_client_commits_no_leader_epoch_and_null_metadata(
     handlers: GroupHandlers, context: Context
 ) -> None:
-    await handlers.commit(commits("t", committed_offset=7, committed_leader_epoch=9), context(2))
+    sent = commits("t", committed_offset=7, committed_leader_epoch=9).encode(version=2)
+    await handlers.commit(OffsetCommitRequest.decode(sent, version=2), context(2))
     assert told(await handlers.fetch(fetches({"t": [0]}), context(5))) == {("t", 0): (7, -1, "", 0)}
 
 

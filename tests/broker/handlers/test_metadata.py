@@ -137,7 +137,8 @@ async def test_who_decides_about_creation(
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
     handlers.config = BrokerConfig({**handlers.config.values, "auto.create.topics.enable": auto_create})
-    assert codes(await handlers.describe(asks("new", create=may_create), context(version))) == {"new": error}
+    request = MetadataRequest.decode(asks("new", create=may_create).encode(version=version), version=version)
+    assert codes(await handlers.describe(request, context(version))) == {"new": error}
 
 
 async def test_an_invalid_name_is_not_created(
@@ -164,6 +165,15 @@ async def test_the_first_question_for_a_coordinator_creates_the_offsets_topic(
     assert (answers["a"].error_code, answers["a"].node_id, answers["a"].port) == (ErrorCode.NONE, 1, 9000)
     assert answers["b"].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, "its leader is dead"
     answers["a"].encode(version=2)
+
+
+async def test_version_0_can_only_ask_for_a_groups_coordinator(
+    handlers: MetadataHandlers, context: Context, tell: Tell
+) -> None:
+    tell(handlers.metadata, {1: BOTH}, {"__consumer_offsets": {0: (1, [1]), 1: (1, [1])}})
+    request = FindCoordinatorRequest.decode(FindCoordinatorRequest(key="g", key_type=1).encode(version=0), version=0)
+    response = await handlers.find_coordinator(request, context(0))
+    assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
 
 
 async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
