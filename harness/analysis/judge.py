@@ -119,7 +119,7 @@ def _run_checks(
 
     def run(check: Check) -> None:
         try:
-            reasons = _unknown(check, facts, counts)
+            reasons = unknown_runs(check, facts, counts)
             judged = [run_id for run_id in counts if run_id not in reasons]
             unknown.update({(run_id, check.name): reason for run_id, reason in reasons.items()})
             if judged:
@@ -138,21 +138,28 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "")[:MESSAGE_LIMIT]
 
 
-def _unknown(check: Check, facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """Return why runs cannot be judged by this check, by run id: a fact without rows, or an assumption that fails."""
-    reasons = {}
-    for run_id, rows in counts.items():
-        empty = [name for name in check.needs if not rows[name]]
-        if empty:
-            reasons[run_id] = f"nothing to judge: no rows in {', '.join(empty)}"
-    rest = [run_id for run_id in counts if run_id not in reasons]
-    if rest and check.unknown(facts):
-        for run_id in rest:
-            alone = {name: frame.where(F.col("run_id") == run_id) for name, frame in facts.items()}
-            reason = check.unknown(alone)
-            if reason:
-                reasons[run_id] = reason
-    return reasons
+def unknown_runs(check: Check, facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """Return why runs cannot be judged by a check, by run id: a fact without rows, or an assumption that fails.
+
+    Args:
+        check: The check.
+        facts: All facts of all runs.
+        counts: Rows a fact, by run id.
+    """
+    empty = {run_id: [name for name in check.needs if not rows[name]] for run_id, rows in counts.items()}
+    reasons = {run_id: f"nothing to judge: no rows in {', '.join(names)}" for run_id, names in empty.items() if names}
+    return reasons | _failed_assumptions(check, facts, [run_id for run_id, names in empty.items() if not names])
+
+
+def _failed_assumptions(check: Check, facts: Facts, run_ids: list[str]) -> dict[str, str]:
+    """Ask about all runs at once, and by halves where something is wrong, until the runs are found that it is about."""
+    if not run_ids:
+        return {}
+    reason = check.unknown({name: frame.where(F.col("run_id").isin(run_ids)) for name, frame in facts.items()})
+    if not reason or len(run_ids) == 1:
+        return dict.fromkeys(run_ids, reason) if reason else {}
+    half = len(run_ids) // 2
+    return _failed_assumptions(check, facts, run_ids[:half]) | _failed_assumptions(check, facts, run_ids[half:])
 
 
 def _read_findings(spark: SparkSession, folder: Path) -> dict[tuple[str, str, str], _Found]:

@@ -1,0 +1,67 @@
+import pytest
+
+from tests.analysis.fact_rows import led, state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+CREATED = state(0, leader=1, epoch=0, isr=[1, 2, 3], writer="controller")
+
+
+def then(version, *, epoch, leader=2, writer="controller", before=CREATED):
+    return state(version, leader=leader, epoch=epoch, isr=[2, 3], writer=writer, previous=before)
+
+
+CASES = {
+    "an election raises the epoch by one": Case(rows=[led(1, 0), CREATED, then(1, epoch=1)], verdict=PASS),
+    "a leader keeps its epoch": Case(
+        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1, writer="leader")], verdict=PASS
+    ),
+    "versions that nobody saw lie between": Case(
+        rows=[led(1, 0), CREATED, then(3, epoch=2, writer=None)], verdict=PASS
+    ),
+    "it goes back": Case(
+        rows=[led(1, 0), then(1, epoch=0, before=state(0, leader=1, epoch=5, isr=[1]))],
+        verdict=FAIL,
+        said="never goes back",
+    ),
+    "two leaders follow in one epoch": Case(
+        rows=[led(1, 0), CREATED, then(1, epoch=0, writer=None)], verdict=FAIL, said="needs another epoch"
+    ),
+    "a controller skips an epoch": Case(
+        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, said="raises it by one"
+    ),
+    "a leader raises its own epoch": Case(
+        rows=[led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader")], verdict=FAIL, said="keeps it"
+    ),
+    "epochs outrun versions": Case(
+        rows=[led(1, 0), CREATED, then(2, epoch=3, writer=None)], verdict=FAIL, said="by one at most"
+    ),
+    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, said="partition_states"),
+}
+
+answers = answers_of("I1", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_leader_epochs_along_the_versions_of_the_state(case, answers):
+    confirm(CASES[case], answers[case])
+
+
+LEADERS = {
+    "each epoch has its leader": Case(rows=[CREATED, led(1, 0), led(2, 1)], verdict=PASS),
+    "no leader is nobody's rival": Case(rows=[CREATED, led(-1, 1), led(2, 1, zxid=None)], verdict=PASS),
+    "a broker claims another's epoch": Case(
+        rows=[CREATED, led(1, 0), led(2, 0, zxid=None, life=None)],
+        verdict=FAIL,
+        said="in epoch 0 of orders-0 brokers 1, 2",
+    ),
+    "a topic made anew begins again at epoch 0": Case(rows=[CREATED, led(1, 0), led(2, 0, life=2)], verdict=PASS),
+}
+
+leaders = answers_of("I1", LEADERS)
+
+
+@pytest.mark.parametrize("case", LEADERS)
+def test_one_leader_in_each_epoch(case, leaders):
+    confirm(LEADERS[case], leaders[case])

@@ -1,0 +1,63 @@
+import pytest
+
+from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+LATER = [sent("a", 0), led(1, 0), led(2, 1), replica(1, 1), replica(2, 1), state(1, leader=2, epoch=1, isr=[2])]
+
+CASES = {
+    "the later leader has it": Case(rows=[*LATER, held(2, "a", 0)], verdict=PASS, severities=[]),
+    "the later leader does not have it": Case(
+        rows=LATER,
+        verdict=FAIL,
+        severities=["violation"],
+        said="a was acknowledged at orders-0 offset 0 in epoch 0, and is not there on broker 2",
+    ),
+    "another record is in its place": Case(rows=[*LATER, held(2, "b", 0)], verdict=FAIL, severities=["violation"]),
+    "it is at another offset": Case(rows=[*LATER, held(2, "a", 1)], verdict=FAIL, severities=["violation"]),
+    "the power was cut": Case(rows=LATER, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
+    "the election was unclean": Case(
+        rows=[*LATER[:2], elected_uncleanly(2, 1), *LATER[3:]], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "acks=1 makes no such promise": Case(rows=[sent("a", 0, acks=1), *LATER[1:]], verdict=PASS, severities=[]),
+    "who led earlier need not have it": Case(
+        rows=[sent("a", 0, leader_epoch=1), led(1, 0), led(2, 1), replica(1, 1), replica(2, 1), held(2, "a", 0)],
+        verdict=PASS,
+        severities=[],
+    ),
+    "a member of the last ISR does not have it": Case(
+        rows=[
+            sent("a", 0),
+            led(1, 0),
+            replica(1, 1),
+            held(1, "a", 0),
+            replica(2, 0),
+            state(1, leader=1, epoch=0, isr=[1, 2]),
+        ],
+        verdict=FAIL,
+        severities=["violation"],
+    ),
+    "nothing was sent": Case(rows=[], verdict=UNKNOWN, severities=[]),
+    "an unclean election before it excuses nothing": Case(
+        rows=[sent("a", 0, leader_epoch=1), elected_uncleanly(1, 1), led(2, 2), replica(2, 1)],
+        settings=UNCLEAN,
+        verdict=FAIL,
+        severities=["violation"],
+    ),
+    "an unclean election of another partition excuses nothing": Case(
+        rows=[*LATER, elected_uncleanly(2, 1, partition=1)],
+        settings=UNCLEAN,
+        verdict=FAIL,
+        severities=["violation"],
+    ),
+    "a value was sent twice": Case(rows=[*LATER, sent("a", 1, index=1)], verdict=UNKNOWN, said="a was sent 2 times"),
+}
+
+answers = answers_of("I10", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_acknowledged_records_in_the_logs_of_later_leaders(case, answers):
+    confirm(CASES[case], answers[case])

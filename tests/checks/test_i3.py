@@ -1,0 +1,26 @@
+import pytest
+
+from tests.analysis.fact_rows import state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+
+CASES = {
+    "the leader is in the ISR": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 2])], verdict=PASS),
+    "no leader, and the last ISR is kept": Case(rows=[state(0, leader=-1, epoch=1, isr=[2])], verdict=PASS),
+    "the leader is outside": Case(
+        rows=[state(0, leader=3, epoch=0, isr=[1, 2])], verdict=FAIL, said="leader 3 is not in"
+    ),
+    "the ISR is empty": Case(rows=[state(0, leader=-1, epoch=1, isr=[])], verdict=FAIL, said="the ISR is empty"),
+    "a stranger is in the ISR": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 9])], verdict=FAIL, said="names 9"),
+    "the assignment was not seen": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 9], assignment=None)], verdict=PASS),
+    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, said="partition_states"),
+}
+
+answers = answers_of("I3", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_leader_the_isr_and_the_assignment(case, answers):
+    confirm(CASES[case], answers[case])

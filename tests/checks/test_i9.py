@@ -1,0 +1,67 @@
+import pytest
+
+from tests.analysis.fact_rows import held, replica, state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
+ONE = state(0, leader=1, epoch=1, isr=[1])
+
+CASES = {
+    "equal logs": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)], verdict=PASS, offsets=[]
+    ),
+    "another record": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)], verdict=FAIL, offsets=[0]
+    ),
+    "another epoch": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1)], verdict=FAIL, offsets=[0]
+    ),
+    "a hole in an ISR member": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0)], verdict=FAIL, offsets=[0]
+    ),
+    "an ISR member ends earlier": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=FAIL, offsets=[0]
+    ),
+    "a replica outside the ISR may have a tail of its own": Case(
+        rows=[ONE, replica(1, 1), replica(2, 1), held(1, "a", 0, 1), held(2, "b", 0, 0)], verdict=PASS, offsets=[]
+    ),
+    "the same epoch holds two records": Case(
+        rows=[ONE, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)], verdict=FAIL, offsets=[0]
+    ),
+    "two logs agree after they differed": Case(
+        rows=[ONE, replica(1, 2), replica(2, 2), held(1, "a", 0), held(2, "b", 0, 1), held(1, "c", 1), held(2, "c", 1)],
+        verdict=FAIL,
+        offsets=[0],
+    ),
+    "a replica that lags behind": Case(
+        rows=[ONE, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=PASS, offsets=[]
+    ),
+    "what one replica deleted by retention is not compared": Case(
+        rows=[BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)], verdict=PASS, offsets=[]
+    ),
+    "no dumps": Case(rows=[], verdict=UNKNOWN, offsets=[]),
+}
+
+answers = answers_of("I9", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_replicas_offset_by_offset(case, answers):
+    confirm(CASES[case], answers[case])
+
+
+INCOMPLETE = {
+    "damaged": Case(
+        verdict=UNKNOWN, rows=[BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0")], said="broker 2: bad CRC at 0"
+    ),
+    "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], said="broker 2: its dump is missing"),
+}
+
+incomplete = answers_of("I9", INCOMPLETE)
+
+
+@pytest.mark.parametrize("case", INCOMPLETE)
+def test_an_incomplete_dump_judges_nothing(case, incomplete):
+    confirm(INCOMPLETE[case], incomplete[case])

@@ -1,0 +1,57 @@
+import pytest
+
+from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+PASSED = [sent("a", 0), sent("b", 1, index=1), read("b", 1)]
+
+CASES = {
+    "all is read": Case(rows=[*PASSED, read("a", 0)], verdict=PASS, severities=[]),
+    "an acknowledged record was passed unseen": Case(
+        rows=PASSED,
+        verdict=FAIL,
+        severities=["violation"],
+        offsets=[0],
+        said="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1",
+    ),
+    "it was read elsewhere only": Case(
+        rows=[*PASSED, read("a", 0, partition=1)], verdict=FAIL, severities=["violation"]
+    ),
+    "it was read at another offset": Case(rows=[*PASSED, read("a", 5)], verdict=PASS, severities=[]),
+    "acks=1 promises little": Case(rows=[sent("a", 0, acks=1), *PASSED[1:]], verdict=PASS, severities=["expected"]),
+    "it was never acknowledged": Case(rows=[sent("a"), *PASSED[1:]], verdict=PASS, severities=[]),
+    "an unclean election followed": Case(
+        rows=[*PASSED, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "it was written after that": Case(
+        rows=[*PASSED, elected_uncleanly(2, 0)], settings=UNCLEAN, verdict=FAIL, severities=["violation"]
+    ),
+    "nobody knows in which epoch it was written": Case(
+        rows=[sent("a", 0, leader_epoch=None), *PASSED[1:], elected_uncleanly(2, 0)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "the power was cut": Case(rows=PASSED, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
+    "readers did not come so far": Case(rows=[sent("a", 3), read("b", 1)], verdict=PASS, severities=[]),
+    "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
+    "value ids are not unique": Case(rows=[*PASSED, sent("a", 5, index=2)], verdict=UNKNOWN, said="a was sent 2 times"),
+    "the history has holes": Case(
+        rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 2)], verdict=UNKNOWN, said="c0.jsonl: 2"
+    ),
+    "a torn last line is no hole": Case(rows=[*PASSED, remark("operations/c0.jsonl", "unreadable", 1)], verdict=FAIL),
+}
+
+answers = answers_of("lost-write", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_acknowledged_records_before_the_last_one_read(case, answers):
+    confirm(CASES[case], answers[case])
+
+
+def test_the_finding_shows_both_sides(answers):
+    (evidence,) = answers["an acknowledged record was passed unseen"].evidence
+    assert [event[:14] for event in evidence] == ['{"fact":"sends', '{"fact":"polls']

@@ -1,0 +1,18 @@
+"""What tests of several rooms share."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """One Spark session for all tests that are marked `spark`."""
+    from harness.analysis.session import spark_session
+
+    with spark_session() as session:
+        yield session
