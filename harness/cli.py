@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import traceback
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -231,9 +232,12 @@ def exit_code_of(error: HarnessError) -> ExitCode:
 
 
 def main() -> None:
-    """Run the command line; an error of the harness is its message on stderr and its exit code, never a traceback."""
+    """Run the command line; an error of the harness is its message on stderr and its exit code, a bug is 4."""
     try:
         app()
     except HarnessError as error:
         typer.echo(str(error), err=True)
         sys.exit(exit_code_of(error))
+    except Exception:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
+        traceback.print_exc()
+        sys.exit(ExitCode.ENVIRONMENT)

@@ -9,6 +9,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 ENDLESS = math.inf
+AGAIN_S = 0.05
 
 
 class Interrupts:
@@ -41,7 +43,8 @@ class Interrupts:
             signal.signal(number, previous)
 
     def run(self, work: Coroutine[Any, Any, T], *, patience: float = 0) -> T:
-        """Return what the coroutine comes to; each signal after the first `patience` of all cancels it once more.
+        """Return what the coroutine comes to; the first signal after `patience` of them cancels it, so that it can
+        clean up, and another one ends that too.
 
         Raises:
             Interrupted: it ended by cancellation.
@@ -52,10 +55,15 @@ class Interrupts:
             assert task is not None
 
             def cancel() -> None:
-                if self.count > patience:
-                    loop.call_soon_threadsafe(task.cancel)
+                task.cancel()
+                if self.count > patience + 1 and not task.done():
+                    loop.call_later(AGAIN_S, cancel)  # at once means that cleaning up is cut short too
 
-            self._cancel = cancel
+            def on_signal() -> None:
+                if self.count > patience:
+                    loop.call_soon_threadsafe(cancel)
+
+            self._cancel = on_signal
             try:
                 return await work
             finally:
@@ -72,3 +80,21 @@ class Interrupts:
             self._cancel()
         else:
             raise KeyboardInterrupt
+
+
+def in_background(work: Callable[[], T]) -> T:
+    """Return what the work comes to, done in a thread of its own, so that a signal ends the wait for it at once.
+
+    Libraries that take over SIGINT when they start in the main thread, as Spark does, leave it alone here. Work that is
+    not waited for any more ends with this process.
+    """
+    answer: Future[T] = Future()
+
+    def carry_out() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # noqa: BLE001  handed to whoever waits
+            answer.set_exception(error)
+
+    threading.Thread(target=carry_out, name="background", daemon=True).start()
+    return answer.result()

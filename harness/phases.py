@@ -18,7 +18,7 @@ from harness.cluster.driver import ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
 from harness.errors import ClusterError, HarnessError, Interrupted
-from harness.interruption import ENDLESS, Interrupts
+from harness.interruption import ENDLESS, Interrupts, in_background
 from harness.judging import assemble, judge_run, scenario_of
 from harness.phase_log import Phase, entered
 from harness.plan import Plan, load_plan, make_plan
@@ -119,11 +119,11 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
     assemble(folder).save(folder.verdict)
 
 
-def judge(folder: RunFolder, *, progress: Progress | None = None) -> RunResult:
+def judge(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
     """Judge the run folder, and save and return the result; works on any folder, years later."""
     progress = progress or Logged()
-    with entered(folder, Phase.JUDGE, progress) as notes:
-        judged = judge_run(folder, progress, notes)
+    with _held(interrupts), entered(folder, Phase.JUDGE, progress) as notes:
+        judged = in_background(lambda: judge_run(folder, progress, notes))
     result = assemble(folder, judged)
     result.save(folder.verdict)
     return result
@@ -168,7 +168,9 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
             errors.append(error)
         except KeyboardInterrupt:
             errors.append(Interrupted("interrupted between two phases"))
-        return len(errors) == 0
+        else:
+            return True
+        return False
 
     with Interrupts() as interrupts:
         started = attempt(lambda: start(folder, owner_pid=owner_pid, progress=progress, interrupts=interrupts))
@@ -177,8 +179,11 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
             if interrupts.count <= 1:
                 attempt(lambda: collect(folder, progress=progress, interrupts=interrupts))
         attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
-        if started and interrupts.count <= 1:
-            attempt(lambda: judge(folder, progress=progress))
+        if (
+            started
+            and interrupts.count <= 1
+            and attempt(lambda: judge(folder, progress=progress, interrupts=interrupts))
+        ):
             attempt(lambda: report(folder, progress=progress))
     result = assemble(folder)
     result.save(folder.verdict)

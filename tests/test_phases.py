@@ -1,0 +1,303 @@
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import judging, phases, registry
+from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
+from harness.faults import Injection
+from harness.history import InjectionStep
+from harness.journal import Journal
+from harness.judging import Judged
+from harness.phase_log import Phase, PhaseNotes
+from harness.plan import make_plan
+from harness.progress import Silent
+from harness.result import CheckResult, RunResult
+from harness.scenario import Scenario
+from harness.scenario_file import read_scenario
+from harness.store import RunFolder
+from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
+from tests.fake_cluster import FakeCluster
+
+SCENARIO = """\
+name: short
+description: One fault
+topics: [{name: orders, partitions: 1}]
+workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1}}]
+faults: [{kind: kill, at_s: 1, target: "1"}]
+"""
+PASSED = CheckResult(check="I1", promise="p", verdict="PASS")
+FAILED = CheckResult(check="I1", promise="p", verdict="FAIL", violations=1, reason="two leaders")
+
+
+class Stage:
+    """The phases over a fake cluster; drive, collect, judge and report do what the test says."""
+
+    def __init__(self, root: Path) -> None:
+        self.scenario: Scenario = read_scenario(SCENARIO, "short.yaml")
+        self.folder: RunFolder = phases.create(self.scenario, make_plan(self.scenario, 7), root)
+        self.cluster = FakeCluster(self.folder.root)
+        self.log: list[str] = []
+        self.acts: dict[str, Callable[[], Any]] = {}
+        self.answers = [PASSED]
+        self.drive_lasts_s = 0.0
+
+    def act(self, phase: str) -> None:
+        self.log.append(phase)
+        self.acts.get(phase, lambda: None)()
+
+    async def drive(self, folder: RunFolder, *_arguments: Any) -> None:
+        journal = Journal(folder.journal)
+        injection = Injection(fault="kill", targets=(1,))
+        for step in (InjectionStep.INTENDED, InjectionStep.INJECTED, InjectionStep.CONFIRMED, InjectionStep.HEALED):
+            journal.note(0, "kill", step, injection=injection)
+        journal.close()
+        self.act("drive")
+        await asyncio.sleep(self.drive_lasts_s)
+
+    async def collect(self, *_arguments: Any) -> None:
+        self.act("collect")
+
+    def judge_run(self, _folder: RunFolder, _progress: object, _notes: PhaseNotes) -> Judged:
+        self.act("judge")
+        return Judged(checks=self.answers, counts={"sends": 3})
+
+    def write(self, folder: RunFolder) -> Path:
+        self.act("report")
+        folder.report.write_text("page")
+        return folder.report
+
+    def run(self) -> phases.Outcome:
+        return phases.run(self.folder, owner_pid=os.getpid(), progress=Silent())
+
+    @property
+    def phase_errors(self) -> dict[str, str]:
+        lines = [json.loads(line) for line in self.folder.phases.read_text().splitlines()]
+        return {line["phase"]: line["error"] for line in lines if line["event"] == "ended"}
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    made = Stage(tmp_path / "runs")
+    monkeypatch.setattr(phases, "driver_of", lambda *_: made.cluster)
+    monkeypatch.setattr(phases, "drive_cluster", made.drive)
+    monkeypatch.setattr(phases, "collect_from", made.collect)
+    monkeypatch.setattr(phases, "judge_run", made.judge_run)
+    replace_modules(monkeypatch, made)
+    return made
+
+
+def replace_modules(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
+    """Let the modules that the phases find by name be this object; plugins stay what they are."""
+    real = registry.import_module
+    found = {"harness.report.page", "harness.analysis.judge", "expectations.runner"}
+    monkeypatch.setattr(registry, "import_module", lambda name: module if name in found else real(name))
+
+
+def fail(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def signalled(times: int = 1) -> Callable[[], None]:
+    def act() -> None:
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return act
+
+
+def test_a_run_that_held(stage: Stage) -> None:
+    outcome = stage.run()
+    assert stage.log == ["drive", "collect", "judge", "report"]
+    assert stage.cluster.calls == ["start 3", "stop"]
+    verdicts = outcome.result.verdicts
+    assert (verdicts.fault, verdicts.system) == (FaultVerdict.CONFIRMED, SystemVerdict.PASS)
+    assert outcome.exit_code is ExitCode.HELD
+    saved = RunResult.load(stage.folder.verdict)
+    assert saved == outcome.result
+    assert list(saved.phase_durations_s) == [phase.value for phase in Phase]
+    assert saved.counts == {"sends": 3}
+    assert saved.seed == 7
+
+
+@pytest.mark.parametrize(
+    ("acts", "answers", "code", "ran"),
+    [
+        pytest.param({}, [FAILED], ExitCode.VIOLATED, ["drive", "collect", "judge", "report"], id="a broken promise"),
+        pytest.param({}, [], ExitCode.INCONCLUSIVE, ["drive", "collect", "judge", "report"], id="nothing was judged"),
+        pytest.param({"drive": ClusterError("gone")}, [PASSED], ExitCode.ENVIRONMENT,
+                     ["drive", "collect", "judge", "report"], id="the cluster broke, what it did is judged"),
+        pytest.param({"drive": ClusterError("gone")}, [FAILED], ExitCode.VIOLATED,
+                     ["drive", "collect", "judge", "report"], id="a violation outranks the broken cluster"),
+        pytest.param({"collect": ClusterError("gone")}, [PASSED], ExitCode.ENVIRONMENT,
+                     ["drive", "collect", "judge", "report"], id="evidence could not be collected"),
+        pytest.param({"report": HarnessError("no space")}, [PASSED], ExitCode.HELD,
+                     ["drive", "collect", "judge", "report"], id="the report fails, the verdict stands"),
+    ],
+)  # fmt: skip
+def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
+    stage: Stage, acts: dict[str, HarnessError], answers: list[CheckResult], code: ExitCode, ran: list[str]
+) -> None:
+    stage.acts = {phase: fail(error) for phase, error in acts.items()}
+    stage.answers = answers
+    outcome = stage.run()
+    assert stage.log == ran
+    assert stage.cluster.calls[-1] == "stop"
+    assert outcome.exit_code is code
+    assert [str(error) for error in outcome.errors] == [str(error) for error in acts.values()]
+
+
+def test_a_cluster_that_does_not_start_is_stopped_and_nothing_else_is_done(stage: Stage) -> None:
+    stage.cluster.broken = {"start"}
+    outcome = stage.run()
+    assert stage.log == []
+    assert stage.cluster.calls == ["start 3", "stop"]
+    assert outcome.exit_code is ExitCode.ENVIRONMENT
+    assert outcome.result.verdicts.system is SystemVerdict.UNKNOWN
+
+
+def test_what_is_left_behind_is_residue(stage: Stage) -> None:
+    stage.cluster.left = ["process 12 still runs"]
+    outcome = stage.run()
+    assert outcome.result.verdicts.environment is EnvironmentVerdict.RESIDUE
+    assert outcome.exit_code is ExitCode.ENVIRONMENT
+
+
+def test_a_cluster_that_does_not_stop_is_residue_and_is_judged_nevertheless(stage: Stage) -> None:
+    stage.cluster.broken = {"stop"}
+    outcome = stage.run()
+    assert outcome.result.residue == ["the cluster could not be stopped: stop is broken"]
+    assert stage.log[-1] == "report"
+
+
+@pytest.mark.parametrize(
+    ("phase", "times", "ran"),
+    [
+        pytest.param("drive", 1, ["drive", "collect", "judge", "report"], id="once in drive: judged as far as it goes"),
+        pytest.param("drive", 2, ["drive"], id="twice in drive: stopped at once"),
+        pytest.param("collect", 1, ["drive", "collect", "judge", "report"], id="once in collect: it goes on"),
+        pytest.param("judge", 1, ["drive", "collect", "judge"], id="once in judge: that is all"),
+    ],
+)
+def test_signals_end_a_run_in_good_order(stage: Stage, phase: str, times: int, ran: list[str]) -> None:
+    stage.drive_lasts_s = 10.0 if phase == "drive" else 0.0
+    stage.acts = {phase: signalled(times)}
+    before = signal.getsignal(signal.SIGTERM)
+    outcome = stage.run()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert stage.log == ran
+    assert stage.cluster.calls == ["start 3", "stop"]
+    if phase != "collect":
+        assert outcome.exit_code is ExitCode.INCONCLUSIVE
+        assert isinstance(outcome.errors[0], Interrupted)
+        assert f"the phase {phase} was interrupted" in outcome.result.evidence
+
+
+def test_a_phase_alone_raises_what_went_wrong_and_writes_it_down(stage: Stage) -> None:
+    stage.acts = {"drive": fail(ClusterError("gone"))}
+    phases.start(stage.folder)
+    with pytest.raises(ClusterError, match="gone"):
+        phases.drive(stage.folder)
+    phases.collect(stage.folder)
+    phases.stop(stage.folder)
+    assert stage.phase_errors == {"start": "", "drive": "gone", "collect": "", "stop": ""}
+    result = phases.judge(stage.folder)
+    assert result.verdicts.system is SystemVerdict.UNKNOWN
+    assert result.evidence == ["the phase drive failed: gone"]
+
+
+def test_judging_again_replaces_the_answers_and_keeps_the_rest(stage: Stage) -> None:
+    stage.run()
+    stage.answers = [FAILED]
+    result = phases.judge(stage.folder)
+    assert result.verdicts.exit_code is ExitCode.VIOLATED
+    assert result.faults[0].verdict == "CONFIRMED"
+    assert RunResult.load(stage.folder.verdict).checks == [FAILED]
+
+
+def test_two_runs_at_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    scenario = read_scenario(SCENARIO, "short.yaml")
+    plan = make_plan(scenario, 10)
+    folders = {phases.create(scenario, plan, tmp_path).run_id for _ in range(3)}
+    assert len(folders) == 3
+    assert all(run_id.startswith("short-") and "-0000000a" in run_id for run_id in folders)
+
+
+def test_a_run_folder_that_was_tampered_with_is_refused(stage: Stage) -> None:
+    stage.folder.scenario.write_text("name: x\n")
+    with pytest.raises(ScenarioError, match="topics: missing"):
+        phases.drive(stage.folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings"),
+    [
+        pytest.param({}, (frozenset({-1}), 1, False), id="Kafka's defaults"),
+        pytest.param(
+            {"partitions: 1": "partitions: 1, config: {min.insync.replicas: 2, unclean.leader.election.enable: true}"},
+            (frozenset({-1}), 2, True),
+            id="a topic's own",
+        ),
+        pytest.param(
+            {"topics:": "cluster: {properties: {min.insync.replicas: 3}}\ntopics:", "producers: 1": "acks: [0, 1]"},
+            (frozenset({0, 1}), 3, False),
+            id="the brokers', and weak acks",
+        ),
+    ],
+)
+def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[frozenset[int], int, bool]) -> None:
+    text = SCENARIO
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    scenario = read_scenario(text, "x")
+    found = judging.settings_of(scenario, make_plan(scenario, 1))
+    assert (found.acks, found.min_insync_replicas, found.unclean_leader_election) == settings
+
+
+@pytest.mark.parametrize(
+    ("checks", "suites", "remarks"),
+    [
+        pytest.param(RuntimeError("boom"), ["suite"], ["the checks could not judge: RuntimeError: boom"], id="checks"),
+        pytest.param(["check"], ClusterError("x"), ["the suites could not judge: x"], id="suites"),
+        pytest.param(["check"], [], ["the suites gave no answer"], id="silence"),
+        pytest.param(["check"], ["suite"], [], id="neither"),
+    ],
+)
+def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, checks: Any, suites: Any, remarks: list[str]
+) -> None:
+    class Module:
+        def judge(self, *_arguments: Any) -> Any:
+            if isinstance(checks, Exception):
+                raise checks
+            return self
+
+        def run(self, *_arguments: Any) -> Any:
+            if isinstance(suites, Exception):
+                raise suites
+            return suites
+
+        evidence = ["operations/a.jsonl: 1 torn line"]
+        counts = {"sends": 1}
+
+        @property
+        def checks(self) -> Any:
+            return checks
+
+    replace_modules(monkeypatch, Module())
+    notes = PhaseNotes()
+    judged = judging.judge_run(stage.folder, Silent(), notes)
+    assert [*judged.checks, *judged.suites] == [
+        *(checks if isinstance(checks, list) else []),
+        *(suites if isinstance(suites, list) else []),
+    ]
+    assert [remark for remark in notes.remarks if "torn" not in remark] == remarks
+    assert notes.damaged is bool(remarks)
