@@ -1,0 +1,70 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import collecting
+from harness.errors import ClusterError, EvidenceError
+from harness.phase_log import PhaseNotes
+from harness.progress import Silent
+from harness.store import RunFolder
+from tests.fake_cluster import FakeCluster
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    (tmp_path / "run").mkdir()
+    return RunFolder(tmp_path / "run")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> FakeCluster:
+    cluster = FakeCluster(tmp_path)
+    for broker in range(3):
+        cluster.say(broker, ev="broker_start")
+    (tmp_path / "broker.log").write_text("hello\n")
+    return cluster
+
+
+async def collect(folder: RunFolder, cluster: FakeCluster) -> PhaseNotes:
+    notes = PhaseNotes()
+    await collecting.collect(folder, cluster, Silent(), notes)
+    return notes
+
+
+async def test_logs_are_copied_to_where_the_judges_look(folder: RunFolder, cluster: FakeCluster) -> None:
+    await collect(folder, cluster)
+    for broker in range(3):
+        assert (folder.broker(broker) / cluster.log_of(broker).name).read_text() == '{"ev": "broker_start"}\n'
+        assert (folder.broker(broker) / "broker.log").read_text() == "hello\n"
+
+
+async def test_a_missing_log_damages_the_evidence(folder: RunFolder, cluster: FakeCluster) -> None:
+    cluster.log_of(2).unlink()
+    notes = await collect(folder, cluster)
+    assert notes.damaged
+    assert any(remark.startswith("state-change-2.jsonl of 2 is missing") for remark in notes.remarks)
+
+
+async def test_no_cluster_at_all_is_a_remark(
+    folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def status() -> None:
+        raise ClusterError("no cluster was started")
+
+    monkeypatch.setattr(cluster, "status", status)
+    notes = await collect(folder, cluster)
+    assert notes.remarks == ["there is no cluster to collect evidence from: no cluster was started"]
+    assert notes.damaged
+
+
+async def test_one_source_that_cannot_be_read_hides_no_other(
+    folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_history: Path, _data_dir: Path) -> Any:
+        raise EvidenceError("half a file")
+
+    monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", unreadable)
+    notes = await collect(folder, cluster)
+    assert notes.remarks[-1] == "the ZooKeeper history is incomplete: half a file"
+    assert (folder.broker(0) / "broker.log").exists()

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ClusterError, Interrupted
+from harness.phase_log import Phase, ends, entered, started_at
+from harness.progress import Silent
+from harness.store import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
+    with entered(folder, Phase.DRIVE, Silent()) as notes:
+        notes.remark("harmless")
+        notes.remark("bad", damaged=True)
+        notes.residue.append("a process")
+    end = ends(folder)[Phase.DRIVE]
+    assert (end.error, end.remarks, end.damaged, end.residue) == ("", ["harmless", "bad"], True, ["a process"])
+    assert started_at(folder).endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    ("raised", "becomes", "error"),
+    [
+        pytest.param(ClusterError("gone"), ClusterError, "gone", id="an error of the harness goes on"),
+        pytest.param(KeyboardInterrupt(), Interrupted, "interrupted", id="Ctrl-C between two awaits"),
+        pytest.param(Interrupted("x"), Interrupted, "interrupted", id="a signal"),
+    ],
+)
+def test_a_phase_that_fails_says_so_and_forbids_a_pass(
+    folder: RunFolder, raised: BaseException, becomes: type[BaseException], error: str
+) -> None:
+    with pytest.raises(becomes), entered(folder, Phase.DRIVE, Silent()):
+        raise raised
+    end = ends(folder)[Phase.DRIVE]
+    assert end.error == error
+    assert end.damaged
+    assert len(end.remarks) == 1
+
+
+def test_a_phase_that_was_killed_was_cut_off(folder: RunFolder) -> None:
+    with entered(folder, Phase.DRIVE, Silent()):
+        assert ends(folder)[Phase.DRIVE].error == "the phase drive was cut off"
+        assert ends(folder)[Phase.DRIVE].damaged
+
+
+def test_the_last_time_counts(folder: RunFolder) -> None:
+    with pytest.raises(ClusterError), entered(folder, Phase.JUDGE, Silent()):
+        raise ClusterError("no memory")
+    with entered(folder, Phase.JUDGE, Silent()):
+        pass
+    assert ends(folder)[Phase.JUDGE].error == ""
+    assert list(ends(folder)) == [Phase.JUDGE]
+
+
+def test_no_phase_has_run_yet(folder: RunFolder) -> None:
+    assert ends(folder) == {}
+    assert started_at(folder) == ""
