@@ -65,12 +65,21 @@ class RunEvidence:
         return rows
 
     def findings(self) -> list[Row]:
-        """Return the findings, violations first; an unjudged run has none."""
+        """Return the findings, violations first, then by check and place; an unjudged run has none."""
         if not Path(self._folder.findings).exists():
             return []
         rank = {"violation": 0, "expected": 1, "note": 2}
         rows: list[Row] = pq.read_table(self._folder.findings).to_pylist()
-        return sorted(rows, key=lambda row: (rank.get(row["severity"], 3), row["check"], row["topic"] or ""))
+        return sorted(
+            rows,
+            key=lambda row: (
+                rank.get(row["severity"], 3),
+                row["check"],
+                row["topic"] or "",
+                -1 if row["partition"] is None else row["partition"],
+                -1 if row["offset"] is None else row["offset"],
+            ),
+        )
 
     def seconds_since_start(self, time_ns: int | None) -> float | None:
         """Return an instant as seconds since the first operation."""

@@ -18,6 +18,8 @@ from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
 SHOWN_FINDINGS = 50
 """Of each check and severity; the page says how many more there are in `findings.parquet`."""
+SHOWN_AT_ONCE = 5
+"""Of those, how many stand open; the others unfold."""
 SHOWN_GAPS = 40
 
 
@@ -28,7 +30,10 @@ class FindingGroup:
     check: str
     severity: str
     count: int
+    places: list[str]
+    """Where, a partition each with the range of offsets; empty when the findings name none."""
     shown: list[Row]
+    folded: list[Row]
 
 
 def write(folder: RunFolder) -> Path:
@@ -94,8 +99,29 @@ def grouped(findings: list[Row]) -> list[FindingGroup]:
     groups = []
     for (severity, check), rows in groupby(findings, key=lambda row: (row["severity"], row["check"])):
         listed = list(rows)
-        groups.append(FindingGroup(check=check, severity=severity, count=len(listed), shown=listed[:SHOWN_FINDINGS]))
+        groups.append(
+            FindingGroup(
+                check=check,
+                severity=severity,
+                count=len(listed),
+                places=_places(listed),
+                shown=listed[:SHOWN_AT_ONCE],
+                folded=listed[SHOWN_AT_ONCE:SHOWN_FINDINGS],
+            )
+        )
     return groups
+
+
+def _places(findings: list[Row]) -> list[str]:
+    """Return the partitions of findings in order, each with the offsets that they span."""
+    offsets: dict[str, list[int]] = {}
+    for row in findings:
+        if row["topic"] and row["partition"] is not None and row["offset"] is not None:
+            offsets.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
+    return [
+        f"{partition} offset {found[0]}" if len(found) == 1 else f"{partition} offsets {min(found)} to {max(found)}"
+        for partition, found in offsets.items()
+    ]
 
 
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:

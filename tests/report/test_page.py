@@ -54,6 +54,16 @@ def test_violations_come_first_expected_ones_apart_and_many_are_bounded(
     assert "5 more in" in page
 
 
+def test_findings_say_where_they_are_and_all_but_the_first_few_unfold(
+    folder: RunFolder, add_findings: Callable[..., None]
+) -> None:
+    places = [{"topic": "orders", "partition": 0, "offset": offset} for offset in (12, 7, 30, 9, 8, 10)]
+    add_findings(*({"check": "I10", "severity": "violation", "message": f"at {p['offset']}"} | p for p in places))
+    page = text_of(folder)
+    assert "orders-0 offsets 7 to 30" in page
+    assert page.index("at 7") < page.index("at 12") < page.index("1 more") < page.index("at 30")
+
+
 def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="not a run's result"):
         write(RunFolder(tmp_path))
