@@ -1,4 +1,4 @@
-"""The phases up to the judgement on a real cluster: what they leave in the run folder, and that nothing else is left."""
+"""The phases up to the judgement on a real cluster: what they leave in the run folder, and nothing else is left."""
 
 import os
 import signal
