@@ -1,0 +1,183 @@
+"""How many operations a second Spark and Great Expectations judge, and the memory that they take.
+
+    python -m benchmarks.judging [--operations 100000 1000000] [--sparse] [--keep FOLDER]
+
+Each size is an intact synthetic history, written to disk first, and judged in a process of its own as a run is: a
+Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown.
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.synthetic_history import generate
+from harness.judging import scenario_of, settings_of
+from harness.plan import load_plan
+from harness.store import RunFolder
+from harness.verdict import SystemVerdict
+
+SAMPLE_S = 0.1
+JVM = "java"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One history as it was judged."""
+
+    facts_rows: int
+    session_s: float
+    """Until Spark takes the first job."""
+    facts_s: float
+    checks_s: float
+    suites_s: float
+    cpu_s: float
+    """User and system time of Python and its JVM: on a machine with other work, a better figure than seconds."""
+    failed: tuple[str, ...]
+    """Checks and suites that did not pass."""
+
+
+@dataclass(slots=True)
+class Peak:
+    """Highest resident memory that was seen, in bytes."""
+
+    python: int = 0
+    jvm: int = 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--sparse", action="store_true", help="offsets with gaps, up to 2^40")
+    parser.add_argument("--keep", type=Path, help="make the run folders here, and leave them for `chaos rejudge`")
+    options = parser.parse_args()
+    columns: list[dict[str, str]] = []
+    with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
+        for number in options.operations:
+            folder, operations = generate(options.keep or Path(temporary), number, sparse=options.sparse)
+            judged, peak = in_own_process(folder)
+            if judged.failed:
+                raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
+            columns.append(figures(operations, judged, peak))
+    table = Table("judging an intact history", *([""] * len(columns)))
+    for figure in columns[0]:
+        table.add_row(figure, *(column[figure] for column in columns))
+    Console().print(table)
+
+
+def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
+    """Return one column of the table."""
+    return {
+        "operations": f"{operations:,}",
+        "facts, rows": f"{judged.facts_rows:,}",
+        "start of the session, s": f"{judged.session_s:.1f}",
+        "facts, s": f"{judged.facts_s:.1f}",
+        "checks, s": f"{judged.checks_s:.1f}",
+        "suites, s": f"{judged.suites_s:.1f}",
+        "facts and checks, operations/s": f"{operations / (judged.facts_s + judged.checks_s):,.0f}",
+        "CPU of all, s": f"{judged.cpu_s:.1f}",
+        "peak memory of Python, MB": f"{peak.python / 1e6:,.0f}",
+        "peak memory of the JVM, MB": f"{peak.jvm / 1e6:,.0f}",
+    }
+
+
+def in_own_process(folder: RunFolder) -> tuple[Judged, Peak]:
+    """Judge in a process whose memory and JVM are fresh; return what it says and the memory that it took."""
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("spawn").Process(target=judge, args=(folder, sending))
+    process.start()
+    sending.close()
+    assert process.pid is not None, "a started process has an id"
+    try:
+        with watched(psutil.Process(process.pid)) as peak:
+            judged: Judged = receiving.recv()
+    except EOFError:
+        raise SystemExit(f"{folder.root}: the judge ended without an answer") from None
+    finally:
+        process.join()
+    return judged, peak
+
+
+@contextmanager
+def watched(process: psutil.Process) -> Iterator[Peak]:
+    """Sample the memory of a process and of the JVMs below it."""
+    peak, stop = Peak(), threading.Event()
+
+    def sample() -> None:
+        while not stop.wait(SAMPLE_S):
+            try:
+                peak.python = max(peak.python, process.memory_info().rss)
+                peak.jvm = max([peak.jvm, *(jvm.memory_info().rss for jvm in jvms(process))])
+            except psutil.NoSuchProcess:
+                continue
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        stop.set()
+        thread.join()
+
+
+def judge(folder: RunFolder, answer: Connection) -> None:
+    """Judge a run folder as the judge phase does, and send what came out."""
+    from expectations import runner
+    from harness.analysis.judge import judge as judge_facts
+    from harness.analysis.session import spark_session
+
+    instants = [time.time()]
+    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
+    with spark_session() as spark:
+        spark.range(1).count()
+        instants.append(time.time())
+        judgement = judge_facts(folder, settings)
+        checked = time.time()
+        suites = runner.run(folder)
+        instants += [facts_written(folder), checked, time.time()]
+        cpu_s = sum(cpu_seconds(process) for process in [psutil.Process(), *jvms(psutil.Process())])
+    session_s, facts_s, checks_s, suites_s = (after - before for before, after in itertools.pairwise(instants))
+    verdicts = [(check.check, check.verdict) for check in judgement.checks]
+    verdicts += [(suite.suite, suite.verdict) for suite in suites]
+    answer.send(
+        Judged(
+            facts_rows=sum(judgement.counts.values()),
+            session_s=session_s,
+            facts_s=facts_s,
+            checks_s=checks_s,
+            suites_s=suites_s,
+            cpu_s=cpu_s,
+            failed=tuple(name for name, verdict in verdicts if verdict != SystemVerdict.PASS.name),
+        )
+    )
+
+
+def facts_written(folder: RunFolder) -> float:
+    """Return when the last fact was complete, by its mark on disk: then the checks begin."""
+    return max(mark.stat().st_mtime for mark in folder.facts.glob("*/_SUCCESS"))
+
+
+def jvms(process: psutil.Process) -> list[psutil.Process]:
+    """Return the JVMs below a process."""
+    return [child for child in process.children(recursive=True) if child.name() == JVM]
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return what a process has used so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+if __name__ == "__main__":
+    main()

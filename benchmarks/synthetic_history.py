@@ -1,0 +1,235 @@
+"""A history of any length in which every promise holds, as a run folder: what clients, brokers and ZooKeeper write.
+
+It has the shape of a smoke run: of its operations 81 % are sends, 11 % polls and 8 % commits; three times a broker is
+taken from its lead and comes back. Lines are streamed to their files, so memory does not grow with the history.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from benchmarks.synthetic_cluster import BROKERS, HEAD_BYTES, Broker, Cluster, Partition, encoded
+from harness import events, phases
+from harness.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
+from harness.plan import make_plan
+from harness.scenario_file import load_scenario
+from harness.store import RunFolder
+
+TOPIC, OFFSETS_TOPIC = "orders", "__consumer_offsets"
+PARTITIONS, PRODUCERS, CONSUMERS = 3, 4, 2
+BATCHES_A_CYCLE, RECORDS_A_BATCH = 12, 5
+POLLS_A_CYCLE = BATCHES_A_CYCLE // PARTITIONS
+OPERATIONS_A_CYCLE = BATCHES_A_CYCLE * RECORDS_A_BATCH + CONSUMERS * (POLLS_A_CYCLE + PARTITIONS)
+SPARSE_END_OFFSET = 2**40
+OUTAGE_NS = 3_000_000_000
+EXPIRE_SESSION = "expire-session"
+
+
+def generate(runs: Path, operations: int, *, sparse: bool = False) -> tuple[RunFolder, int]:
+    """Write a history of about so many operations; return its folder and how many there are.
+
+    Args:
+        runs: Folder in which the run's own is made.
+        operations: How many operations clients carry out, each an invoke and an end.
+        sparse: Whether offsets leave gaps, as in a compacted topic, and go up to 2^40.
+    """
+    plan = make_plan(load_scenario("smoke"), operations)
+    folder = phases.create(load_scenario("smoke"), plan, runs)
+    cycles = max(operations // OPERATIONS_A_CYCLE, len(plan.faults) + 1)
+    stride = SPARSE_END_OFFSET * PARTITIONS // (cycles * BATCHES_A_CYCLE) if sparse else 0
+    faults = {cycles * (n + 1) // (len(plan.faults) + 1): (n, fault.fault) for n, fault in enumerate(plan.faults)}
+    with _writing(folder, stride) as history:
+        history.begin()
+        for cycle in range(cycles):
+            if cycle in faults:
+                history.disturb(*faults[cycle])
+            history.cycle()
+        history.end()
+    return folder, sum(client.operations for client in (*history.producers, *history.consumers))
+
+
+@dataclass(slots=True)
+class _Client:
+    """One client process's file."""
+
+    name: str
+    file: BinaryIO
+    operations: int = 0
+
+    def next_index(self) -> int:
+        self.operations += 1
+        return self.operations - 1
+
+    def notes(self, index: int, type_: OpType, time_ns: int, kind: OpKind, **more: Any) -> None:
+        operation = Operation(index=index, time_ns=time_ns, process=self.name, type=type_, kind=kind, **more)
+        self.file.write(encoded(operation))
+
+
+@dataclass(slots=True)
+class _History:
+    """The clients and the journal beside the cluster."""
+
+    cluster: Cluster
+    partitions: list[Partition]
+    offsets: Partition
+    producers: list[_Client]
+    consumers: list[_Client]
+    journal: BinaryIO
+    sent: int = 0
+    batches: int = 0
+
+    @property
+    def all_partitions(self) -> list[Partition]:
+        return [*self.partitions, self.offsets]
+
+    def begin(self) -> None:
+        """The cluster starts, and topics are made."""
+        self.cluster.begin()
+        self.cluster.create_topic(self.partitions)
+        self.cluster.create_topic([self.offsets])
+
+    def cycle(self) -> None:
+        """Producers write, consumers read all of it and commit."""
+        for number in range(BATCHES_A_CYCLE):
+            self._produce(self.partitions[number % PARTITIONS], self.producers[self.batches % PRODUCERS])
+            self.batches += 1
+            if number % PARTITIONS == PARTITIONS - 1:
+                self._poll()
+        for consumer in self.consumers:
+            self._commit(consumer)
+
+    def disturb(self, injection: int, fault: str) -> None:
+        """A fault takes a broker from every lead that it has, and it comes back."""
+        cluster = self.cluster
+        target = cluster.controller if fault == EXPIRE_SESSION else self.partitions[0].leader
+        self._journal(injection, fault, target, InjectionStep.INTENDED, InjectionStep.INJECTED)
+        cluster.now_ns += OUTAGE_NS
+        if target == cluster.controller:
+            cluster.elect_controller((target + 1) % len(BROKERS))
+        led = [partition for partition in self.all_partitions if partition.leader == target]
+        for partition in led:
+            cluster.elect_leader(partition)
+        if fault != EXPIRE_SESSION:
+            cluster.brokers[target].starts(cluster.tick())
+        self._journal(injection, fault, target, InjectionStep.CONFIRMED, InjectionStep.HEALED)
+        for partition in led:
+            cluster.rejoin(partition, target)
+
+    def end(self) -> None:
+        """Consumers read ends and committed offsets back, and every dump gets its first line."""
+        for consumer in self.consumers:
+            for kind in (OpKind.END_OFFSET, OpKind.FETCH_COMMITTED):
+                for partition in self.partitions:
+                    more = {"topic": partition.topic, "partition": partition.number, "group": consumer.name}
+                    index = consumer.next_index()
+                    consumer.notes(index, OpType.INVOKE, self.cluster.tick(), kind, **more)
+                    more["offset"] = partition.log_end_offset
+                    consumer.notes(index, OpType.OK, self.cluster.tick(), kind, **more)
+        for partition in self.all_partitions:
+            for broker, dump in zip(BROKERS, partition.dumps, strict=True):
+                dump.seek(0)
+                dump.write(encoded(partition.state(broker)).rstrip().ljust(HEAD_BYTES - 1) + b"\n")
+
+    def _produce(self, partition: Partition, producer: _Client) -> None:
+        place = {"topic": partition.topic, "partition": partition.number, "acks": -1}
+        asked = []
+        for _ in range(RECORDS_A_BATCH):
+            self.sent += 1
+            index, content = producer.next_index(), {"key": f"key-{self.sent % 24}", "value": f"value-{self.sent}"}
+            asked.append((index, content))
+            producer.notes(index, OpType.INVOKE, self.cluster.tick(), OpKind.SEND, **place, **content)
+        base, last = self.cluster.replicate(partition, [(content["key"], content["value"]) for _, content in asked])
+        answer = events.ProduceResponse(
+            correlation_id=self.batches,
+            client=producer.name,
+            topic=partition.topic,
+            partition=partition.number,
+            acks=-1,
+            base_offset=base,
+            last_offset=last,
+            error=0,
+            isr_size=len(partition.isr),
+            high_watermark=last + 1,
+            leader_epoch=partition.leader_epoch,
+            duration_ms=1.0,
+        )
+        self.cluster.says(partition.leader, answer)
+        for offset, (index, content) in enumerate(asked, start=base):
+            producer.notes(index, OpType.OK, self.cluster.tick(), OpKind.SEND, offset=offset, **place, **content)
+            record = Record(
+                topic=partition.topic,
+                partition=partition.number,
+                offset=offset,
+                value=content["value"],
+                leader_epoch=partition.leader_epoch,
+            )
+            partition.unread.append(record)
+
+    def _poll(self) -> None:
+        """Every consumer reads what was written since the last poll."""
+        records = tuple(record for partition in self.partitions for record in partition.unread)
+        for consumer in self.consumers:
+            index = consumer.next_index()
+            consumer.notes(index, OpType.INVOKE, self.cluster.tick(), OpKind.POLL, mode="assign")
+            for partition in self.partitions:
+                self.cluster.fetched(partition, -1, partition.unread[0].offset, partition.unread[-1].offset)
+            consumer.notes(index, OpType.OK, self.cluster.tick(), OpKind.POLL, mode="assign", records=records)
+        for partition in self.partitions:
+            partition.unread.clear()
+
+    def _commit(self, consumer: _Client) -> None:
+        asked = []
+        for partition in self.partitions:
+            whose = {"group": consumer.name, "topic": partition.topic, "partition": partition.number}
+            index = consumer.next_index()
+            consumer.notes(
+                index, OpType.INVOKE, self.cluster.tick(), OpKind.COMMIT, offset=partition.log_end_offset, **whose
+            )
+            asked.append((index, whose, partition.log_end_offset))
+        records = [(json.dumps({"type": "offset", **whose}), json.dumps({"offset": to})) for _, whose, to in asked]
+        base, _ = self.cluster.replicate(self.offsets, records)
+        for log_offset, (index, whose, to) in enumerate(asked, start=base):
+            more: dict[str, Any] = {**whose, "offset": to}
+            answer = events.OffsetCommit(generation=-1, member="", log_offset=log_offset, error=0, **more)
+            self.cluster.says(self.offsets.leader, answer)
+            consumer.notes(index, OpType.OK, self.cluster.tick(), OpKind.COMMIT, **more)
+
+    def _journal(self, injection: int, fault: str, target: int, *steps: InjectionStep) -> None:
+        for step in steps:
+            at_ns = self.cluster.tick()
+            entry = JournalEntry(time_ns=at_ns, injection=injection, fault=fault, step=step, targets=(str(target),))
+            self.journal.write(encoded(entry))
+
+
+@contextmanager
+def _writing(folder: RunFolder, stride: int) -> Iterator[_History]:
+    """Open every file of a history, and close them at the end."""
+    with ExitStack() as files:
+
+        def opened(path: Path) -> BinaryIO:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return files.enter_context(path.open("wb", buffering=1 << 18))
+
+        def partition(topic: str, number: int, stride: int) -> Partition:
+            dumps = [opened(folder.replica_dump(broker, topic, number)) for broker in BROKERS]
+            for dump in dumps:
+                dump.seek(HEAD_BYTES)
+            isr = [(number + place) % len(BROKERS) for place in BROKERS]
+            return Partition(topic=topic, number=number, dumps=dumps, isr=isr, leader=isr[0], stride=stride)
+
+        def clients(role: str, number: int) -> list[_Client]:
+            names = [f"{role}-{n + 1}" for n in range(number)]
+            return [_Client(name, opened(folder.operations_of(name))) for name in names]
+
+        brokers = [Broker(broker, opened(folder.state_change_log(broker))) for broker in BROKERS]
+        yield _History(
+            cluster=Cluster(brokers=brokers, zookeeper=opened(folder.zookeeper)),
+            partitions=[partition(TOPIC, number, stride) for number in range(PARTITIONS)],
+            offsets=partition(OFFSETS_TOPIC, 0, 0),
+            producers=clients("producer", PRODUCERS),
+            consumers=clients("consumer", CONSUMERS),
+            journal=opened(folder.journal),
+        )
