@@ -69,7 +69,8 @@ class TerminalProgress:
 
     def _line(self, text: str, style: str = "") -> None:
         since_s = time.monotonic() - self._started_s
-        self._console.print(f"{since_s:6.1f} s  {text}", style=style, markup=False, highlight=False)
+        line = f"{since_s:6.1f} s  {text}"
+        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
 def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]]) -> None:
