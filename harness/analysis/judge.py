@@ -7,15 +7,15 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import registry
-from harness.analysis.facts.build import Facts, in_threads, write_facts
-from harness.analysis.session import spark_session
+from harness.analysis.facts.build import Facts, cached, in_threads, row_counts, write_facts
+from harness.analysis.session import for_small_data, spark_session
 from harness.analysis.sources import read
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.result import CheckResult
@@ -69,17 +69,14 @@ def judge_runs(
     """
     plugins = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
     with spark_session() as spark:
-        facts = write_facts(spark, read(spark, folders), into.facts)
-        for frame in facts.values():
-            frame.cache()
-        try:
-            counts = _counts(facts, folders)
-            unknown = _run_checks(plugins, facts, settings, counts, into.findings)
+        sources = read(spark, folders)
+        with for_small_data(spark, sources.size_bytes):
+            facts = write_facts(spark, sources, into.facts)
+            counts = row_counts(into.facts, folders)
+            with cached(facts.values()):
+                unknown = _run_checks(plugins, facts, settings, counts, into.findings)
             found = _read_findings(spark, into.findings)
             remarks = _remarks(facts["evidence"])
-        finally:
-            for frame in facts.values():
-                frame.unpersist()
     return [
         Judgement(
             run_id=folder.run_id,
@@ -92,22 +89,10 @@ def judge_runs(
                 for plugin in plugins
             ],
             evidence=remarks.get(folder.run_id, []),
-            counts=counts[folder.run_id],
+            counts=dict(counts[folder.run_id]),
         )
         for folder in folders
     ]
-
-
-def _counts(facts: Facts, folders: Sequence[RunFolder]) -> dict[str, dict[str, int]]:
-    """Return rows a fact of each run, in one job."""
-    frames = [
-        frame.groupBy("run_id").agg(F.count("*").alias("rows")).withColumn("fact", F.lit(name))
-        for name, frame in facts.items()
-    ]
-    counts: dict[str, dict[str, int]] = {folder.run_id: dict.fromkeys(facts, 0) for folder in folders}
-    for row in reduce(DataFrame.unionByName, frames).collect():
-        counts[row.run_id][row.fact] = row.rows
-    return counts
 
 
 def _run_checks(

@@ -6,12 +6,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
+LOCAL_MASTER = "local[2]"
 LOCAL_PARTITIONS = 2
 """Shuffle partitions of a local session: a run is small, and each partition costs a task."""
+SMALL_BYTES = 100_000_000
+"""Evidence that is read faster than the code to read it can be compiled."""
+STOP_TIMEOUT_S = 10
+
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""A run is judged before the JVM's second compiler has earned what it costs."""
 
 _QUIET = """\
 rootLogger.level = error
@@ -24,10 +35,53 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
 """
 
 
+@contextmanager
+def spark_session(master: str | None = None) -> Iterator[SparkSession]:
+    """Yield the active session, or start one and end it with its JVM and its scratch folder.
+
+    Args:
+        master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    scratch = Path(tempfile.mkdtemp(prefix="chaos-spark-"))
+    try:
+        builder = SparkSession.builder
+        for name, value in _options(master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER, scratch).items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+            _end_jvm()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def for_small_data(spark: SparkSession, size_bytes: int) -> Iterator[None]:
+    """Interpret expressions instead of compiling them while little is read."""
+    if size_bytes > SMALL_BYTES:
+        yield
+        return
+    before = {name: spark.conf.get(name) for name in _INTERPRETED}
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, previous in before.items():
+            spark.conf.set(name, str(previous))
+
+
 def _options(master: str, scratch: Path) -> dict[str, str]:
     """Return the settings; everything that Spark writes by itself goes below `scratch`."""
     quiet = scratch / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="utf-8")
+    java = [f"-Dlog4j2.configurationFile={quiet.as_uri()}", f"-Djava.io.tmpdir={scratch}"]
     options = {
         "spark.master": master,
         "spark.app.name": "chaos-analysis",
@@ -37,20 +91,10 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.driver.extraJavaOptions": " ".join(
-            (
-                f"-Dlog4j2.configurationFile={quiet.as_uri()}",
-                f"-Djava.io.tmpdir={scratch}",
-                "-Djava.net.preferIPv4Stack=true",
-                "-XX:+UseSerialGC",
-                "-Xshare:auto",
-                "-XX:TieredStopAtLevel=1",
-            )
-        ),
     }
     if master.startswith("local"):
+        java += [*_QUICK, "-Djava.net.preferIPv4Stack=true"]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -61,31 +105,21 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
             "spark.sql.files.openCostInBytes": "65536",
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.inMemoryColumnarStorage.compressed": "false",
             "spark.shuffle.compress": "false",
         }
-    return options
+    return options | {"spark.driver.extraJavaOptions": " ".join(java)}
 
 
-@contextmanager
-def spark_session(master: str | None = None) -> Iterator[SparkSession]:
-    """Yield the active session, or start one and stop it at the end, its scratch folder removed.
-
-    Args:
-        master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else `local[2]`.
-    """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
+def _end_jvm() -> None:
+    """End the JVM that PySpark would keep until this process ends; a later session starts a new one."""
+    gateway = SparkContext._gateway
+    if gateway is None:
         return
-    scratch = Path(tempfile.mkdtemp(prefix="chaos-spark-"))
-    try:
-        builder = SparkSession.builder
-        for name, value in _options(master or os.environ.get(MASTER_VARIABLE) or "local[2]", scratch).items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    gateway.shutdown()
+    process: Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        process.wait(STOP_TIMEOUT_S)

@@ -15,7 +15,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.events import COMMON, KINDS
+from harness.events import (
+    COMMON,
+    KINDS,
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerStart,
+    ControllerElected,
+    Election,
+    Event,
+    HighWatermark,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
+)
 from harness.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
 from harness.store import RunFolder
 
@@ -68,10 +82,25 @@ OPERATION = struct_of(Operation)
 JOURNAL_ENTRY = struct_of(JournalEntry)
 ZNODE_CHANGE = struct_of(ZnodeChange)
 REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord)])
-STATE_CHANGE = merged(
-    [T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])]
-    + [struct_of(kind) for kind in KINDS.values()]
+TOLD: tuple[type[Event], ...] = (
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerStart,
+    ControllerElected,
+    Election,
+    HighWatermark,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
 )
+"""The kinds of state change that facts are made of; of all other lines only the common fields are read."""
+
+_COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
+_TOLD_FIELDS = {*_COMMON.names, *(field.name for kind in TOLD for field in fields(kind))}
+_ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
+STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _TOLD_FIELDS])
+"""Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +113,9 @@ class Sources:
     replicas: DataFrame
     state_changes: DataFrame
 
+    size_bytes: int
+    """Of all files."""
+
     @property
     def frames(self) -> tuple[DataFrame, ...]:
         """All of them."""
@@ -92,25 +124,31 @@ class Sources:
 
 def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     """Return what the run folders hold; a file or folder that is missing reads as no lines."""
+    operations = _present(path for folder in folders for path in folder.operations.glob("*.jsonl"))
+    journal = _present(folder.journal for folder in folders)
+    zookeeper = _present(folder.zookeeper for folder in folders)
+    replicas = _present(path for folder in folders for path in folder.replicas.glob("*/*.jsonl"))
+    state_changes = _present(path for folder in folders for path in folder.brokers.glob("*/state-change*.jsonl"))
+    everything = (*operations, *journal, *zookeeper, *replicas, *state_changes)
     return Sources(
-        operations=_lines(spark, OPERATION, _each(folders, "operations", "*.jsonl")),
-        journal=_lines(spark, JOURNAL_ENTRY, [folder.journal for folder in folders]),
-        zookeeper=_lines(spark, ZNODE_CHANGE, [folder.zookeeper for folder in folders]),
-        replicas=_lines(spark, REPLICA_LINE, _each(folders, "replicas", "*/*.jsonl")),
-        state_changes=_lines(spark, STATE_CHANGE, _each(folders, "brokers", "*/state-change*.jsonl")),
+        operations=_lines(spark, OPERATION, operations),
+        journal=_lines(spark, JOURNAL_ENTRY, journal),
+        zookeeper=_lines(spark, ZNODE_CHANGE, zookeeper),
+        replicas=_lines(spark, REPLICA_LINE, replicas),
+        state_changes=_lines(spark, STATE_CHANGE, state_changes),
+        size_bytes=sum(path.stat().st_size for path in everything),
     )
 
 
-def _each(folders: Sequence[RunFolder], part: str, pattern: str) -> list[Path]:
-    """Return the files of one kind in all folders, in a stable order."""
-    return [path for folder in folders for path in sorted(getattr(folder, part).glob(pattern))]
+def _present(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that exist and hold something, in a stable order."""
+    return sorted(path.resolve() for path in paths if path.is_file() and path.stat().st_size)
 
 
 def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
-    """Return one row a line of the files that exist."""
+    """Return one row a line of the files."""
     whole = T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
-    present = [str(path.resolve()) for path in paths if path.is_file() and path.stat().st_size]
-    if not present:
+    if not paths:
         named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
         return spark.createDataFrame([], named)
     path = F.url_decode(F.col("_metadata.file_path"))
@@ -118,7 +156,7 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
         spark.read.schema(whole)
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", CORRUPT)
-        .json(present)
+        .json([str(path) for path in paths])
         .select(
             "*",
             F.regexp_extract(path, _RUN_AND_FILE, 1).alias("run_id"),

@@ -1,10 +1,12 @@
 """Builds every fact of one run or many, writes each as Parquet, and hands them back as read from there."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from pyarrow import parquet
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +27,7 @@ from harness.analysis.facts.offsets import committed_offsets
 from harness.analysis.facts.znodes import controller_epochs
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources
+from harness.store import RunFolder
 
 Facts = dict[str, DataFrame]
 
@@ -66,14 +69,31 @@ def from_facts(facts: Mapping[str, DataFrame], state_changes: DataFrame) -> Fact
 
 def write_facts(spark: SparkSession, sources: Sources, folder: Path) -> Facts:
     """Write every fact below `folder` and return all of them, as read from there."""
-    cached = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in sources.frames]
-    try:
+    with cached(sources.frames):
         _write_all(from_lines(sources), folder)
         _write_all(from_facts(read_facts(spark, folder), sources.state_changes), folder)
-    finally:
-        for frame in cached:
-            frame.unpersist()
     return read_facts(spark, folder)
+
+
+@contextmanager
+def cached(frames: Iterable[DataFrame]) -> Iterator[None]:
+    """Keep the frames once they have been computed, in memory as far as it reaches."""
+    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in frames]
+    try:
+        yield
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def row_counts(folder: Path, runs: Sequence[RunFolder]) -> dict[str, dict[str, int]]:
+    """Return how many rows each written fact has, by run id and fact; reads one column of each, without Spark."""
+    counts = {run.run_id: dict.fromkeys(TABLES, 0) for run in runs}
+    for name in TABLES:
+        run_ids = parquet.read_table(fact_path(folder, name), columns=["run_id"], read_dictionary=["run_id"])
+        for pair in run_ids["run_id"].value_counts().to_pylist():
+            counts[pair["values"]][name] = pair["counts"]
+    return counts
 
 
 def read_facts(spark: SparkSession, folder: Path) -> Facts:
