@@ -30,6 +30,8 @@ from harness.store import RunFolder
 from harness.verdict import ExitCode, SystemVerdict
 
 SEED_BITS = 32
+FORGOTTEN_AFTER_S = 900.0
+"""Beyond load and recovery: for whatever lies between the phases, when a scheduler calls them one by one."""
 
 
 def new_seed() -> int:
@@ -80,11 +82,17 @@ def start(
         properties=scenario.cluster.properties,
         planted_bugs=tuple(scenario.planted_bugs),
         owner_pid=owner_pid,
+        expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
         progress.message(f"{len(status.brokers)} brokers and ZooKeeper are up: {status.bootstrap_servers}")
+
+
+def longest_life_s(scenario: Scenario) -> float:
+    """Return after how many seconds a run's cluster that nobody owns ends itself, whatever became of the later phases."""
+    return scenario.duration_s + 2 * scenario.recovery_timeout_s + FORGOTTEN_AFTER_S
 
 
 def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:

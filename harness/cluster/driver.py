@@ -62,6 +62,8 @@ class ClusterRequest:
     planted_bugs: tuple[str, ...] = ()
     owner_pid: int | None = None
     """The cluster ends itself when this process is gone; None for one that stays."""
+    expires_after_s: float | None = None
+    """A cluster that stays ends itself after this time, whoever forgets it; None for one that a person looks after."""
 
 
 @runtime_checkable

@@ -72,7 +72,7 @@ class ProcessDriver:
             names = [ZOOKEEPER, *map(broker_process, layout.brokers)]
             await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=START_TIMEOUT_S))
             if request.owner_pid is None:
-                await self._call("disown")
+                await self._call("disown", expires_after_s=request.expires_after_s)
         except BaseException:
             await self.stop()
             raise

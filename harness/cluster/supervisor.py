@@ -4,8 +4,9 @@
 goes on in the background, in a session and process group of its own. It takes one command a connection over the unix
 socket in DIR, a JSON line, and answers with another (`harness.cluster.supervisor_client`).
 
-It ends everything when told, when it gets SIGTERM, or when its owner is gone, whatever killed that one; if it is killed
-itself, the kernel kills its children (PR_SET_PDEATHSIG; on Linux).
+It ends everything when told, when it gets SIGTERM, when its owner is gone, whatever killed that one, or when a cluster
+without an owner has lived for as long as it was meant to; if it is killed itself, the kernel kills its children
+(PR_SET_PDEATHSIG; on Linux).
 
 Standard library only, so that it is up in a tenth of a second.
 """
@@ -195,10 +196,12 @@ class Supervisor:
         await all_exited(late, KILL_TIMEOUT_S)
         return [child.name for child in late]
 
-    async def disown(self) -> dict[str, Any]:
-        """Go on when the owner is gone."""
+    async def disown(self, expires_after_s: float | None = None) -> dict[str, Any]:
+        """Go on when the owner is gone; end everything after `expires_after_s` all the same."""
         if self._owner_watch is not None:
             self._owner_watch.cancel()
+        if expires_after_s is not None:
+            asyncio.get_running_loop().call_later(expires_after_s, self.end)
         return {}
 
     def end_with(self, owner: int) -> None:

@@ -244,6 +244,15 @@ async def test_a_disowned_cluster_outlives_its_owner(tmp_path: Path) -> None:
     await call(tmp_path, "shutdown")
 
 
+async def test_a_disowned_cluster_ends_when_its_time_is_up(folder: Path) -> None:
+    child = await spawn(folder, "a")
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    await call(folder, "disown", expires_after_s=0.1)
+    await gone(child)
+    await gone(supervisor)
+
+
 async def test_an_owner_that_is_gone_already_ends_everything_at_once(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
