@@ -91,7 +91,7 @@ def start(
 
 
 def longest_life_s(scenario: Scenario) -> float:
-    """Return after how many seconds a run's cluster that nobody owns ends itself, whatever became of the later phases."""
+    """Return after how many seconds a run's cluster that nobody owns ends itself, whatever else happened."""
     return scenario.duration_s + 2 * scenario.recovery_timeout_s + FORGOTTEN_AFTER_S
 
 
