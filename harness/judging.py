@@ -1,6 +1,7 @@
 """The judge phase: checks in Spark, suites in Great Expectations, and the result that all phases add up to."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,8 +88,10 @@ def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judge
     scenario = scenario_of(folder)
     settings = settings_of(scenario, load_plan(folder.plan))
     counts: dict[str, int] = {}
+    session = ExitStack()
 
     def checks() -> list[CheckResult]:
+        session.enter_context(registry.import_module("harness.analysis.session").spark_session())
         judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:
             notes.remark(remark)
@@ -100,9 +103,10 @@ def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judge
         results: list[SuiteResult] = registry.import_module("expectations.runner").run(folder)
         return results
 
-    found = _attempt(checks, "the checks", notes)
-    progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
-    expected = _attempt(suites, "the suites", notes)
+    with session:
+        found = _attempt(checks, "the checks", notes)
+        progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
+        expected = _attempt(suites, "the suites", notes)
     progress.message(f"{len(expected)} suites have answered")
     return Judged(checks=found, suites=expected, counts=counts)
 
