@@ -1,4 +1,5 @@
 import asyncio
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -144,6 +145,14 @@ async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> Non
     with pytest.raises(asyncio.CancelledError):
         await running
     journal.close()
+
+
+async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
+    await stage.perform(planned())
+    lines = stage.path.read_bytes().splitlines(keepends=True)
+    assert synced == [sum(map(len, lines[:number])) for number in range(1, 5)]
 
 
 @pytest.mark.parametrize(
