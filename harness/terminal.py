@@ -77,7 +77,8 @@ def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[st
     """Print what a run came to, and how to go on from there."""
     show_result(console, outcome.result)
     for error in outcome.errors:
-        console.print(str(error), style=BAD, markup=False, highlight=False)
+        if not any(str(error) in remark for remark in outcome.result.evidence):
+            console.print(str(error), style=BAD, markup=False, highlight=False)
     for what, command in commands:
         console.print(f"[bold]{what:<8}[/bold]  {escape(command)}", highlight=False, soft_wrap=True)
 
