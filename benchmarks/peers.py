@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from harness.cluster.process import ProcessDriver
-from harness.zookeeper.kazoo_view import KazooView
 
 from harness.cluster.driver import ClusterRequest
+from harness.cluster.process import ProcessDriver
+from harness.zookeeper.kazoo_view import KazooView
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
 SESSION_TIMEOUT_MS = 6_000
