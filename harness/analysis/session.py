@@ -8,8 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
 
-from pyspark import SparkContext
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from harness.errors import HarnessError
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
 LOCAL_MASTER = "local[2]"
@@ -17,7 +22,9 @@ LOCAL_PARTITIONS = 2
 """Shuffle partitions of a local session: a run is small, and each partition costs a task."""
 SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
+SCRATCH_PREFIX = "chaos-spark-"
 STOP_TIMEOUT_S = 10
+TAIL_LINES = 5
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -27,6 +34,8 @@ _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _QUIET = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -46,18 +55,15 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
     if active is not None:
         yield active
         return
-    scratch = Path(tempfile.mkdtemp(prefix="chaos-spark-"))
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
     try:
-        builder = SparkSession.builder
-        for name, value in _options(master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER, scratch).items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+        spark = _started(_options(master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER, scratch), scratch)
         try:
             yield spark
         finally:
             spark.stop()
-            _end_jvm()
     finally:
+        _end_jvm()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -75,6 +81,21 @@ def for_small_data(spark: SparkSession, size_bytes: int) -> Iterator[None]:
     finally:
         for name, previous in before.items():
             spark.conf.set(name, str(previous))
+
+
+def _started(options: dict[str, str], scratch: Path) -> SparkSession:
+    """Return a new session in a JVM of its own; what that JVM says goes to a file, never to the terminal."""
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+    said = scratch / "jvm.log"
+    try:
+        if SparkContext._gateway is None:
+            with said.open("wb") as output:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
+        return SparkSession.builder.config(conf=conf).getOrCreate()
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        tail = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
+        raise HarnessError(f"Spark did not start: {error}; it said: {' | '.join(tail) or 'nothing'}") from error
 
 
 def _options(master: str, scratch: Path) -> dict[str, str]:
