@@ -1,0 +1,107 @@
+"""Clients that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient, NewTopic
+
+pytestmark = pytest.mark.cluster
+
+KCAT = shutil.which("kcat")
+KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parents[2] / ".kafka-libs"))
+
+
+def chaos(*arguments: str) -> str:
+    """Run `chaos cluster …` and return what it prints."""
+    command = [sys.executable, "-m", "harness", "cluster", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A cluster that stays, as `chaos cluster status --json` describes it."""
+    folder = str(tmp_path_factory.mktemp("cluster") / "c")
+    chaos("up", "--dir", folder)
+    try:
+        yield json.loads(chaos("status", "--dir", folder, "--json"))
+    finally:
+        chaos("down", "--dir", folder)
+
+
+@pytest.fixture
+def topic(cluster: dict[str, Any]) -> str:
+    """A fresh topic with two partitions and three replicas each."""
+    name = f"topic-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster["bootstrap_servers"]})
+    admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=3)])[name].result(30)
+    return name
+
+
+@pytest.mark.skipif(KCAT is None, reason="no kcat here (Debian package kcat): that client is not tried")
+def test_kcat_writes_and_reads(cluster: dict[str, Any], topic: str) -> None:
+    kcat = [str(KCAT), "-b", cluster["bootstrap_servers"], "-t", topic]
+    sent = "".join(f"value-{number}\n" for number in range(500))
+    subprocess.run([*kcat, "-P", "-p", "1", "-X", "acks=all"], input=sent, text=True, timeout=60, check=True)
+    read = subprocess.run([*kcat, "-C", "-p", "1", "-e", "-q"], capture_output=True, text=True, timeout=60, check=True)
+    assert read.stdout == sent
+
+
+def test_confluent_kafka_writes_reads_and_commits(cluster: dict[str, Any], topic: str) -> None:
+    servers = cluster["bootstrap_servers"]
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "compression.type": "lz4"})
+    for number in range(500):
+        producer.produce(topic, f"value-{number}", partition=0)
+    assert producer.flush(30) == 0
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
+    try:
+        consumer.assign([Position(topic, 0, 0)])
+        read = [message.value().decode() for message in consumer.consume(500, timeout=30)]
+        assert read == [f"value-{number}" for number in range(500)]
+        consumer.commit(offsets=[Position(topic, 0, 321)], asynchronous=False)
+        assert [found.offset for found in consumer.committed([Position(topic, 0)], timeout=30)] == [321]
+    finally:
+        consumer.close()
+
+
+async def test_aiokafka_writes_and_reads_an_assigned_partition(cluster: dict[str, Any], topic: str) -> None:
+    servers = cluster["bootstrap_servers"]
+    async with AIOKafkaProducer(bootstrap_servers=servers, acks="all") as producer:
+        for number in range(500):
+            await producer.send(topic, f"value-{number}".encode(), partition=0)
+        await producer.flush()
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
+    consumer.assign([TopicPartition(topic, 0)])
+    async with consumer, asyncio.timeout(30):
+        await consumer.seek_to_beginning()
+        read = [(await consumer.getone()).value.decode() for _ in range(500)]
+    assert read == [f"value-{number}" for number in range(500)]
+
+
+@pytest.mark.skipif(not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")), reason="no jars of real Kafka: make kafka-libs")
+def test_kafkas_own_tool_reads_a_segment_of_a_live_broker(cluster: dict[str, Any], topic: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster["bootstrap_servers"], "acks": "all"})
+    for number in range(300):
+        producer.produce(topic, f"value-{number}", partition=0)
+    assert producer.flush(30) == 0
+    for broker in cluster["brokers"]:
+        segment = Path(broker["log_dir"], f"{topic}-0", f"{0:020d}.log")
+        tool = ["java", "-cp", f"{KAFKA_LIBS}/*", "kafka.tools.DumpLogSegments", "--files", str(segment)]
+        printed = subprocess.run(
+            [*tool, "--print-data-log", "--deep-iteration"], capture_output=True, text=True, timeout=120, check=True
+        ).stdout
+        assert [line.rpartition("payload: ")[2] for line in printed.splitlines() if "payload: " in line] == [
+            f"value-{number}" for number in range(300)
+        ]
+        assert "isvalid: false" not in printed
