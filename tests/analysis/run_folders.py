@@ -1,6 +1,7 @@
 """Writes run folders as a real run leaves them: one leader change in the middle, nothing lost."""
 
 import itertools
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ class RunWriter:
         }
         path = self.folder.state_change_log(broker)
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.writer(path).write(_decoded(encode(event, common)))
+        self.writer(path).write(json.loads(encode(event, common)))
 
     def znode(self, path: str, data: str, *, multi: bool = False, session: str = "0x101", owner: str = "") -> int:
         if not multi:
@@ -112,12 +113,19 @@ class RunWriter:
     def index(self, process: str) -> int:
         return next(self._indexes.setdefault(process, itertools.count()))
 
+    def forget(self, path: str) -> None:
+        """Let the znode be created anew."""
+        del self._versions[path]
 
-def _decoded(line: bytes) -> dict[str, Any]:
-    import json
+    def skip_seq(self, broker: int) -> None:
+        """Lose one line of a broker."""
+        next(self._seqs[broker])
 
-    value: dict[str, Any] = json.loads(line)
-    return value
+    def raw(self, path: Path, text: str) -> None:
+        """Append whatever text, as a killed writer or a broken disk leaves it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
 
 
 def write_intact_run(root: Path, *, records: int = 40, partitions: int = 1, batch: int = 5) -> RunFolder:

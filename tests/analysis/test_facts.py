@@ -1,0 +1,470 @@
+"""Facts from literal lines: every case writes a run folder, all of them are read at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.events import (
+    BecomeLeader,
+    BrokerStart,
+    ControllerElected,
+    Election,
+    PartitionState,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
+)
+from harness.history import InjectionStep, JournalEntry, OpKind, OpType, Record, ReplicaRecord, ZnodeChange
+from harness.store import RunFolder
+from tests.analysis.run_folders import MS, RunWriter
+
+pytestmark = pytest.mark.spark
+
+STATE_PATH = "/brokers/topics/orders/partitions/0/state"
+CASES: dict[str, Callable[[RunWriter], None]] = {}
+
+
+def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
+    """Add what `write` leaves behind as a run of its own, named as the function."""
+    CASES[write.__name__] = write
+    return write
+
+
+@pytest.fixture(scope="module")
+def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
+    """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
+    from harness.analysis.facts.build import write_facts
+    from harness.analysis.sources import read
+
+    root: Path = tmp_path_factory.mktemp("runs")
+    folders = []
+    for name, write in CASES.items():
+        writer = RunWriter(RunFolder(root / name))
+        write(writer)
+        writer.close()
+        folders.append(writer.folder)
+    facts = write_facts(spark, read(spark, folders), root / "facts")
+    found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
+
+    def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
+        own = [row for row in found[fact] if row["run_id"] == write.__name__]
+        return sorted(own, key=lambda row: row[order]) if order else own
+
+    return of
+
+
+def send(out: RunWriter, index: int, type_: OpType, value: str = "", **fields: Any) -> None:
+    value = value or f"v{index}"
+    given = {"topic": "orders", "partition": 0, "value": value} | fields
+    out.operation("p0", OpKind.SEND, type_, index, **given)
+
+
+def answered(offset: int, epoch: int, *, last: int | None = None, error: int = 0) -> ProduceResponse:
+    return ProduceResponse(
+        correlation_id=0,
+        client="p0",
+        topic="orders",
+        partition=0,
+        acks=-1,
+        base_offset=offset,
+        last_offset=offset if last is None else last,
+        error=error,
+        isr_size=3,
+        high_watermark=0,
+        leader_epoch=epoch,
+        duration_ms=1.0,
+    )
+
+
+def state_json(leader: int, epoch: int, isr: list[int], controller_epoch: int = 1) -> str:
+    return f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,"leader_epoch":{epoch},"isr":{isr}}}'
+
+
+def leads(epoch: int, **fields: Any) -> BecomeLeader:
+    event = BecomeLeader(
+        topic="orders",
+        partition=0,
+        leader_epoch=epoch,
+        previous_leader_epoch=epoch - 1,
+        log_start_offset=0,
+        high_watermark=3,
+        log_end_offset=5,
+        isr=[1],
+        zk_version=0,
+    )
+    return replace(event, **fields)
+
+
+@case
+def sends_and_their_ends(out: RunWriter) -> None:
+    for index, (type_, fields) in enumerate(
+        [
+            (OpType.OK, {"offset": 2**40}),
+            (OpType.FAIL, {"error": "MSG_SIZE"}),
+            (OpType.INFO, {"error": "TIMED_OUT"}),
+            (None, {}),
+        ]
+    ):
+        send(out, index, OpType.INVOKE)
+        out.clock.tick()
+        if type_ is not None:
+            send(out, index, type_, **fields)
+    send(out, 4, OpType.INVOKE, acks=0, partition=-1)
+    send(out, 4, OpType.OK, acks=0)
+
+
+def test_a_send_has_one_row_with_its_end(rows):
+    found = rows(sends_and_their_ends, "sends", "index")
+    assert [row["outcome"] for row in found] == ["ok", "fail", "info", "info", "ok"]
+    assert [row["offset"] for row in found] == [2**40, None, None, None, None]
+    assert [row["error"] for row in found] == ["", "MSG_SIZE", "TIMED_OUT", "", ""]
+    assert [row["partition"] for row in found] == [0] * 5
+    assert found[0]["complete_ns"] - found[0]["invoke_ns"] == MS
+    assert found[3]["complete_ns"] is None
+    assert found[4]["acks"] == 0
+
+
+@case
+def acknowledged_in_an_epoch(out: RunWriter) -> None:
+    out.event(1, answered(0, 0))
+    for index, epoch in ((0, 1), (1, 1)):
+        send(out, index, OpType.INVOKE)
+        out.clock.tick()
+        if index == 0:
+            out.event(2, answered(0, epoch, last=0))
+            out.event(2, answered(0, 9, error=6))
+        out.clock.tick()
+        send(out, index, OpType.OK, offset=index)
+        out.clock.tick()
+        out.event(3, answered(0, 5))
+
+
+def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows):
+    found = rows(acknowledged_in_an_epoch, "sends", "index")
+    assert [row["leader_epoch"] for row in found] == [1, None]
+
+
+@case
+def polled(out: RunWriter) -> None:
+    records = (
+        Record(topic="orders", partition=0, offset=5, value="a", leader_epoch=2),
+        Record(topic="orders", partition=1, offset=0, value="b"),
+    )
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0, mode="assign")
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, mode="assign", records=records)
+    out.operation("c0", OpKind.POLL, OpType.FAIL, 1, mode="assign", error="X")
+
+
+def test_a_poll_has_one_row_a_record_in_its_order(rows):
+    found = rows(polled, "polls", "position")
+    assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in found] == [
+        (0, 0, 5, "a"),
+        (1, 1, 0, "b"),
+    ]
+    assert [row["leader_epoch"] for row in found] == [2, None]
+
+
+@case
+def state_of_a_partition(out: RunWriter) -> None:
+    out.event(1, BrokerStart(config_digest="", clean_marker=True, planted_bugs=[]))
+    out.znode("/brokers/topics/orders", '{"version":2,"partitions":{"0":[1,2,3]}}')
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+    out.znode(STATE_PATH, state_json(2, 1, [2]))
+    out.event(3, ZkWrite(path=STATE_PATH, op="set", expected_version=0, result="ok", new_version=1, by="controller",
+                         controller_epoch=1))  # fmt: skip
+    out.event(2, ZkWrite(path=STATE_PATH, op="set", expected_version=0, result="badversion", new_version=-1,
+                         by="leader", controller_epoch=1))  # fmt: skip
+    out.znode("/brokers/topics/orders", '{"version":2,"partitions":{"0":[2,3]}}')
+    out.znode(STATE_PATH, state_json(2, 1, [3, 2]))
+    out.event(2, leads(1))
+    out.event(3, leads(1))
+
+
+def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows):
+    found = rows(state_of_a_partition, "partition_states", "zxid")
+    assert [(row["zk_version"], row["leader"], row["isr"]) for row in found] == [
+        (0, 1, [1, 2]),
+        (1, 2, [2]),
+        (2, 2, [3, 2]),
+    ]
+    assert [row["previous_zk_version"] for row in found] == [None, 0, 1]
+    assert [row["previous_isr"] for row in found] == [None, [1, 2], [2]]
+    assert [row["assignment"] for row in found] == [[1, 2, 3], [1, 2, 3], [2, 3]]
+    assert [row["writer"] for row in found] == [None, "controller", None]
+    assert [row["life"] for row in found] == [1, 1, 1]
+
+
+def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows):
+    (first, *_) = rows(state_of_a_partition, "partition_states", "zxid")
+    assert first["time_ns"] == 1_000 * MS
+
+
+def test_an_isr_change_is_a_version_with_other_members(rows):
+    found = rows(state_of_a_partition, "isr_changes", "zxid")
+    assert [(row["old_isr"], row["new_isr"]) for row in found] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
+
+
+def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows):
+    found = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
+    assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in found] == [
+        (0, 1, False, 0),
+        (1, 2, True, 1),
+        (1, 3, True, None),
+    ]
+    assert [row["start_offset"] for row in found] == [None, 5, 5]
+    assert [row["unclean"] for row in found] == [False, False, None]
+
+
+@case
+def uncleanly_elected(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1]))
+    out.znode(STATE_PATH, state_json(-1, 1, [1]))
+    out.znode(STATE_PATH, state_json(2, 2, [2]))
+    state = PartitionState(leader=2, leader_epoch=2, isr=[2], zk_version=2, controller_epoch=1)
+    out.event(3, election(state, unclean=True))
+
+
+@case
+def uncleanly_elected_unseen(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1, 2]))
+    out.znode(STATE_PATH, "not json")
+    out.znode(STATE_PATH, state_json(2, 2, [2]))
+    state = PartitionState(leader=2, leader_epoch=2, isr=[2], zk_version=2, controller_epoch=1)
+    out.event(3, election(state, unclean=True))
+
+
+def election(result: PartitionState, *, unclean: bool) -> Election:
+    return Election(
+        topic="orders",
+        partition=0,
+        strategy="offline",
+        trigger="",
+        controller_epoch=1,
+        previous=None,
+        online=[2],
+        assigned=[1, 2],
+        unclean_allowed=True,
+        unclean=unclean,
+        result=result,
+        error="",
+    )
+
+
+@pytest.mark.parametrize("written", [uncleanly_elected, uncleanly_elected_unseen])
+def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(rows, written):
+    found = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
+    assert found[2]["unclean"] is True
+    assert found[2]["unclean_allowed"] is True
+    assert found[0]["unclean"] is False
+
+
+@case
+def seen_twice(out: RunWriter) -> None:
+    for source, session in (("observer", ""), ("transaction_log", "0x1")):
+        out.writer(out.folder.zookeeper).write(
+            ZnodeChange(
+                zxid=7,
+                time_ms=0,
+                type="create",
+                path="/controller",
+                data='{"brokerid":1}',
+                version=0,
+                session=session,
+                ephemeral_owner="0x1",
+                source=source,
+            )
+        )
+        out.writer(out.folder.zookeeper).write(
+            ZnodeChange(
+                zxid=7,
+                time_ms=0,
+                type="set",
+                path="/controller_epoch",
+                data="4",
+                version=4,
+                session=session,
+                ephemeral_owner="",
+                source=source,
+            )
+        )
+    out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
+
+
+def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows):
+    found = rows(seen_twice, "controller_epochs", "source")
+    assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in found] == [
+        ("broker", 2, 4, None),
+        ("zookeeper", 1, 4, 7),
+    ]
+
+
+@case
+def made_anew(out: RunWriter) -> None:
+    out.znode(STATE_PATH, state_json(1, 0, [1]))
+    out.zxid += 1
+    out.writer(out.folder.zookeeper).write(
+        ZnodeChange(
+            zxid=out.zxid,
+            time_ms=0,
+            type="delete",
+            path=STATE_PATH,
+            data="",
+            version=-1,
+            session="",
+            ephemeral_owner="",
+            source="observer",
+        )
+    )
+    out.forget(STATE_PATH)
+    out.znode(STATE_PATH, state_json(2, 0, [2]))
+
+
+def test_a_topic_made_anew_begins_another_life(rows):
+    found = rows(made_anew, "partition_states", "zxid")
+    assert [(row["life"], row["previous_leader"]) for row in found] == [(1, None), (2, None)]
+
+
+@case
+def a_fault(out: RunWriter) -> None:
+    for step, targets, detail in (
+        (InjectionStep.INTENDED, (), "will"),
+        (InjectionStep.INJECTED, ("1",), "did"),
+        (InjectionStep.MISMATCH, ("1",), "not as asked"),
+    ):
+        out.clock.tick()
+        out.writer(out.folder.journal).write(
+            JournalEntry(
+                time_ns=out.clock.now_ns,
+                injection=3,
+                fault="kill",
+                step=step,
+                targets=targets,
+                parameters={"deep": {"er": [1]}},
+                detail=detail,
+            )
+        )
+
+
+def test_an_injection_has_one_row_with_its_steps(rows):
+    (row,) = rows(a_fault, "fault_windows")
+    assert (row["injection"], row["fault"], row["targets"]) == (3, "kill", ["1"])
+    assert row["parameters"] == '{"deep":{"er":[1]}}'
+    assert (row["step"], row["detail"]) == ("mismatch", "not as asked")
+    assert row["injected_ns"] - row["intended_ns"] == MS
+    assert row["healed_ns"] is None
+
+
+@case
+def gaps(out: RunWriter) -> None:
+    def attempt(index: int, ms: float, type_: OpType | None) -> None:
+        send(out, index, OpType.INVOKE)
+        out.clock.tick(ms)
+        if type_ is not None:
+            send(out, index, type_, offset=index if type_ is OpType.OK else -1)
+
+    attempt(0, 1, OpType.OK)
+    out.clock.tick(1000)  # nobody tries
+    attempt(1, 100, OpType.FAIL)
+    attempt(2, 300, OpType.OK)
+    attempt(3, 200, OpType.OK)
+    attempt(4, 500, None)
+    attempt(5, 1, OpType.INFO)
+
+
+def test_a_gap_is_time_without_success_while_somebody_tries(rows):
+    found = rows(gaps, "availability", "from_ns")
+    assert [(row["gap_ms"], row["open"], row["attempts"]) for row in found] == [(400.0, False, 2), (501.0, True, 2)]
+
+
+@case
+def commits(out: RunWriter) -> None:
+    where = {"group": "g0", "topic": "orders", "partition": 0}
+    for index, (kind, type_, offset) in enumerate(
+        [
+            (OpKind.COMMIT, OpType.OK, 10),
+            (OpKind.COMMIT, OpType.INFO, 20),
+            (OpKind.COMMIT, OpType.INFO, 5),
+            (OpKind.COMMIT, OpType.FAIL, 30),
+            (OpKind.FETCH_COMMITTED, OpType.OK, 5),
+            (OpKind.FETCH_COMMITTED, OpType.OK, 5),
+        ]
+    ):
+        asked = {"offset": offset} if kind is OpKind.COMMIT else {}
+        out.operation("c0", kind, OpType.INVOKE, index, **where, **asked)
+        out.clock.tick()
+        out.operation("c0", kind, type_, index, **where, offset=offset)
+    for broker in (1, 2):
+        out.writer(out.folder.replica_dump(broker, "__consumer_offsets", 3)).write(
+            ReplicaRecord(
+                broker=broker,
+                topic="__consumer_offsets",
+                partition=3,
+                offset=8,
+                leader_epoch=0,
+                timestamp_ms=0,
+                key='{"type":"offset","group":"g0","topic":"orders","partition":0}',
+                value='{"offset":10,"leader_epoch":-1}',
+                digest="",
+                producer_id=-1,
+                producer_epoch=-1,
+                sequence=-1,
+            )
+        )
+
+
+def test_commits_and_read_backs_count_where_they_must_not_go_back(rows):
+    found = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
+    found.sort(key=lambda row: row["index"])
+    assert [row["kind"] for row in found] == ["commit"] * 4 + ["fetch"] * 2
+    assert [row["offset"] for row in found] == [10, 20, 5, 30, 5, 5]
+    assert found[0]["counts_ns"] == found[0]["complete_ns"]
+    assert [row["counts_ns"] for row in (found[1], found[3])] == [None, None]
+    assert found[2]["counts_ns"] == found[2]["invoke_ns"]
+    assert found[4]["counts_ns"] == found[4]["invoke_ns"]
+    assert [row["final"] for row in found] == [False] * 5 + [True]
+
+
+def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows):
+    (row,) = [row for row in rows(commits, "committed_offsets") if row["source"] == "log"]
+    assert (row["group"], row["topic"], row["partition"], row["offset"]) == ("g0", "orders", 0, 10)
+    assert (row["log_partition"], row["log_offset"]) == (3, 8)
+
+
+@case
+def truncation(out: RunWriter) -> None:
+    out.event(2, Truncate(topic="orders", partition=0, log_end_offset=9, to=4, high_watermark=6, leader_epoch=3,
+                          reason="epoch", asked_epoch=2, answer_epoch=1, answer_end_offset=4))  # fmt: skip
+
+
+def test_a_truncation_keeps_what_was_asked_and_answered(rows):
+    (row,) = rows(truncation, "truncations")
+    assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
+    assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
+
+
+@case
+def damaged_evidence(out: RunWriter) -> None:
+    out.event(1, leads(0))
+    out.event(1, leads(1))
+    out.skip_seq(1)
+    out.event(1, leads(2))
+    out.raw(out.folder.state_change_log(1), '{"seq":')
+    send(out, 0, OpType.INVOKE)
+    out.raw(out.folder.operations_of("p0"), "\x00\x00\nrubbish\n")
+
+
+def test_unreadable_and_missing_lines_are_counted_a_file(rows):
+    found = rows(damaged_evidence, "evidence")
+    assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in found} == {
+        ("brokers/1/state-change.jsonl", "unreadable lines", 1),
+        ("brokers/1/state-change.jsonl", "missing lines", 1),
+        ("operations/p0.jsonl", "unreadable lines", 2),
+    }
+
+
+def test_lines_before_a_bad_one_are_not_lost(rows):
+    assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
+    assert len(rows(damaged_evidence, "sends")) == 1

@@ -1,0 +1,157 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from harness import registry
+from harness.checks import FINDING_COLUMNS, Settings
+from harness.errors import PluginError
+from harness.store import RunFolder
+from tests.analysis.run_folders import TOPIC, write_intact_run
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
+ALL_CHECKS = registry.names(registry.Kind.CHECK)
+
+
+def without_lines(folder: RunFolder, paths: list[Path], unwanted: Callable[[dict[str, Any]], bool]) -> None:
+    """Take lines out of files of a run."""
+    for path in paths:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kept = [json.dumps(line) + "\n" for line in lines if not unwanted(line)]
+        path.write_text("".join(kept), encoding="utf-8")
+
+
+def lose(folder: RunFolder, offset: int) -> None:
+    """Make a run in which an acknowledged record is in no log and was read by nobody."""
+
+    def holds(record: dict[str, Any]) -> bool:
+        return record.get("offset") == offset and record.get("type") == "record"
+
+    without_lines(folder, [folder.replica_dump(broker, TOPIC, 0) for broker in (1, 2, 3)], holds)
+    path = folder.operations_of("c0")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        line["records"] = [record for record in line["records"] if record["offset"] != offset]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def judged(spark, tmp_path_factory):
+    """Three runs judged at once: an intact one, one that lost a record, and one without any evidence."""
+    from harness.analysis.judge import judge_runs
+
+    root = tmp_path_factory.mktemp("runs")
+    intact = write_intact_run(root / "intact")
+    losing = write_intact_run(root / "losing")
+    lose(losing, 7)
+    with losing.state_change_log(1).open("a", encoding="utf-8") as log:
+        log.write('{"torn')
+    together = RunFolder(root / "together")
+    judgements = judge_runs([intact, losing, RunFolder(root / "empty")], SETTINGS, into=together)
+    return {judgement.run_id: judgement for judgement in judgements}, together
+
+
+def verdicts(judgement) -> dict[str, str]:
+    return {result.check: result.verdict for result in judgement.checks}
+
+
+def test_an_intact_run_passes_every_check(judged):
+    judgement = judged[0]["intact"]
+    assert verdicts(judgement) == dict.fromkeys(map(str, verdicts(judgement)), "PASS")
+    assert [result.check.lower() for result in judgement.checks] == [name.lower() for name in ALL_CHECKS]
+    assert judgement.evidence == []
+
+
+def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged):
+    judgement = judged[0]["losing"]
+    failed = {result.check: result for result in judgement.checks if result.verdict == "FAIL"}
+    assert set(failed) == {"I10", "lost-write"}
+    assert failed["lost-write"].violations == 1
+    assert "at orders-0 offset 7" in failed["lost-write"].reason
+
+
+def test_a_run_without_evidence_is_unknown_to_every_check(judged):
+    judgement = judged[0]["empty"]
+    assert set(verdicts(judgement).values()) == {"UNKNOWN"}
+    assert all("nothing to judge: no rows in" in result.reason for result in judgement.checks)
+    assert sum(judgement.counts.values()) == 0
+
+
+def test_remarks_on_the_evidence_name_file_and_number(judged):
+    assert judged[0]["losing"].evidence == [
+        "brokers/1/state-change.jsonl: 1 unreadable lines, a torn last one included"
+    ]
+
+
+def test_rows_are_counted_a_run(judged):
+    assert judged[0]["intact"].counts["sends"] == 40
+    assert judged[0]["losing"].counts["polls"] == 39
+
+
+def test_findings_are_one_table_in_the_agreed_columns(judged):
+    table = parquet.read_table(judged[1].findings)
+    assert set(table.column_names) == {name for name, _ in FINDING_COLUMNS}
+    assert {(row["run_id"], row["check"]) for row in table.to_pylist()} == {("losing", "I10"), ("losing", "lost-write")}
+
+
+class Broken:
+    name = "broken"
+    promise = "Nothing."
+    needs = ("sends",)
+
+    def unknown(self, facts):
+        return ""
+
+    def findings(self, facts, settings):
+        raise ZeroDivisionError("on purpose\nwith a second line")
+
+
+class LateBroken(Broken):
+    name = "late"
+
+    def findings(self, facts, settings):
+        from pyspark.sql import functions as F
+
+        rows = facts["sends"].withColumn("bad", F.raise_error(F.lit("only when it runs")))
+        return rows.select("run_id", F.lit("late").alias("check"), "bad")
+
+
+def test_a_check_that_breaks_is_unknown_and_stops_no_other(spark, tmp_path, monkeypatch):
+    from harness.analysis.judge import judge
+
+    plugins = {"broken": Broken(), "late": LateBroken(), "I3": registry.check("I3")}
+    monkeypatch.setattr(registry, "check", plugins.__getitem__)
+    folder = write_intact_run(tmp_path / "run")
+    results = {result.check: result for result in judge(folder, SETTINGS, list(plugins)).checks}
+    assert {name: result.verdict for name, result in results.items()} == {
+        "broken": "UNKNOWN",
+        "late": "UNKNOWN",
+        "I3": "PASS",
+    }
+    assert results["broken"].reason == "the check broke: ZeroDivisionError: on purpose"
+    assert "only when it runs" in results["late"].reason
+
+
+def test_judging_again_forgets_the_findings_before(spark, tmp_path):
+    from harness.analysis.judge import judge
+
+    folder = write_intact_run(tmp_path / "run")
+    stale = folder.findings / "check=gone"
+    stale.mkdir(parents=True)
+    shutil.copytree(stale, folder.facts / "sends.parquet")
+    judgement = judge(folder, SETTINGS, ["I3"])
+    assert verdicts(judgement) == {"I3": "PASS"}
+    assert not stale.exists()
+
+
+def test_a_check_that_does_not_exist_is_refused_before_anything_is_read(tmp_path):
+    from harness.analysis.judge import judge
+
+    with pytest.raises(PluginError, match="unknown check"):
+        judge(RunFolder(tmp_path), SETTINGS, ["no-such-check"])

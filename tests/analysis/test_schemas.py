@@ -1,0 +1,19 @@
+import pytest
+
+from harness.analysis.schemas import TABLES
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_table_tells_runs_apart_and_says_what_its_columns_hold(table):
+    assert table.columns[0].name == "run_id"
+    assert table.row
+    assert all(column.about and not column.about.endswith(".") for column in table.columns)
+    assert len({column.name for column in table.columns}) == len(table.columns)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_spark_reads_the_schema(spark, table):
+    frame = spark.createDataFrame([], table.ddl)
+    assert frame.columns == [column.name for column in table.columns]
+    assert [type_ for _, type_ in frame.dtypes] == [column.type for column in table.columns]

@@ -1,0 +1,70 @@
+"""The session is tested in a process of its own: the tests share one that must not be ended."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import psutil
+from harness.analysis.session import for_small_data, spark_session
+
+for expected in (3, 4):
+    with spark_session() as spark:
+        assert spark.range(expected).count() == expected
+        with spark_session() as inner:
+            assert inner is spark
+        assert spark.range(1).count() == 1, "a session in use is not ended by the one inside"
+        assert spark.conf.get("spark.ui.enabled") == "false"
+        assert Path(spark.conf.get("spark.local.dir")).is_relative_to(sys.argv[1])
+        compiled = spark.conf.get("spark.sql.codegen.wholeStage")
+        with for_small_data(spark, 10):
+            assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
+        with for_small_data(spark, 10**12):
+            assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
+        listening = [c for p in psutil.Process().children(True) for c in p.net_connections() if c.status == "LISTEN"]
+        assert all(c.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for c in listening), listening
+    assert not psutil.Process().children(recursive=True), "the JVM is still there"
+    assert not list(Path(sys.argv[1]).iterdir()), "the scratch folder is still there"
+"""
+
+
+def run(script: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_a_session_ends_with_its_jvm_and_its_scratch_folder_and_says_nothing(tmp_path):
+    done = run(SCRIPT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == ""
+
+
+def test_spark_that_does_not_start_is_said_with_the_last_words_of_its_jvm(tmp_path):
+    script = """
+from harness.analysis.session import spark_session
+from harness.errors import HarnessError
+try:
+    with spark_session():
+        pass
+except HarnessError as error:
+    print(error)
+"""
+    done = run(script, tmp_path, JAVA_HOME="/nonexistent")
+    assert done.stdout.startswith("Spark did not start: ")
+    assert "/nonexistent/bin/java" in done.stdout
+    assert not list(tmp_path.iterdir())

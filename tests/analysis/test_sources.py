@@ -1,0 +1,142 @@
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from harness.events import COMMON, KINDS, PartitionState, encode
+from harness.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store import RunFolder
+
+pytestmark = pytest.mark.spark
+
+SCALARS: dict[Any, Any] = {int: 7, float: 0.5, str: "text", bool: True}
+
+
+def example(cls: type, **given: Any) -> Any:
+    """An object of a dataclass with every field filled, nested ones too."""
+    hints = get_type_hints(cls)
+    return cls(**{field.name: given.get(field.name, value_of(hints[field.name])) for field in fields(cls)})
+
+
+def value_of(hint: Any) -> Any:
+    if hint in SCALARS:
+        return SCALARS[hint]
+    if get_origin(hint) is UnionType:
+        return value_of(get_args(hint)[0])
+    if get_origin(hint) is list:
+        return [value_of(get_args(hint)[0])]
+    if get_origin(hint) is tuple:
+        return tuple(value_of(inner) for inner in get_args(hint) if inner is not ...)
+    if get_origin(hint) is dict:
+        return {"nested": {"list": [1]}}
+    if hasattr(hint, "__members__"):
+        return next(iter(hint))
+    return example(hint)
+
+
+def lines_of(folder: RunFolder) -> dict[Path, list[Any]]:
+    """One line of every kind there is."""
+    return {
+        folder.operations_of("p0"): [example(Operation, records=(example(Record),))],
+        folder.journal: [example(JournalEntry)],
+        folder.zookeeper: [example(ZnodeChange)],
+        folder.replica_dump(1, "orders", 0): [
+            example(ReplicaState, type="replica", leader_epochs=((0, 0), (1, 5))),
+            example(ReplicaRecord, type="record"),
+        ],
+        folder.state_change_log(1): [example(kind) for kind in KINDS.values()],
+    }
+
+
+def write(folder: RunFolder, extra: str = "") -> None:
+    for path, lines in lines_of(folder).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        common = {name: SCALARS[type_] for name, type_ in COMMON if name != "ev"}
+        texts = [
+            encode(line, common).decode() if path.name == "state-change.jsonl" else json.dumps(asdict(line)) + "\n"
+            for line in lines
+        ]
+        path.write_text("".join(texts) + extra, encoding="utf-8")
+
+
+def test_every_kind_of_line_that_is_written_can_be_read(spark, tmp_path):
+    from harness.analysis.sources import CORRUPT, read
+
+    folder = RunFolder(tmp_path / "run-1")
+    write(folder)
+    sources = read(spark, [folder])
+    for frame in sources.frames:
+        rows = frame.cache().collect()
+        assert rows
+        assert [row[CORRUPT] for row in rows if row[CORRUPT]] == []
+        assert {row.run_id for row in rows} == {"run-1"}
+    assert sources.state_changes.count() == len(KINDS)
+
+
+def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark, tmp_path):
+    from harness.analysis.sources import CORRUPT, read
+
+    folder = RunFolder(tmp_path / "run-1")
+    write(folder, extra='{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"mono":3,"ev":"h')
+    frame = read(spark, [folder]).state_changes.cache()
+    bad = frame.where(f"{CORRUPT} is not null").collect()
+    assert len(bad) == 3
+    assert {row.file for row in bad} == {"brokers/1/state-change.jsonl"}
+
+
+def test_a_folder_without_any_evidence_reads_as_no_lines(spark, tmp_path):
+    from harness.analysis.sources import read
+
+    sources = read(spark, [RunFolder(tmp_path / "empty")])
+    assert [frame.count() for frame in sources.frames] == [0] * 5
+    assert sources.size_bytes == 0
+    assert {"run_id", "file"} <= set(sources.state_changes.columns)
+
+
+def test_runs_are_told_apart_by_their_folders(spark, tmp_path):
+    from harness.analysis.sources import read
+
+    folders = [RunFolder(tmp_path / "smoke-20261121T061958-6a276b73"), RunFolder(tmp_path / "another run")]
+    for folder in folders:
+        write(folder)
+    rows = read(spark, folders).replicas.select("run_id", "file").distinct().collect()
+    dumps = {folder.run_id: folder.replica_dump(1, "orders", 0).relative_to(folder.root) for folder in folders}
+    assert {(row.run_id, row.file) for row in rows} == {(run_id, str(path)) for run_id, path in dumps.items()}
+
+
+@dataclass
+class Odd:
+    field: complex
+
+
+@dataclass
+class One:
+    shared: int
+    own: str
+
+
+@dataclass
+class Two:
+    shared: list[int]
+    state: PartitionState | None
+
+
+def test_a_name_with_two_types_is_read_as_text():
+    from harness.analysis.sources import merged, struct_of
+
+    both = merged([struct_of(One), struct_of(Two)])
+    assert both["shared"].dataType.simpleString() == "string"
+    assert both["own"].dataType.simpleString() == "string"
+    assert (
+        both["state"].dataType.simpleString().startswith("struct<leader:bigint,leader_epoch:bigint,isr:array<bigint>")
+    )
+
+
+def test_a_type_without_a_column_type_is_refused():
+    from harness.analysis.sources import struct_of
+
+    with pytest.raises(TypeError, match="no column type for <class 'complex'>"):
+        struct_of(Odd)
