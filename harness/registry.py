@@ -67,12 +67,12 @@ def content_root() -> Path:
 
 def plugins(kind: Kind) -> list[Listed]:
     """Return every plugin of a kind by name; nothing is imported."""
-    folder = content_root() / kind.value
-    return [
-        Listed(name=path.stem.replace("_", "-"), summary=_summary(path), path=path)
-        for path in sorted(folder.glob("*.py"))
-        if not path.stem.startswith("_")
-    ]
+    return [Listed(name=name, summary=_summary(path), path=path) for name, path in _files(kind).items()]
+
+
+def _files(kind: Kind) -> dict[str, Path]:
+    paths = sorted((content_root() / kind.value).glob("*.py"))
+    return {path.stem.replace("_", "-"): path for path in paths if not path.stem.startswith("_")}
 
 
 def _summary(path: Path) -> str:
@@ -88,7 +88,7 @@ def scenarios() -> list[Listed]:
 
 def names(kind: Kind) -> list[str]:
     """Return the names of every plugin of a kind."""
-    return [listed.name for listed in plugins(kind)]
+    return list(_files(kind))
 
 
 def known(kind: Kind, name: str) -> bool:
