@@ -39,6 +39,23 @@ async def test_logs_are_copied_to_where_the_judges_look(folder: RunFolder, clust
         assert (folder.broker(broker) / "broker.log").read_text() == "hello\n"
 
 
+async def test_a_copy_of_an_earlier_attempt_is_replaced(folder: RunFolder, cluster: FakeCluster) -> None:
+    await collect(folder, cluster)
+    (cluster.root / "broker.log").write_text("hello again\n")
+    await collect(folder, cluster)
+    assert (folder.broker(0) / "broker.log").read_text() == "hello again\n"
+
+
+async def test_a_log_that_is_where_it_belongs_stays(cluster: FakeCluster, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.broker(0).parent.mkdir(parents=True)
+    for broker in range(3):
+        folder.broker(broker).symlink_to(tmp_path)
+    notes = await collect(folder, cluster)
+    assert not notes.damaged
+    assert (tmp_path / "broker.log").read_text() == "hello\n"
+
+
 async def test_a_missing_log_damages_the_evidence(folder: RunFolder, cluster: FakeCluster) -> None:
     cluster.log_of(2).unlink()
     notes = await collect(folder, cluster)

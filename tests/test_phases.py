@@ -3,6 +3,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 def replace_modules(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
     """Let the modules that the phases find by name be this object; plugins stay what they are."""
     real = registry.import_module
-    found = {"harness.report.page", "harness.analysis.judge", "expectations.runner"}
+    found = {"harness.report.page", "harness.analysis.judge", "harness.analysis.session", "expectations.runner"}
     monkeypatch.setattr(registry, "import_module", lambda name: module if name in found else real(name))
 
 
@@ -141,12 +142,14 @@ def test_a_run_that_held(stage: Stage) -> None:
                      ["drive", "collect", "judge", "report"], id="a violation outranks the broken cluster"),
         pytest.param({"collect": ClusterError("gone")}, [PASSED], ExitCode.ENVIRONMENT,
                      ["drive", "collect", "judge", "report"], id="evidence could not be collected"),
+        pytest.param({"drive": OSError("disk full")}, [PASSED], ExitCode.ENVIRONMENT,
+                     ["drive", "collect", "judge", "report"], id="a full disk"),
         pytest.param({"report": HarnessError("no space")}, [PASSED], ExitCode.HELD,
                      ["drive", "collect", "judge", "report"], id="the report fails, the verdict stands"),
     ],
 )  # fmt: skip
 def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
-    stage: Stage, acts: dict[str, HarnessError], answers: list[CheckResult], code: ExitCode, ran: list[str]
+    stage: Stage, acts: dict[str, Exception], answers: list[CheckResult], code: ExitCode, ran: list[str]
 ) -> None:
     stage.acts = {phase: fail(error) for phase, error in acts.items()}
     stage.answers = answers
@@ -155,6 +158,28 @@ def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
     assert stage.cluster.calls[-1] == "stop"
     assert outcome.exit_code is code
     assert [str(error) for error in outcome.errors] == [str(error) for error in acts.values()]
+
+
+def test_a_bug_in_a_phase_leaves_no_cluster_up(stage: Stage) -> None:
+    stage.acts = {"drive": fail(KeyError("bug"))}
+    with pytest.raises(KeyError):
+        stage.run()
+    assert stage.cluster.calls == ["start 3", "stop"]
+
+
+def test_a_result_that_cannot_be_saved_is_told_nevertheless(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunResult, "save", lambda *_: fail(OSError("disk full"))())
+    outcome = stage.run()
+    assert stage.cluster.calls == ["start 3", "stop"]
+    assert outcome.exit_code is ExitCode.ENVIRONMENT
+    assert "disk full" in map(str, outcome.errors)
+
+
+def test_a_run_folder_that_cannot_be_made_is_the_environments_fault(tmp_path: Path) -> None:
+    scenario = read_scenario(SCENARIO, "short.yaml")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClusterError, match="no run folder can be made in"):
+        phases.create(scenario, make_plan(scenario, 7), tmp_path / "file" / "runs")
 
 
 def test_a_cluster_that_does_not_start_is_stopped_and_nothing_else_is_done(stage: Stage) -> None:
@@ -288,6 +313,9 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
             if isinstance(suites, Exception):
                 raise suites
             return suites
+
+        def spark_session(self) -> AbstractContextManager[None]:
+            return nullcontext()
 
         evidence = ["operations/a.jsonl: 1 torn line"]
         counts = {"sends": 1}

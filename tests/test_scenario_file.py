@@ -103,6 +103,10 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      " unknown planted bug 'acks-all-on-appen' (did you mean acks-all-on-append?)", id="unknown bug"),
         pytest.param("duration_s: 10", "duration_s: 10\nchecks:\n  - nonsense", "s.yaml:20: checks.0: unknown check "
                      "'nonsense'", id="unknown check"),
+        pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-append, acks-all-on-append]",
+                     "s.yaml:19: planted_bugs.1: acks-all-on-append is named twice", id="a bug twice"),
+        pytest.param("workloads:", "  - name: orders\nworkloads:", "s.yaml:11: topics.1.name: topic orders is declared "
+                     "twice", id="a topic twice"),
         pytest.param("name: orders", "name: __orders", "s.yaml:7: topics.0.name: `.`, `..` and names that start with "
                      "`__` are Kafka's own", id="a name of Kafka's"),
         pytest.param("duration_s: 10", "duration_s: [10", "s.yaml:19: not YAML:", id="no YAML"),
