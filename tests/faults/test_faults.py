@@ -183,6 +183,7 @@ class TestUncleanElection:
             if cluster.isr == [1] and cluster.states[1] == "running":
                 append = {"ev": "append", "role": "leader", "isr_size": 1, "partition": 0}
                 cluster.say(1, **append, topic="orders", base_offset=5, last_offset=10)
+                cluster.say(1, **{**append, "isr_size": 3}, topic="orders", base_offset=0, last_offset=99)
                 cluster.say(1, **append, topic="other", base_offset=0, last_offset=99)
             return await real()
 

@@ -110,8 +110,6 @@ class UncleanElection:
             )
         except DeadlineError as error:
             return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        if view.leader in state["isr"]:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {view.leader} was in the ISR {state['isr']}")
         return Effect(
             verdict=FaultVerdict.CONFIRMED,
             detail=f"broker {view.leader}, outside the ISR {state['isr']}, leads in epoch {view.leader_epoch} after"
