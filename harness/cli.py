@@ -213,9 +213,9 @@ def _run_folder(path: Path) -> "RunFolder":
 
 
 def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console
+    from harness.terminal import PatientConsole
 
-    return Console(stderr=stderr)
+    return PatientConsole(stderr=stderr)
 
 
 def _worst(codes: list[ExitCode]) -> ExitCode:
@@ -232,12 +232,18 @@ def exit_code_of(error: HarnessError) -> ExitCode:
 
 
 def main() -> None:
-    """Run the command line; an error of the harness is its message on stderr and its exit code, a bug is 4."""
+    """Run the command line; an error of the harness is its message on stderr and its exit code, a bug is 4.
+
+    So is a file that cannot be read or written.
+    """
     try:
         app()
     except HarnessError as error:
         typer.echo(str(error), err=True)
         sys.exit(exit_code_of(error))
+    except OSError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(ExitCode.ENVIRONMENT)
     except Exception:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
         traceback.print_exc()
         sys.exit(ExitCode.ENVIRONMENT)

@@ -191,12 +191,16 @@ class JsonlWriter:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, line: Line | dict[str, Any]) -> None:
-        """Append one line; it is readable by others when this returns."""
+        """Append one line; it is readable by others when this returns, and not there at all when this raises."""
         value = line if isinstance(line, dict) else asdict(line)
         data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError:  # a full disk takes half a line, and the next one would join it
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - (len(data) - len(view)))
+            raise
 
     def sync(self) -> None:
         """Wait until what was written survives a power loss too."""

@@ -120,9 +120,11 @@ class Nemesis:
         except HarnessError as error:
             effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
         finally:
-            if not judged:
-                self._judge(planned, injection, effect)
-            await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress)
+            try:
+                if not judged:
+                    self._judge(planned, injection, effect)
+            finally:  # a journal that cannot be written keeps nothing from being healed
+                await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress)
 
     def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
         step = STEP_OF[effect.verdict]

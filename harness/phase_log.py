@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from harness.errors import HarnessError, Interrupted
+from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.history import JsonlWriter, read_jsonl
 from harness.progress import Progress
 from harness.store import RunFolder
@@ -42,41 +42,48 @@ class PhaseNotes:
 
 @contextmanager
 def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
-    """Write down that a phase runs and, whatever happens in it, how it ended; errors go on."""
+    """Write down that a phase runs and, whatever happens in it, how it ended; errors go on, as the harness's own.
+
+    That it cannot be written down keeps no phase from running: the cluster is to be stopped on a full disk too.
+    """
     notes = PhaseNotes()
     error = ""
     progress.phase_started(phase)
     started_s = time.monotonic()
-    _write(folder, phase, "started", notes)
+    _write(folder, phase, "started", notes, progress)
     try:
         yield notes
     except (KeyboardInterrupt, Interrupted):
         error = "interrupted"
         notes.remark(f"the phase {phase} was interrupted", damaged=True)
         raise Interrupted(f"the phase {phase} was interrupted") from None
-    except HarnessError as failure:
-        error = str(failure)
+    except (HarnessError, OSError) as failure:
+        error = str(failure) or type(failure).__name__
         notes.remark(f"the phase {phase} failed: {error}", damaged=True)
+        if isinstance(failure, OSError):
+            raise ClusterError(error) from failure
         raise
     finally:
         duration_s = time.monotonic() - started_s
-        _write(folder, phase, "ended", notes, error=error, duration_s=round(duration_s, 3))
+        _write(folder, phase, "ended", notes, progress, error=error, duration_s=round(duration_s, 3))
         progress.phase_finished(phase, duration_s, error)
 
 
-def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, **more: Any) -> None:
-    with JsonlWriter(folder.phases) as writer:
-        writer.write(
-            {
-                "phase": phase,
-                "event": event,
-                "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "remarks": notes.remarks,
-                "damaged": notes.damaged,
-                "residue": notes.residue,
-                **more,
-            }
-        )
+def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progress: Progress, **more: Any) -> None:
+    line = {
+        "phase": phase,
+        "event": event,
+        "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "remarks": notes.remarks,
+        "damaged": notes.damaged,
+        "residue": notes.residue,
+        **more,
+    }
+    try:
+        with JsonlWriter(folder.phases) as writer:
+            writer.write(line)
+    except OSError as error:
+        progress.message(f"the run folder cannot be written: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from harness import registry
@@ -40,23 +41,32 @@ def new_seed() -> int:
 
 
 def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
-    """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started."""
+    """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started.
+
+    Raises:
+        ClusterError: the folder cannot be written.
+    """
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     base = f"{scenario.name}-{instant}-{plan.seed:08x}"
-    runs.mkdir(parents=True, exist_ok=True)
-    number = 1
-    while True:
-        root = runs.resolve() / (base if number == 1 else f"{base}-{number}")
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        folder = RunFolder(_new_folder(runs.resolve(), base))
+        folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
+        folder.plan.write_text(plan.to_json(), encoding="utf-8")
+    except OSError as error:
+        raise ClusterError(f"no run folder can be made in {runs}: {error}") from error
+    return folder
+
+
+def _new_folder(parent: Path, base: str) -> Path:
+    for number in count(1):
+        path = parent / (base if number == 1 else f"{base}-{number}")
         try:
-            root.mkdir()
+            path.mkdir()
         except FileExistsError:
-            number += 1
             continue
         break
-    folder = RunFolder(root)
-    folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
-    folder.plan.write_text(plan.to_json(), encoding="utf-8")
-    return folder
+    return path
 
 
 def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
@@ -174,6 +184,8 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
             phase()
         except HarnessError as error:
             errors.append(error)
+        except OSError as error:
+            errors.append(ClusterError(str(error)))
         except KeyboardInterrupt:
             errors.append(Interrupted("interrupted between two phases"))
         else:
@@ -181,12 +193,14 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         return False
 
     with Interrupts() as interrupts:
-        started = attempt(lambda: start(folder, owner_pid=owner_pid, progress=progress, interrupts=interrupts))
-        if started:
-            attempt(lambda: drive(folder, progress=progress, interrupts=interrupts))
-            if interrupts.count <= 1:
-                attempt(lambda: collect(folder, progress=progress, interrupts=interrupts))
-        attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
+        try:
+            started = attempt(lambda: start(folder, owner_pid=owner_pid, progress=progress, interrupts=interrupts))
+            if started:
+                attempt(lambda: drive(folder, progress=progress, interrupts=interrupts))
+                if interrupts.count <= 1:
+                    attempt(lambda: collect(folder, progress=progress, interrupts=interrupts))
+        finally:  # a bug in a phase leaves no cluster up either
+            attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
         if (
             started
             and interrupts.count <= 1
@@ -194,7 +208,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         ):
             attempt(lambda: report(folder, progress=progress))
     result = assemble(folder)
-    result.save(folder.verdict)
+    attempt(lambda: result.save(folder.verdict))
     return Outcome(folder=folder, result=result, errors=tuple(errors))
 
 

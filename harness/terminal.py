@@ -1,7 +1,9 @@
 """What a person sees in the terminal: how a run goes on, and what it came to."""
 
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -35,6 +37,16 @@ NEXT = {
     Phase.JUDGE: "judging in Spark and Great Expectations",
     Phase.REPORT: "writing the report",
 }
+
+
+class PatientConsole(Console):
+    """A console that falls silent when its reader goes away, as in `chaos run smoke | head`: the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more; rich's own answer is to exit with 1, which would claim a violation."""
+        self.quiet = True
+        with Path(os.devnull).open("w") as nowhere:  # what is still buffered must go somewhere
+            os.dup2(nowhere.fileno(), self.file.fileno())
 
 
 class TerminalProgress:

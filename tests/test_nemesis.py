@@ -184,6 +184,22 @@ async def test_whatever_happens_what_was_intended_is_healed(
     assert verdict_of(stage)[0] == verdict
 
 
+async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Journal.note
+
+    def note(journal: Journal, number: int, fault: str, step: InjectionStep, **more: Any) -> None:
+        if step is not InjectionStep.INTENDED:
+            raise OSError("disk full")
+        write(journal, number, fault, step, **more)
+
+    monkeypatch.setattr(Journal, "note", note)
+    with pytest.raises(OSError, match="disk full"):
+        await stage.perform(planned())
+    assert stage.fault.log[-1].startswith("heal")
+
+
 async def test_a_plugin_that_fails_says_why(stage: Stage) -> None:
     stage.fault.raises = {"inject": ZeroDivisionError("by nothing")}
     await stage.perform(planned())

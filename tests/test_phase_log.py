@@ -27,6 +27,8 @@ def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
     ("raised", "becomes", "error"),
     [
         pytest.param(ClusterError("gone"), ClusterError, "gone", id="an error of the harness goes on"),
+        pytest.param(OSError("disk full"), ClusterError, "disk full", id="the disk is an error of the environment"),
+        pytest.param(TimeoutError(), ClusterError, "TimeoutError", id="an error without words"),
         pytest.param(KeyboardInterrupt(), Interrupted, "interrupted", id="Ctrl-C between two awaits"),
         pytest.param(Interrupted("x"), Interrupted, "interrupted", id="a signal"),
     ],
@@ -60,3 +62,12 @@ def test_the_last_time_counts(folder: RunFolder) -> None:
 def test_no_phase_has_run_yet(folder: RunFolder) -> None:
     assert ends(folder) == {}
     assert started_at(folder) == ""
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_phase_from_running(tmp_path: Path) -> None:
+    no_folder = tmp_path / "file"
+    no_folder.write_text("")
+    ran = []
+    with entered(RunFolder(no_folder), Phase.STOP, Silent()):
+        ran.append("stop")
+    assert ran == ["stop"]

@@ -1,4 +1,5 @@
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from harness.plan import make_plan
 from harness.result import CheckResult, FaultResult, RunResult, SuiteResult
 from harness.scenario_file import load_scenario
 from harness.store import RunFolder
-from harness.terminal import TerminalProgress, next_steps, show_outcome, show_plan, show_result
+from harness.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome, show_plan, show_result
 
 
 @pytest.fixture
@@ -86,3 +87,13 @@ def test_progress_is_a_line_an_event_wherever_it_is_shown(terminal: bool) -> Non
     assert "stop failed in 0.5 s: it would not end" in text
     if not terminal:
         assert len(text.splitlines()) == 5
+
+
+def test_a_reader_that_goes_away_ends_no_run() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody_reads:
+        console = PatientConsole(file=nobody_reads)
+        console.print("one")
+        console.print("two")
+    assert console.quiet
