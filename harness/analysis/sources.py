@@ -145,12 +145,17 @@ def _present(paths: Iterable[Path]) -> list[Path]:
     return sorted(path.resolve() for path in paths if path.is_file() and path.stat().st_size)
 
 
+def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFrame:
+    """Return an empty table of (name, Spark SQL type); unlike `createDataFrame([])`, it starts no Python worker."""
+    return spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
+
+
 def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
     """Return one row a line of the files."""
     whole = T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
     if not paths:
         named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
-        return spark.createDataFrame([], named)
+        return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
     path = F.url_decode(F.col("_metadata.file_path"))
     return (
         spark.read.schema(whole)

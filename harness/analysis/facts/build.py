@@ -26,7 +26,7 @@ from harness.analysis.facts.logs import high_watermarks, replica_records, replic
 from harness.analysis.facts.offsets import committed_offsets
 from harness.analysis.facts.znodes import controller_epochs
 from harness.analysis.schemas import TABLES
-from harness.analysis.sources import Sources
+from harness.analysis.sources import Sources, no_rows
 from harness.store import RunFolder
 
 Facts = dict[str, DataFrame]
@@ -102,7 +102,9 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
     for name, table in TABLES.items():
         path = fact_path(folder, name)
         facts[name] = (
-            spark.read.schema(table.ddl).parquet(str(path)) if path.is_dir() else spark.createDataFrame([], table.ddl)
+            spark.read.schema(table.ddl).parquet(str(path))
+            if path.is_dir()
+            else no_rows(spark, [(column.name, column.type) for column in table.columns])
         )
     return facts
 
