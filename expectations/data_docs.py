@@ -1,20 +1,43 @@
-"""Makes Data Docs readable without a network: what pages load from elsewhere goes out, a style sheet comes in."""
+"""Makes Data Docs readable without a network: what pages load from elsewhere goes out, a style sheet comes in.
+
+Great Expectations' pages take their scripts and styles from the network, and draw their index by script. Without the
+scripts the pages of suites and results still say everything; the index is written anew.
+"""
 
 import re
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
+
+from harness.result import SuiteResult
 
 STYLE_SHEET = "static/styles/offline.css"
 
 _REMOTE = re.compile(
-    r"<script\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*>\s*</script>"
+    r"<script\b.*?</script>"
     r"|<link\b[^>]*\bhref=[\"'](?:https?:)?//[^>]*>"
-    r"|<img\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*>",
-    re.IGNORECASE,
+    r"|<img\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*>"
+    r"|<footer\b.*?</footer>",
+    re.IGNORECASE | re.DOTALL,
 )
 
+_INDEX = """\
+<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Data Docs of {run}</title><link rel="stylesheet" href="{sheet}"></head>
+<body>
+<h1>Data Docs of {run}</h1>
+<table class="table">
+<thead><tr><th>Suite</th><th>Verdict</th><th>Expectations</th><th>Not met</th><th></th></tr></thead>
+<tbody>{rows}</tbody>
+</table>
+</body>
+</html>
+"""
 
-def without_remote_parts(data_docs: Path) -> None:
-    """Rewrite every page below `data_docs` so that opening it loads nothing from elsewhere."""
+
+def make_offline(data_docs: Path, run_id: str, results: Sequence[SuiteResult]) -> None:
+    """Rewrite every page below `data_docs` so that opening it loads nothing from elsewhere, and the index."""
     sheet = data_docs / STYLE_SHEET
     sheet.parent.mkdir(parents=True, exist_ok=True)
     sheet.write_text((Path(__file__).parent / "offline.css").read_text(encoding="utf-8"), encoding="utf-8")
@@ -23,3 +46,16 @@ def without_remote_parts(data_docs: Path) -> None:
         link = f'<link rel="stylesheet" href="{up}{STYLE_SHEET}">'
         text = _REMOTE.sub("", page.read_text(encoding="utf-8"))
         page.write_text(text.replace("</head>", f"{link}</head>", 1), encoding="utf-8")
+    rows = "".join(_row(data_docs, result) for result in results)
+    index = _INDEX.format(run=escape(run_id), sheet=STYLE_SHEET, rows=rows)
+    (data_docs / "index.html").write_text(index, encoding="utf-8")
+
+
+def _row(data_docs: Path, result: SuiteResult) -> str:
+    """Return one suite's line of the index, with links to the pages that there are."""
+    pages = sorted((data_docs / "validations" / result.suite).rglob("*.html"))
+    links = [f'<a href="{page.relative_to(data_docs).as_posix()}">result</a>' for page in pages]
+    if (data_docs / "expectations" / f"{result.suite}.html").is_file():
+        links.append(f'<a href="expectations/{escape(result.suite)}.html">expectations</a>')
+    cells = [escape(result.suite), escape(result.verdict), str(result.evaluated), str(result.unsuccessful)]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, ", ".join(links)]) + "</tr>"

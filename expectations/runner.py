@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expectations.data_docs import without_remote_parts
+from expectations.data_docs import make_offline
 from harness.analysis.facts.build import read_facts
 from harness.analysis.session import spark_session
 from harness.result import SuiteResult
@@ -38,9 +38,9 @@ def run(folder: RunFolder) -> list[SuiteResult]:
         facts = read_facts(spark, folder.facts)
         context = _context(folder.data_docs)
         source = context.data_sources.add_spark("facts")
-        results = [_validated(context, source, suite, facts[suite.fact]) for suite in SUITES]
+        results = [_validated(context, source, suite, facts[suite.fact], folder.run_id) for suite in SUITES]
         context.build_data_docs()
-    without_remote_parts(folder.data_docs)
+    make_offline(folder.data_docs, folder.run_id, results)
     answers = [result.model_dump(mode="json") for result in results]
     folder.expectations.write_text(json.dumps(answers, indent=2) + "\n", encoding="utf-8")
     return results
@@ -72,17 +72,17 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _validated(
-    context: "EphemeralDataContext", source: "SparkDatasource", suite: "Suite", fact: "DataFrame"
+    context: "EphemeralDataContext", source: "SparkDatasource", suite: "Suite", fact: "DataFrame", run_id: str
 ) -> SuiteResult:
     """Return what one suite makes of its fact; a fact without rows is no evidence, so UNKNOWN."""
-    from great_expectations.core import ValidationDefinition
+    from great_expectations.core import RunIdentifier, ValidationDefinition
 
     batch = source.add_dataframe_asset(suite.fact).add_batch_definition_whole_dataframe("whole")
     definition = ValidationDefinition(name=suite.name, data=batch, suite=context.suites.add(suite.build()))
     if fact.isEmpty():
         return SuiteResult(suite=suite.name, verdict=SystemVerdict.UNKNOWN.name, evaluated=0, unsuccessful=0)
     result = context.validation_definitions.add(definition).run(
-        batch_parameters={"dataframe": fact}, result_format="SUMMARY"
+        batch_parameters={"dataframe": fact}, result_format="SUMMARY", run_id=RunIdentifier(run_name=run_id)
     )
     failures = [_told(single) for single in result.results if not single.success]
     broken = [_raised(single.exception_info) for single in result.results]

@@ -1,7 +1,9 @@
 """The suites: which expectations each fact must meet. `suites/*.json` holds the same, for people and other tools."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from great_expectations.core.expectation_suite import ExpectationSuite
 from great_expectations.expectations.core.expect_column_values_to_be_between import ExpectColumnValuesToBeBetween
@@ -55,3 +57,14 @@ SUITES: tuple[Suite, ...] = (
     Suite(name="leader_epochs", fact=schemas.LEADER_EPOCHS.name, build=leader_epochs),
     Suite(name="committed_offsets", fact=schemas.COMMITTED_OFFSETS.name, build=committed_offsets),
 )
+
+
+def as_json(suite: Suite) -> str:
+    """Return a suite as Great Expectations stores it, versions and ids left out."""
+    expectations = [expectation.configuration.to_json_dict() for expectation in suite.build().expectations]
+    return json.dumps({"name": suite.name, "expectations": expectations, "meta": {}}, indent=2) + "\n"
+
+
+def stored_at(suite: Suite) -> Path:
+    """Return where the stored form of a suite lies."""
+    return Path(__file__).parent / "suites" / f"{suite.name}.json"
