@@ -15,7 +15,7 @@ from benchmarks.synthetic_cluster import BROKERS, HEAD_BYTES, Broker, Cluster, P
 from harness import events, phases
 from harness.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
 from harness.plan import make_plan
-from harness.scenario_file import load_scenario
+from harness.scenario.file import load_scenario
 from harness.store import RunFolder
 
 TOPIC, OFFSETS_TOPIC = "orders", "__consumer_offsets"

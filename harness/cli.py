@@ -17,7 +17,7 @@ from harness.verdict import ExitCode
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from harness.scenario import Scenario
+    from harness.scenario.model import Scenario
     from harness.store import RunFolder
 
 app = typer.Typer(
@@ -116,7 +116,7 @@ def validate(
     scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Built-in names or paths.")],
 ) -> None:
     """Check scenarios and show every error with its file, its line and what is allowed."""
-    from harness.scenario_file import load_scenario
+    from harness.scenario.file import load_scenario
 
     problems = []
     for name in scenarios:
@@ -176,8 +176,8 @@ def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_js
 
 
 def _load(scenario: str, driver: str | None, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":
-    from harness.scenario_file import load_scenario
-    from harness.scenario_source import Override, set_option
+    from harness.scenario.file import load_scenario
+    from harness.scenario.source import Override, set_option
 
     overrides = [set_option(text) for text in sets or []]
     if driver is not None:

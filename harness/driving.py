@@ -14,7 +14,7 @@ from harness.phase_log import PhaseNotes
 from harness.plan import Plan
 from harness.probes import steady_state
 from harness.progress import Progress
-from harness.scenario import Scenario
+from harness.scenario.model import Scenario
 from harness.store import RunFolder
 
 TOPICS_TIMEOUT_S = 30.0

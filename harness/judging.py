@@ -15,8 +15,8 @@ from harness.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.plan import Plan, load_plan
 from harness.progress import Progress
 from harness.result import CheckResult, RunResult, SuiteResult
-from harness.scenario import Scenario
-from harness.scenario_file import read_scenario
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
 from harness.store import RunFolder
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"

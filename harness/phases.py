@@ -25,8 +25,8 @@ from harness.phase_log import Phase, entered
 from harness.plan import Plan, load_plan, make_plan
 from harness.progress import Logged, Progress
 from harness.result import RunResult
-from harness.scenario import Scenario
-from harness.scenario_file import scenario_yaml
+from harness.scenario.file import scenario_yaml
+from harness.scenario.model import Scenario
 from harness.store import RunFolder
 from harness.verdict import ExitCode, SystemVerdict
 

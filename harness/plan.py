@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness import registry
 from harness.errors import EvidenceError
-from harness.scenario import FaultSpec, Scenario
+from harness.scenario.model import FaultSpec, Scenario
 from harness.targets import Role, parse_target
 
 VERSION = 1

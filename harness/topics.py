@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.errors import ClusterError
-from harness.scenario import TopicSpec
+from harness.scenario.model import TopicSpec
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from harness.journal import Journal, fault_results, open_injections, read_journa
 from harness.nemesis import Nemesis, heal_all
 from harness.plan import Plan, PlannedFault
 from harness.progress import Silent
-from harness.scenario import Strict
+from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster

@@ -19,8 +19,8 @@ from harness.phase_log import Phase, PhaseNotes
 from harness.plan import make_plan
 from harness.progress import Silent
 from harness.result import CheckResult, RunResult
-from harness.scenario import Scenario
-from harness.scenario_file import read_scenario
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
 from harness.store import RunFolder
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster

@@ -7,9 +7,9 @@ import pytest
 
 from harness.errors import EvidenceError
 from harness.plan import derived_seed, load_plan, make_plan
-from harness.scenario import Scenario
-from harness.scenario_file import load_scenario, read_scenario
-from harness.scenario_source import set_option
+from harness.scenario.file import load_scenario, read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.source import set_option
 
 SCENARIO = """\
 name: drawn
@@ -30,7 +30,7 @@ def scenario() -> Scenario:
 
 def test_two_processes_with_different_hash_seeds_make_the_same_bytes(scenario: Scenario) -> None:
     program = (
-        "import sys; from harness.plan import make_plan; from harness.scenario_file import load_scenario;"
+        "import sys; from harness.plan import make_plan; from harness.scenario.file import load_scenario;"
         "sys.stdout.write(make_plan(load_scenario('smoke'), 7).to_json())"
     )
     plans = [

@@ -75,7 +75,7 @@ def test_the_catalogue_has_a_sentence_for_everything(what: str) -> None:
     [
         pytest.param("import harness.cli", id="the command line"),
         pytest.param("from harness.catalogue import catalogue; catalogue('checks'); catalogue('faults')", id="a list"),
-        pytest.param("from harness.scenario_file import load_scenario; load_scenario('smoke')", id="a scenario"),
+        pytest.param("from harness.scenario.file import load_scenario; load_scenario('smoke')", id="a scenario"),
         pytest.param("import harness.phases", id="the phases"),
     ],
 )

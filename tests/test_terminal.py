@@ -9,7 +9,7 @@ from harness.errors import ClusterError
 from harness.phases import Outcome
 from harness.plan import make_plan
 from harness.result import CheckResult, FaultResult, RunResult, SuiteResult
-from harness.scenario_file import load_scenario
+from harness.scenario.file import load_scenario
 from harness.store import RunFolder
 from harness.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome, show_plan, show_result
 

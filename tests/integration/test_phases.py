@@ -14,7 +14,7 @@ from harness.history import OpKind, OpType, read_jsonl
 from harness.journal import fault_results, read_journal
 from harness.phase_log import Phase, ends
 from harness.plan import load_plan
-from harness.scenario_file import read_scenario
+from harness.scenario.file import read_scenario
 from harness.store import RunFolder
 
 pytestmark = pytest.mark.cluster

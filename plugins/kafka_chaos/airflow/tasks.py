@@ -26,8 +26,8 @@ def run_phases(*, runs: Path, drive_timeout: timedelta) -> XComArg:
     @task(execution_timeout=timedelta(minutes=5))
     def start(params: dict[str, Any] | None = None) -> str:
         from harness import phases
-        from harness.scenario_file import load_scenario
-        from harness.scenario_source import set_option
+        from harness.scenario.file import load_scenario
+        from harness.scenario.source import set_option
 
         asked = params or {}
         scenario = load_scenario(asked["scenario"], [set_option(text) for text in asked["set"]])

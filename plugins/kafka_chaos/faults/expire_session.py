@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.errors import DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
-from harness.scenario import Strict
+from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 from harness.waiting import until

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.errors import ClusterError, DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
-from harness.scenario import Strict
+from harness.scenario.model import Strict
 from harness.state_changes import end_of, events_after
 from harness.targets import NOBODY, Role, Target
 from harness.verdict import FaultVerdict

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from harness.history import JsonlWriter
 from harness.plan import derived_seed
-from harness.scenario import Strict
+from harness.scenario.model import Strict
 from harness.workloads import ClientPlan, Workload
 
 Acks = Literal[0, 1, "all"]

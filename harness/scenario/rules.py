@@ -14,9 +14,9 @@ from harness.broker.config import PROPERTIES, TOPIC_PROPERTIES, Property, TopicP
 from harness.broker.rules import PLANTED_BUGS
 from harness.errors import PluginError
 from harness.registry import Kind, unknown_message
-from harness.scenario_draft import Draft
-from harness.scenario_errors import problems_of, unknown_key
-from harness.scenario_source import KeyPath, Problem
+from harness.scenario.draft import Draft
+from harness.scenario.errors import problems_of, unknown_key
+from harness.scenario.source import KeyPath, Problem
 from harness.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 
 OFFSETS_TOPIC = "__consumer_offsets"

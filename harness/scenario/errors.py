@@ -6,7 +6,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.scenario_source import KeyPath, Problem
+from harness.scenario.source import KeyPath, Problem
 
 _LONGEST_VALUE = 60
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from harness.scenario import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
+from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
 from harness.targets import Target, parse_target
 
 M = TypeVar("M", bound=BaseModel)

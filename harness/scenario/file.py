@@ -11,11 +11,11 @@ from ruamel.yaml import YAML
 from harness import registry
 from harness.errors import ScenarioError
 from harness.registry import unknown_message
-from harness.scenario import Scenario
-from harness.scenario_draft import draft_of
-from harness.scenario_errors import problems_of
-from harness.scenario_rules import broken_rules
-from harness.scenario_source import Override, Problem, Source, parse_yaml
+from harness.scenario.draft import draft_of
+from harness.scenario.errors import problems_of
+from harness.scenario.model import Scenario
+from harness.scenario.rules import broken_rules
+from harness.scenario.source import Override, Problem, Source, parse_yaml
 
 
 def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scenario:

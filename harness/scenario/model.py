@@ -1,7 +1,7 @@
 """What a scenario may say: the typed model of a scenario file.
 
-Reading a file into it lives in `harness.scenario_file`, and what the model alone cannot refuse, such as more replicas
-than brokers, in `harness.scenario_rules`.
+Reading a file into it lives in `harness.scenario.file`, and what the model alone cannot refuse, such as more replicas
+than brokers, in `harness.scenario.rules`.
 """
 
 from typing import Annotated, Any

@@ -4,8 +4,8 @@ import pytest
 
 from harness import registry
 from harness.errors import ScenarioError
-from harness.scenario_file import load_scenario, read_scenario, scenario_yaml
-from harness.scenario_source import Override, set_option
+from harness.scenario.file import load_scenario, read_scenario, scenario_yaml
+from harness.scenario.source import Override, set_option
 
 GOOD = """\
 name: good
