@@ -65,14 +65,19 @@ class _Component(logging.Filter):
         return True
 
 
+class _OneLine(logging.Formatter):
+    """Keeps what clients send, topic names for example, from writing lines of their own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
+        return "".join(char if char.isprintable() else repr(char)[1:-1] for char in super().formatMessage(record))
+
+
 def _set_up_logging(path: Path | None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if path is not None:
         handlers[0].setLevel(logging.ERROR)
         handlers.append(logging.FileHandler(path))
-    formatter = logging.Formatter(
-        "%(asctime)s.%(msecs)03d %(levelname)s %(component)s %(message)s", "%Y-%m-%dT%H:%M:%S"
-    )
+    formatter = _OneLine("%(asctime)s.%(msecs)03d %(levelname)s %(component)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     for handler in handlers:
         handler.addFilter(_Component())
         handler.setFormatter(formatter)
@@ -150,10 +155,18 @@ def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
 
 
 def _write(file: int, line: bytes) -> None:
-    """Write one line with one call, so that a kill cannot leave more than the last one torn."""
-    written = os.write(file, line)
+    """Write one line with one call, so that a kill cannot leave more than the last one torn.
+
+    When that fails the process ends there and then: what it did next could not be told, and an untold deed is a lie.
+    """
+    try:
+        written = os.write(file, line)
+    except OSError as error:
+        _log.critical("state_log.failed this broker ends: %s", error)
+        os._exit(1)
     if written != len(line):
-        raise OSError(f"state-change log: only {written} of {len(line)} bytes could be written")
+        _log.critical("state_log.failed this broker ends: only %d of %d bytes could be written", written, len(line))
+        os._exit(1)
 
 
 def _stop_signals() -> asyncio.Event:

@@ -58,6 +58,8 @@ class ControlRequests:
     state_log: StateLog
     controller_epoch: int = 0
     """The largest seen."""
+    shutting_down: bool = False
+    """Whether this broker is about to leave: then it does not start to follow, it would only come back into the ISR."""
     _listeners: list[LeadershipListener] = field(default_factory=list)
 
     def on_leadership_change(self, listener: LeadershipListener) -> None:
@@ -117,12 +119,14 @@ class ControlRequests:
             return None
 
     def _make_leaders(self, changes: list[_Change]) -> list[Partition]:
+        """Take leads, and return those that are new; a broker that leads already goes on in the next epoch."""
         self.fetchers.unfollow(change.key for change in changes)
-        made = []
+        gained = []
         for change in changes:
             partition = self._host(change)
             if partition is None:
                 continue
+            led_before = partition.is_leader
             try:
                 partition.make_leader(change.state, now_s())
             except OSError:
@@ -130,8 +134,9 @@ class ControlRequests:
                 change.verdict = Verdict.STORAGE_ERROR
                 continue
             self.replicas.wake(partition.key)
-            made.append(partition)
-        return made
+            if not led_before:
+                gained.append(partition)
+        return gained
 
     def _make_followers(self, changes: list[_Change]) -> list[Partition]:
         self.fetchers.unfollow(change.key for change in changes)
@@ -142,7 +147,8 @@ class ControlRequests:
                 partition.make_follower(change.state)
                 self.replicas.wake(partition.key)
                 made.append(partition)
-        self.fetchers.follow(made)
+        if not self.shutting_down:
+            self.fetchers.follow(made)
         return made
 
     # --- StopReplica ---

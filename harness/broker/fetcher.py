@@ -98,6 +98,10 @@ class LeaderFetcher:
                         continue
                     log.info("fetcher.round failed leader=%d error=%s", self.leader_id, error)
                     await self._pause(self.settings.seconds("replica.fetch.backoff.ms"))
+                except Exception:  # replication must go on, whatever this was
+                    log.exception("fetcher.round failed leader=%d", self.leader_id)
+                    self._disconnect()
+                    await self._pause(self.settings.seconds("replica.fetch.backoff.ms"))
                 finally:
                     self._interrupted = False
         finally:
@@ -200,8 +204,8 @@ class LeaderFetcher:
             )
         try:
             partition.truncate(step.to, cause)
-        except OSError as error:
-            self._fail(following, f"truncation failed: {error}")
+        except Exception as error:  # noqa: BLE001  logged; costs this partition only (`AbstractFetcherThread`)
+            self._fail(following, f"truncation failed: {error}", error)
         else:
             following.truncating = not step.done
 
@@ -247,13 +251,12 @@ class LeaderFetcher:
         try:
             if answer.records:
                 partition.append_as_follower(answer.records)
+            partition.follow_high_watermark(answer.high_watermark)
         except InvalidRecords as error:
             log.warning("fetcher.append corrupt partition=%s-%d error=%s", *partition.key, error)
             self._delay(following)
-        except (OffsetsOutOfOrder, OSError) as error:
-            self._fail(following, str(error))
-        else:
-            partition.follow_high_watermark(answer.high_watermark)
+        except Exception as error:  # noqa: BLE001  logged; costs this partition only (`AbstractFetcherThread`)
+            self._fail(following, str(error), error)
 
     async def _find_offset(self, connection: Connection, following: Following) -> None:
         """Bring a log that the leader's does not overlap back into the leader's range."""
@@ -270,7 +273,7 @@ class LeaderFetcher:
             if earliest is not None and earliest > partition.log.log_end_offset:
                 partition.restart_at(earliest)
         except OSError as error:
-            self._fail(following, f"truncation failed: {error}")
+            self._fail(following, f"truncation failed: {error}", error)
 
     async def _list_offset(self, connection: Connection, following: Following, timestamp: int) -> int | None:
         """Return the leader's latest or earliest offset; None when it did not say, or nobody needs it any more."""
@@ -304,9 +307,12 @@ class LeaderFetcher:
     def _delay(self, following: Following) -> None:
         following.retry_at_s = now_s() + self.settings.seconds("replica.fetch.backoff.ms")
 
-    def _fail(self, following: Following, why: str) -> None:
-        """Give a partition up until the controller sends its next leader epoch."""
-        log.warning("fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
+    def _fail(self, following: Following, why: str, error: Exception | None = None) -> None:
+        """Give a partition up until the controller sends its next leader epoch; the others of this leader go on."""
+        unexpected = error if not isinstance(error, OffsetsOutOfOrder | OSError) else None
+        log.warning(
+            "fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why, exc_info=unexpected
+        )
         self._followed.pop(following.partition.key, None)
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
+from harness.broker.background import every
 from harness.broker.partition import Partition, TopicPartition
 from harness.broker.replicas import Replicas, now_s
 from harness.broker.replication import NEVER_S
@@ -45,8 +46,8 @@ class IsrKeeper:
     def start(self) -> None:
         """Begin to look for laggards and to publish changes."""
         self._last_publish_s = now_s()
-        self._spawn(self._shrink_forever(), "isr-shrink")
-        self._spawn(self._publish_forever(), "isr-publish")
+        self._spawn(every(self.replicas.lag_s / 2, self._look_for_laggards, name="isr.shrink"), "isr-shrink")
+        self._spawn(every(PUBLISH_CHECK_S, self._publish_when_due, name="isr.publish"), "isr-publish")
 
     async def stop(self) -> None:
         """End the timers, and writes that wait for ZooKeeper."""
@@ -62,7 +63,7 @@ class IsrKeeper:
 
     def shrink(self, partition: Partition) -> None:
         """Propose a smaller ISR when members lag."""
-        if not partition.is_leader or partition.isr_write_pending:
+        if partition.isr_write_pending:
             return
         out = partition.out_of_sync(now_s())
         if out:
@@ -142,19 +143,18 @@ class IsrKeeper:
             )
         )
 
-    async def _shrink_forever(self) -> None:
-        while True:
-            await asyncio.sleep(self.replicas.lag_s / 2)
-            for partition in self.replicas.all():
+    async def _look_for_laggards(self) -> None:
+        for partition in self.replicas.all():
+            if partition.is_leader:
                 self.shrink(partition)
+                # A follower that was about to join holds the high watermark back until it has lagged for too long.
+                self.replicas.advance(partition, cause="lag")
 
-    async def _publish_forever(self) -> None:
-        while True:
-            await asyncio.sleep(PUBLISH_CHECK_S)
-            now = now_s()
-            quiet = now - self._last_change_s > PUBLISH_QUIET_S
-            if self._unpublished and (quiet or now - self._last_publish_s > PUBLISH_AT_LATEST_S):
-                await self._publish()
+    async def _publish_when_due(self) -> None:
+        now = now_s()
+        quiet = now - self._last_change_s > PUBLISH_QUIET_S
+        if self._unpublished and (quiet or now - self._last_publish_s > PUBLISH_AT_LATEST_S):
+            await self._publish()
 
     async def _publish(self) -> None:
         changed = sorted(self._unpublished)

@@ -99,12 +99,16 @@ class Partition:
     # --- roles ---
 
     def make_leader(self, state: LeaderAndIsr, now_s: float) -> None:
-        """Take the lead: the epoch starts at the log's end and is on disk before anything is written (KAFKA-7415)."""
+        """Take the lead: the epoch starts at the log's end and is on disk before anything is written (KAFKA-7415).
+
+        Raises:
+            OSError: the disk refused; the replica is what it was.
+        """
         was_leader, previous_epoch = self.is_leader, self.leader_epoch
+        self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
         self._take_over(state)
         self.isr = state.isr
         self.epoch_start_offset = self.log.log_end_offset
-        self.log.assign_epoch(self.leader_epoch, self.epoch_start_offset)
         remote = [
             broker_id for broker_id in dict.fromkeys((*state.replicas, *state.isr)) if broker_id != self.broker_id
         ]

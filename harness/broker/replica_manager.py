@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.broker.appending import Appender, AppendResult, ProduceParams, ToAppend
+from harness.broker.background import every
 from harness.broker.config import BrokerConfig
 from harness.broker.control_requests import ControlRequests, LeadershipListener
 from harness.broker.fetcher import Fetchers, FetcherSettings
@@ -117,14 +118,13 @@ class ReplicaManager:
             self._checkpointer = None
         await self._isr.stop()
         await self._fetchers.stop()
-        self._checkpoint()
+        await self._checkpoint()
 
-    async def _checkpoint_forever(self) -> None:
-        while True:
-            await asyncio.sleep(self.config["replica.high.watermark.checkpoint.interval.ms"] / 1000)
-            self._checkpoint()
+    def begin_shutdown(self) -> None:
+        """This broker is about to leave: it still gives up leads, but does not start to follow the new leaders."""
+        self._control.shutting_down = True
 
-    def _checkpoint(self) -> None:
+    async def _checkpoint(self) -> None:
         high_watermarks = self.replicas.high_watermarks()
         if high_watermarks == self._checkpointed:
             return
@@ -178,8 +178,8 @@ class ReplicaManager:
         """Take and give up leads; high watermarks are checkpointed from the first such request on."""
         response = self._control.leader_and_isr(request)
         if self._checkpointer is None:
-            self._checkpointer = asyncio.create_task(self._checkpoint_forever(), name="checkpoint-high-watermarks")
-            self._checkpointer.add_done_callback(_log_end)
+            interval_s = self.config["replica.high.watermark.checkpoint.interval.ms"] / 1000
+            self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint, name="checkpoint"))
         return response
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
@@ -189,8 +189,3 @@ class ReplicaManager:
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Take over the controller's view of the cluster."""
         return self._control.update_metadata(request)
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("checkpoint.task failed", exc_info=error)

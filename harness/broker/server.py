@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from harness.broker.background import every
 from harness.broker.config import BrokerConfig, Endpoint
 from harness.broker.controlled_shutdown import ControlledShutdown
 from harness.broker.controller.controller import Controller
@@ -33,10 +34,10 @@ from harness.broker.state_log import StateLog
 from harness.broker.topic_configs import TopicConfigs
 from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC
-from harness.broker.wire.dispatch import Dispatcher, Handler, RequestContext
+from harness.broker.wire.dispatch import CloseConnection, Dispatcher, Handler, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, UpdateMetadataRequest
 from harness.broker.wire.transport import Message, Transport
-from harness.broker.zookeeper.client import SessionExpired, ZooKeeper
+from harness.broker.zookeeper.client import SessionExpired, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.registration import (
     BrokerIdTaken,
     ensure_persistent_paths,
@@ -147,17 +148,22 @@ class Broker:
         self._topic_configs.on_change(self._controller.topic_configured)
         await self._controller.start()
         await self._server.serve()
-        self._checkpointer = asyncio.create_task(self._checkpoint_recovery_points(), name="recovery-points")
+        interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
+        self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
         _log.info("startup.complete broker=%d broker_epoch=%d", self._config.broker_id, self._broker_epoch)
 
     async def stop(self) -> None:
         """Hand leads over, stop every part, leave clean logs behind and end the ZooKeeper session."""
         controlled = False
+        self._replicas.begin_shutdown()
         if self._config["controlled.shutdown.enable"]:
             handover = ControlledShutdown(config=self._config, session=self._session, transport=self._outside.transport)
             controlled = await handover.run(self._broker_epoch)
         await self._stop_serving()
-        self._logs.close_clean()
+        try:
+            self._logs.close_clean()
+        except OSError as error:
+            _log.error("shutdown.unclean the logs will be recovered at the next start: %s", error)
         await self._controller.stop()
         await self._session.stop()
         self._state_log.emit(BrokerStop(controlled=controlled))
@@ -254,7 +260,10 @@ class Broker:
         """Have the configuration of every topic at hand before its replicas are made."""
 
         async def handle_with_configs(request: LeaderAndIsrRequest, context: RequestContext) -> Message | None:
-            await self._topic_configs.load(topic.topic_name for topic in request.topic_states)
+            try:
+                await self._topic_configs.load(topic.topic_name for topic in request.topic_states)
+            except ZooKeeperError as error:  # the controller sends it again
+                raise CloseConnection(f"topic configurations cannot be read: {error!r}") from error
             return await handle(request, context)
 
         return handle_with_configs
@@ -290,18 +299,16 @@ class Broker:
         except BrokerIdTaken as error:
             _log.error("session.failed another broker has taken this id: %s", error)
             self.failed.set()
+        except Exception:  # noqa: BLE001  logged; a broker that is not registered must not go on
+            _log.exception("session.failed this broker cannot register again")
+            self.failed.set()
         else:
             await self._controller.after_new_session(self._broker_epoch)
 
     # --- background work ---
 
     async def _checkpoint_recovery_points(self) -> None:
-        while True:
-            await asyncio.sleep(self._config["log.flush.offset.checkpoint.interval.ms"] / 1000)
-            try:
-                self._logs.checkpoint_recovery_points()
-            except OSError:
-                _log.exception("recovery_points.failed")
+        self._logs.checkpoint_recovery_points()
 
     def _epoch_assigned(self, topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
         self._state_log.emit(

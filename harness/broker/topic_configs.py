@@ -98,6 +98,9 @@ class TopicConfigs:
             except ZooKeeperError as error:
                 self._all_stale = True
                 _log.warning("topic_config.interrupted error=%r", error)
+            except Exception:  # noqa: BLE001  logged; what changes later must still be read
+                self._all_stale = True
+                _log.exception("topic_config.failed")
 
     async def _catch_up(self) -> None:
         zk = self._session.current

@@ -15,6 +15,8 @@ from harness.broker.wire.error_codes import ErrorCode
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC})
 MAX_NAME_LENGTH = 249
+MAX_PARTITIONS = 10_000
+"""In one request, as in Kafka's KRaft controller: placing two thousand million would take all memory there is."""
 UNSET = -1
 """In a request: as many partitions or replicas as the broker's own properties say (KIP-464)."""
 
@@ -117,6 +119,10 @@ def place(brokers: Sequence[int], partitions: int, replication_factor: int, rng:
     """
     if partitions < 1:
         raise TopicRefused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if partitions > MAX_PARTITIONS:
+        raise TopicRefused(
+            ErrorCode.INVALID_PARTITIONS, f"Number of partitions: {partitions} larger than allowed: {MAX_PARTITIONS}."
+        )
     if replication_factor < 1:
         raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
     count = len(brokers)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from harness.broker import fetcher_messages as messages
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Fenced, OffsetForLeaderEpoch, Truncate
 from tests.broker.replica_cluster import LATENCY_S, ReplicaCluster
@@ -207,6 +208,56 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
             cluster[1].replica().log = BreaksOnce()
             assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
             assert broken != []
+            await cluster.settled()
+
+    run(play())
+
+
+def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await _with_another_partition(cluster)
+
+            class Buggy:
+                def __init__(self, log):
+                    self.log = log
+
+                def __getattr__(self, name):
+                    return getattr(self.log, name)
+
+                def append_as_follower(self, records):
+                    raise RuntimeError("bug")
+
+            cluster[2].replica().log = Buggy(cluster[2].replica().log)
+            await cluster.produce(1, "b", acks=1)
+            await asyncio.sleep(0.1)
+            began = asyncio.get_running_loop().time()
+            assert (await cluster.produce(1, "other", partition=1)).error is ErrorCode.NONE
+            assert asyncio.get_running_loop().time() - began < 0.1
+            cluster[2].replica().log = cluster[2].replica().log.log
+            assert cluster[2].replica().log.log_end_offset == 1
+            await cluster.elect(1)
+            await cluster.settled()
+
+    run(play())
+
+
+def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch):
+    good = messages.fetch_request
+
+    def buggy(*asked, **limits):
+        monkeypatch.setattr(messages, "fetch_request", good)
+        raise RuntimeError("bug")
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await cluster.settled()
+            monkeypatch.setattr(messages, "fetch_request", buggy)
+            await cluster.produce(1, "b", acks=1)
+            await cluster.until(lambda: messages.fetch_request is good, "the error")
+            await cluster.produce(1, "c", acks=1)
             await cluster.settled()
 
     run(play())

@@ -245,3 +245,18 @@ def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high
             assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "shrink"]
 
     run(play())
+
+
+def test_a_follower_that_vanishes_before_it_could_join_holds_nothing_back_for_ever():
+    """While it is caught up it counts for the high watermark; once it is not any more, nobody else would notice."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1, isr=[1, 2], tell=[1, 2])
+            cluster[1].zookeeper.disconnect()
+            await cluster.tell(3)
+            await cluster.until(lambda: bool(cluster[1].of(IsrPropose)), "an attempt to join")
+            cluster.network.isolate(3)
+            assert (await cluster.produce(1, "a", timeout_s=20)).error is ErrorCode.NONE
+
+    run(play())

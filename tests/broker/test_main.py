@@ -1,11 +1,15 @@
 """The broker as a process: what keeps it from starting is said in one line."""
 
+import logging
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from harness.broker import __main__ as process
 
 pytestmark = pytest.mark.cluster
 
@@ -60,3 +64,22 @@ def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
         assert "shutdown.asked signal=SIGTERM" in process.stderr.read()
+
+
+def test_what_a_client_sent_cannot_write_a_line_of_its_own() -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, "name=%s", ("a\nb\x00ü",), None)
+    assert process._OneLine("%(levelname)s %(message)s").format(record) == "INFO name=a\\nb\\x00ü"
+
+
+def test_it_ends_at_once_when_it_cannot_say_what_it_does(tmp_path: Path) -> None:
+    def no_room() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+    (tmp_path / "data").mkdir()
+    waiting = command(tmp_path, {"zookeeper.connection.timeout.ms": "60000"})
+    ended = subprocess.run(waiting, capture_output=True, text=True, timeout=30, preexec_fn=no_room)
+    assert ended.returncode == 1
+    assert "CRITICAL process state_log.failed this broker ends" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert (tmp_path / "state-change.jsonl").stat().st_size == 10

@@ -140,3 +140,23 @@ def test_acks_all_needs_enough_replicas_in_sync(isr, min_insync, allowed):
             partition.append_as_leader(batch(), acks=-1, min_insync_replicas=min_insync)
         assert refusal.value.error is ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == (1 if allowed else 0)
+
+
+def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was():
+    storage = MemoryStorage()
+    replicas, _ = hosting(storage)
+    partition = replicas.host("t", 0)
+    partition.make_follower(state(leader=OTHER, leader_epoch=0))
+    write = storage.replace
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    storage.replace = refuse
+    with pytest.raises(OSError, match="No space"):
+        partition.make_leader(state(leader_epoch=1), NOW_S)
+    assert (partition.leader, partition.leader_epoch, list(partition.log.epochs.entries)) == (OTHER, 0, [])
+    storage.replace = write
+    partition.make_leader(state(leader_epoch=2), NOW_S)
+    assert list(partition.log.epochs.entries) == [(2, 0)]
+    assert partition.high_watermark == 0

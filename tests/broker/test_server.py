@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from harness.broker.log.storage import StorageError
+from harness.broker.wire.dispatch import CloseConnection
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import LeaderAndIsrRequest
 from harness.broker.wire.transport import PeerError
-from harness.broker.zookeeper.client import ConnectionLoss
+from harness.broker.zookeeper.client import ConnectionLoss, NotEmpty
 from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.events import (
     BrokerRegistered,
@@ -19,6 +21,7 @@ from harness.events import (
     CoordinatorUnload,
     Election,
     HighWatermarkCheckpoint,
+    IsrPropose,
     Recovery,
     ZkSession,
 )
@@ -270,5 +273,68 @@ def test_a_stopped_broker_answers_nobody():
             await cluster.stop(1)
             with pytest.raises(PeerError):
                 await cluster.metadata(1)
+
+    run(play())
+
+
+def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1, 2, 3)
+            await cluster.create("t", [2, 3, 1])
+            await cluster.create("stays", [2, 9])
+            assert await cluster.produce(2, "t", "v") == ErrorCode.NONE
+            await cluster.stop(2)
+            assert await cluster.leader("t", 3) == 3
+            assert [event.new for event in cluster.of(3, IsrPropose)] == []
+
+    run(play())
+
+
+def test_a_full_disk_at_the_end_does_not_keep_the_session():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+
+            def refuse(*_: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            cluster.disks[1].replace = refuse
+            await cluster.stop(1)
+            assert "/brokers/ids/1" not in cluster.zookeeper.nodes
+            assert not cluster.disks[1].exists(".kafka_cleanshutdown")
+
+    run(play())
+
+
+def test_a_broker_that_cannot_register_again_says_so():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+
+            def refuse(op):
+                if op.path == "/brokers/ids/1":
+                    raise NotEmpty("nobody expects this")
+
+            cluster.zookeeper.before_write = refuse
+            cluster.sessions[1].expire()
+            async with asyncio.timeout(30):
+                await cluster.brokers[1].failed.wait()
+
+    run(play())
+
+
+def test_a_lead_cannot_be_taken_before_the_topics_configuration_can_be_read():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            cluster.zookeeper.reachable = False
+            cluster.sessions[1].expire()
+            topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(topic_name="new", partition_states=[])
+            request = LeaderAndIsrRequest(
+                controller_id=1, controller_epoch=1, broker_epoch=-1, topic_states=[topic], live_leaders=[]
+            )
+            with pytest.raises(CloseConnection, match="session"):
+                await cluster.ask(1, request, 4)
 
     run(play())

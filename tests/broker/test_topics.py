@@ -85,6 +85,11 @@ def plan(request: TopicRequest, *topics: str, brokers: int = 3) -> NewTopic:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             id="a partition without replicas",
         ),
+        pytest.param(
+            TopicRequest(name="t", partitions=2**31 - 1),
+            ErrorCode.INVALID_PARTITIONS,
+            id="more partitions than can be placed",
+        ),
         pytest.param(TopicRequest(name=""), ErrorCode.INVALID_TOPIC_EXCEPTION, id="no name"),
         pytest.param(TopicRequest(name=".."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="the name of a folder"),
         pytest.param(TopicRequest(name="a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a space in the name"),

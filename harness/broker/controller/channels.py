@@ -88,7 +88,6 @@ class _Channel:
         self._queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
         self._connection: Connection | None = None
         self._sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
-        self._sender.add_done_callback(_log_end)
 
     def put(self, request: ControlRequest) -> None:
         """Queue a request."""
@@ -109,17 +108,24 @@ class _Channel:
         while True:
             request = await self._queue.get()
             correlation_id += 1
-            response = await self._exchange(request, correlation_id)
-            self._settings.state_log.emit(
-                ControlResponse(
-                    api=request.api,
-                    sender=self._broker_id,
-                    correlation_id=correlation_id,
-                    controller_epoch=request.controller_epoch,
-                    error=response.error_code,
-                )
+            try:
+                await self._send(request, correlation_id)
+            except Exception:  # costs this request; those behind it are still sent
+                log.exception("channel.failed broker=%d api=%s", self._broker_id, request.api)
+                self._disconnect()
+
+    async def _send(self, request: ControlRequest, correlation_id: int) -> None:
+        response = await self._exchange(request, correlation_id)
+        self._settings.state_log.emit(
+            ControlResponse(
+                api=request.api,
+                sender=self._broker_id,
+                correlation_id=correlation_id,
+                controller_epoch=request.controller_epoch,
+                error=response.error_code,
             )
-            self._settings.answered(request, response)
+        )
+        self._settings.answered(request, response)
 
     async def _exchange(self, request: ControlRequest, correlation_id: int) -> ApiMessage:
         """Return the broker's answer, however many tries it takes."""
@@ -159,8 +165,3 @@ class _Channel:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("channel.failed task=%s", task.get_name(), exc_info=error)

@@ -18,18 +18,20 @@ from harness.broker.controller.errors import (
     ControllerMovedError,
     StaleBrokerEpochError,
 )
-from harness.broker.controller.event_queue import EVENT_ERRORS, EventQueue
+from harness.broker.controller.event_queue import EventQueue
 from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.partition_machine import UNCLEAN
-from harness.broker.controller.request_batch import PendingRequestsError
 from harness.broker.state_log import StateLog
 from harness.broker.wire.transport import Transport
-from harness.broker.zookeeper.client import Delete, WatchType
+from harness.broker.zookeeper.client import Delete, SessionExpired, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import CONTROLLER, ControllerZnode
 from harness.events import ControllerMoved
 
 log = logging.getLogger(__name__)
+
+GIVE_UP_PAUSE_S = 1.0
+"""After a failed take-over: others go first, and a reason that stays is met once a second, not without end."""
 
 
 class Controller:
@@ -118,7 +120,7 @@ class Controller:
                 remaining = await self._active.controlled_shutdown(broker_id, broker_epoch)
             except (StaleBrokerEpochError, BrokerNotAvailableError) as error:
                 refuse(error)
-            except (ControllerMovedError, PendingRequestsError, *EVENT_ERRORS) as error:
+            except Exception as error:
                 refuse(ControllerMovedError(str(error)))
                 raise
             else:
@@ -169,9 +171,12 @@ class Controller:
             if self._active is not None:
                 state_log.emit(ControllerMoved(controller_epoch=self.controller_epoch, event="failover"))
             await self._maybe_resign()
-        except (PendingRequestsError, *EVENT_ERRORS):
+        except SessionExpired:
+            raise  # the office is lost with the session, and event Expire says so
+        except Exception:
             log.exception("election.failed")
             await self._trigger_move()
+            await asyncio.sleep(GIVE_UP_PAUSE_S)
 
     async def _maybe_resign(self) -> None:
         """Look who is controller, and stop acting as one if it is somebody else."""

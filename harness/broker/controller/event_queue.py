@@ -1,6 +1,7 @@
 """The controller's events, one after the other: a single task takes them in order, so the controller needs no lock.
 
-After Kafka's `ControllerEventManager`. An event that fails is logged and lost; it is never tried again.
+After Kafka's `ControllerEventManager`. An event that fails, however it does, is logged and lost, never tried
+again.
 """
 
 import asyncio
@@ -11,14 +12,10 @@ from collections.abc import Awaitable, Callable
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.request_batch import PendingRequestsError
 from harness.broker.state_log import StateLog
-from harness.broker.zookeeper.client import SessionExpired, ZooKeeperError
-from harness.broker.zookeeper.znodes import MalformedZnode
+from harness.broker.zookeeper.client import SessionExpired
 from harness.events import ControllerEvent, ControllerMoved
 
 log = logging.getLogger(__name__)
-
-EVENT_ERRORS = (ZooKeeperError, MalformedZnode)
-"""What may go wrong with an event and costs only this event."""
 
 
 class QueuedEvent:
@@ -81,7 +78,6 @@ class EventQueue:
     def start(self) -> None:
         """Begin to process events."""
         self._consumer = asyncio.create_task(self._consume(), name="controller-events")
-        self._consumer.add_done_callback(_log_end)
 
     async def stop(self) -> None:
         """Stop processing, in the middle of an event if need be; pre-empt what is queued. Idempotent."""
@@ -137,7 +133,7 @@ class EventQueue:
         except SessionExpired as error:
             outcome = SessionExpired.__name__
             log.warning("event.interrupted name=%s reason=%s", event.name, error)
-        except EVENT_ERRORS as error:
+        except Exception as error:
             outcome = type(error).__name__
             log.exception("event.failed name=%s", event.name)
         self._state_log.emit(
@@ -148,8 +144,3 @@ class EventQueue:
                 outcome=outcome,
             )
         )
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.critical("event.loop failed: this broker's controller is out of action", exc_info=error)

@@ -6,7 +6,6 @@ answered, so whatever a client was told is committed survives the coordinator (`
 
 import asyncio
 import logging
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -235,8 +234,8 @@ class GroupCoordinator:
                 records += chunk.records
                 offset = chunk.next_offset
                 await asyncio.sleep(0)
-        except (OSError, ValueError, struct.error) as error:
-            _log.error("load.failed partition=%d offset=%d error=%s", partition, offset, error)
+        except Exception:  # noqa: BLE001  logged; whatever it is, see above
+            _log.exception("load.failed partition=%d offset=%d", partition, offset)
         if self.store.finish_load(partition, leader_epoch, records):
             groups, offsets = self.store.counts(partition)
             self.state_log.emit(

@@ -6,7 +6,7 @@ from harness.broker.config import BrokerConfig
 from harness.broker.coordinator.records import partition_of
 from harness.broker.metadata_cache import MetadataCache, PartitionInfo
 from harness.broker.topic_creation import TopicCreator
-from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
+from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -80,7 +80,7 @@ class MetadataHandlers:
         partitions = self.metadata.partitions(name)
         error = ErrorCode.NONE
         if not partitions:
-            error = await self.creator.create_on_demand(name) if may_create else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            error = await self.creator.create_on_demand(name) if may_create else _why_unknown(name)
         return _Topic(
             error_code=error,
             name=name,
@@ -113,6 +113,15 @@ class MetadataHandlers:
         alive = self.metadata.is_alive(info.leader)
         missing_listener = alive and context.api_version >= 6
         return (ErrorCode.LISTENER_NOT_FOUND if missing_listener else ErrorCode.LEADER_NOT_AVAILABLE), NO_LEADER
+
+
+def _why_unknown(topic: str) -> ErrorCode:
+    """Return what a client is told of a topic that does not exist: perhaps it never can."""
+    try:
+        check_name(topic)
+    except TopicRefused as refusal:
+        return refusal.error
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _no_coordinator(error: ErrorCode, message: str) -> FindCoordinatorResponse:

@@ -138,9 +138,18 @@ class Log:
         return headers
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that `leader_epoch` starts at `start_offset`; a new leader does so before its first append."""
+        """Note that `leader_epoch` starts at `start_offset`; a new leader does so before its first append.
+
+        Raises:
+            OSError: the disk refused; the epochs are what they were.
+        """
+        before = self.epochs.entries
         if self.epochs.assign(leader_epoch, start_offset):
-            self._save_epochs()
+            try:
+                self._save_epochs()
+            except OSError:
+                self.epochs = LeaderEpochCache(before)
+                raise
             self.epoch_assigned(self.topic, self.partition, leader_epoch, start_offset)
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:

@@ -1,5 +1,6 @@
 """What a partition leader reads and writes in ZooKeeper: its partition's state, and the news of an ISR change."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,11 +9,14 @@ from harness.broker.zookeeper.client import BadVersion, NoNode, ZooKeeper
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     ISR_CHANGE_PREFIX,
+    MalformedZnode,
     PartitionStateZnode,
     encode_isr_change,
     partition_state_path,
 )
 from harness.events import ZkWrite
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +28,15 @@ class VersionedState:
 
 
 async def read_partition_state(zk: ZooKeeper, topic: str, partition: int) -> VersionedState | None:
-    """Return a partition's state, or None while it never had a leader."""
+    """Return a partition's state, or None while it never had a leader; a znode without sense counts as none."""
     try:
         data, stat = await zk.get(partition_state_path(topic, partition))
+        return VersionedState(state=PartitionStateZnode.decode(topic, partition, data), zk_version=stat.version)
     except NoNode:
         return None
-    return VersionedState(state=PartitionStateZnode.decode(topic, partition, data), zk_version=stat.version)
+    except MalformedZnode as error:
+        log.error("partition_state.ignored error=%s", error)
+        return None
 
 
 async def read_partition_states(

@@ -1,15 +1,19 @@
 """Topics as ZooKeeper keeps them: creating one, and reading what is configured for one."""
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper
 from harness.broker.zookeeper.znodes import (
+    MalformedZnode,
     TopicAssignment,
     decode_config,
     encode_config,
     topic_config_path,
     topic_path,
 )
+
+log = logging.getLogger(__name__)
 
 
 class TopicExists(Exception):
@@ -52,12 +56,18 @@ async def read_topic_config(zk: ZooKeeper, topic: str) -> dict[str, str]:
 
 
 async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | None:
-    """Return a topic's assignment, or None when there is no such topic; arms the topic's node handler."""
+    """Return a topic's assignment, or None when there is no such topic; arms the topic's node handler.
+
+    A znode without sense counts as none: one of them must not keep a controller from taking over.
+    """
     try:
         data, _ = await zk.get(topic_path(topic))
+        return TopicAssignment.decode(topic, data)
     except NoNode:
         return None
-    return TopicAssignment.decode(topic, data)
+    except MalformedZnode as error:
+        log.error("topic.ignored error=%s", error)
+        return None
 
 
 async def _set_or_create(zk: ZooKeeper, path: str, data: bytes) -> None:

@@ -127,3 +127,12 @@ async def test_what_is_queued_for_a_removed_broker_is_lost(bench: Bench) -> None
     bench.send(3)
     await settle()
     assert bench.arrived() == [3]
+
+
+async def test_a_request_that_cannot_be_dealt_with_does_not_hold_up_the_next(bench: Bench) -> None:
+    bench.channels.add_broker(registration_of(1))
+    bench.send(2**40)  # no such epoch can be written
+    bench.send(1)
+    await settle()
+    assert bench.arrived() == [2**40, 1]
+    assert [number for number, _ in bench.answered] == [1]

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from harness.broker.controller.active import ActiveController
 from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
 from harness.broker.zookeeper.znodes import ControllerZnode
 from harness.events import (
@@ -146,11 +147,22 @@ async def test_what_is_queued_for_a_controller_that_has_resigned_is_void(world: 
     assert (broker.events(ControllerMoved), broker.events(ZkWrite)) == ([], [])
 
 
-async def test_a_controller_that_cannot_take_over_gives_the_office_up(world: World) -> None:
-    world.server.put("/brokers/topics/t", b"not JSON")
+@pytest.mark.parametrize("path", ["/brokers/topics/bad", "/brokers/topics/t/partitions/0/state"])
+async def test_a_znode_without_sense_keeps_nobody_from_taking_over(world: World, path: str) -> None:
+    await world.start(1)
+    await world.create("t", {0: [1]})
+    world.server.put(path, b"not JSON")
+    await world.start(2)
+    await world.kill(1)
+    assert life(world, 2) == ["broker_registered", "controller_elected", "controller_ready"]
+
+
+async def test_a_controller_that_cannot_take_over_gives_the_office_up_and_lets_others_try(world: World) -> None:
+    world.server.put("/brokers/ids/9", b"not JSON")
     await world.start(1)
     broker = world.brokers[1]
     assert not broker.controller.is_active
+    assert len(broker.events(ControllerElected)) == 1, "not again and again in no time"
     assert broker.events(ControllerResigned)[0].reason == "gave up"
     assert any(write == (broker.sessions[0].session_id, "delete", "/controller") for write in world.server.writes)
 
@@ -195,6 +207,17 @@ async def test_controlled_shutdown_is_refused(
     assert [(f.what, f.got, f.have, f.sender, f.error) for f in fenced] == (
         [("broker_epoch", epoch - 1, epoch, 2, 77)] if error is StaleBrokerEpochError else []
     )
+
+
+async def test_controlled_shutdown_that_fails_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.start(1, 2)
+
+    async def bug(*_: object) -> list[tuple[str, int]]:
+        raise TypeError("bug")
+
+    monkeypatch.setattr(ActiveController, "controlled_shutdown", bug)
+    with pytest.raises(ControllerMovedError, match="bug"):
+        await world.brokers[1].controller.controlled_shutdown(2, -1)
 
 
 async def test_controlled_shutdown_is_refused_when_the_session_ends(world: World) -> None:

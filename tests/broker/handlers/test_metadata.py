@@ -199,3 +199,15 @@ async def test_only_groups_have_a_coordinator(
 ) -> None:
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="x", key_type=key_type), context(2))
     assert response.error_code == error
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        pytest.param("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="that could exist"),
+        pytest.param("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="that never can"),
+        pytest.param("", ErrorCode.INVALID_TOPIC_EXCEPTION, id="without a name"),
+    ],
+)
+async def test_an_unknown_topic(handlers: MetadataHandlers, context: Context, name: str, error: ErrorCode) -> None:
+    assert codes(await handlers.describe(asks(name, create=False), context(8))) == {name: error}
