@@ -1,12 +1,14 @@
 """The Spark session that facts, checks and suites share: local, quick to start, quiet, and gone without a trace."""
 
+import atexit
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
@@ -56,6 +58,8 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         yield active
         return
     scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+    end = partial(_end, scratch)
+    atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
         spark = _started(_options(master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER, scratch), scratch)
         try:
@@ -63,8 +67,8 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         finally:
             spark.stop()
     finally:
-        _end_jvm()
-        shutil.rmtree(scratch, ignore_errors=True)
+        end()
+        atexit.unregister(end)
 
 
 @contextmanager
@@ -132,6 +136,11 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
     return options | {"spark.driver.extraJavaOptions": " ".join(java)}
 
 
+def _end(scratch: Path) -> None:
+    _end_jvm()
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
 def _end_jvm() -> None:
     """End the JVM that PySpark would keep until this process ends; a later session starts a new one."""
     gateway = SparkContext._gateway
@@ -143,4 +152,8 @@ def _end_jvm() -> None:
     process: Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is not None and process.stdin is not None:
         process.stdin.close()
-        process.wait(STOP_TIMEOUT_S)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -68,3 +68,21 @@ except HarnessError as error:
     assert done.stdout.startswith("Spark did not start: ")
     assert "/nonexistent/bin/java" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path):
+    script = """
+import threading, time
+from harness.analysis.session import spark_session
+
+started = threading.Event()
+def judge():
+    with spark_session():
+        started.set()
+        time.sleep(600)
+threading.Thread(target=judge, daemon=True).start()
+assert started.wait(120)
+"""
+    done = run(script, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
