@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from harness import registry
@@ -83,10 +84,21 @@ def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
     )
 
 
+def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Path]:
+    """Return the files that every run leaves and this one did not."""
+    expected = [folder.zookeeper, *map(folder.state_change_log, scenario.cluster.broker_ids)]
+    expected += [folder.operations_of(client.process) for client in plan.clients]
+    expected += [folder.journal] if plan.faults else []
+    return [path for path in expected if not path.is_file() or not path.stat().st_size]
+
+
 def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judged:
     """Return what the checks and the suites say; one of them failing as a program never loses the other."""
     scenario = scenario_of(folder)
-    settings = settings_of(scenario, load_plan(folder.plan))
+    plan = load_plan(folder.plan)
+    settings = settings_of(scenario, plan)
+    for missing in missing_evidence(folder, scenario, plan):
+        notes.remark(f"{missing.relative_to(folder.root)} is missing or empty", damaged=True)
     counts: dict[str, int] = {}
     session = ExitStack()
 
@@ -94,7 +106,7 @@ def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judge
         session.enter_context(registry.import_module("harness.analysis.session").spark_session())
         judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:
-            notes.remark(remark)
+            notes.remark(remark, damaged=judgement.damaged)
         counts.update(judgement.counts)
         results: list[CheckResult] = judgement.checks
         return results

@@ -318,6 +318,7 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
             return nullcontext()
 
         evidence = ["operations/a.jsonl: 1 torn line"]
+        damaged = False
         counts = {"sends": 1}
 
         @property
@@ -325,6 +326,7 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
             return checks
 
     replace_modules(monkeypatch, Module())
+    monkeypatch.setattr(judging, "missing_evidence", lambda *_: [])
     notes = PhaseNotes()
     judged = judging.judge_run(stage.folder, Silent(), notes)
     assert [*judged.checks, *judged.suites] == [
@@ -333,3 +335,16 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
     ]
     assert [remark for remark in notes.remarks if "torn" not in remark] == remarks
     assert notes.damaged is bool(remarks)
+
+
+def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
+    plan = make_plan(stage.scenario, 7)
+    folder = stage.folder
+    files = [folder.journal, folder.zookeeper, *(folder.operations_of(client.process) for client in plan.clients)]
+    for path in [*files, *map(folder.state_change_log, range(3))]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
+    assert judging.missing_evidence(folder, stage.scenario, plan) == []
+    folder.state_change_log(2).unlink()
+    folder.zookeeper.write_text("")
+    assert judging.missing_evidence(folder, stage.scenario, plan) == [folder.zookeeper, folder.state_change_log(2)]

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.schemas import TORN
 from harness.checks import FINDING_COLUMNS, Settings, Severity
 
 EVIDENCE_LIMIT = 12
@@ -101,19 +102,22 @@ def duplicate_values(sends: DataFrame) -> str:
     return ""
 
 
-def unreadable(evidence: DataFrame, prefix: str) -> str:
-    """Return which history file is unreadable in more than its torn last line, or an empty string."""
-    bad = evidence.where(F.col("subject").startswith(prefix) & (F.col("count") > 1)).orderBy("subject")
-    for row in bad.limit(1).collect():
+def unreadable(evidence: DataFrame, prefix: str, *, torn_too: bool = False) -> str:
+    """Return which history file has holes, or an empty string; a torn last line is one only where it must not be."""
+    bad = evidence.where(F.col("subject").startswith(prefix) & (F.lit(torn_too) | (F.col("problem") != TORN)))
+    for row in bad.orderBy("subject").limit(1).collect():
         return f"{row['subject']}: {row['count']} {row['problem']}"
     return ""
 
 
-def incomplete_dumps(replicas: DataFrame, partition_states: DataFrame) -> str:
+def incomplete_dumps(facts: dict[str, DataFrame]) -> str:
     """Return which replica's dump is damaged or missing, or an empty string; asked for are members of the last ISR."""
+    if holes := unreadable(facts["evidence"], "replicas/", torn_too=True):
+        return holes
+    replicas = facts["replicas"]
     damaged = replicas.where(F.col("damage") != "").select(*PARTITION_KEY, "broker", "damage")
     missing = (
-        last_isr(partition_states)
+        last_isr(facts["partition_states"])
         .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
         .withColumn("damage", F.lit("its dump is missing"))
     )

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from harness import registry
 from harness.analysis.facts.build import Facts, cached, in_threads, row_counts, write_facts
+from harness.analysis.schemas import TORN
 from harness.analysis.session import for_small_data, spark_session
 from harness.analysis.sources import read
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
@@ -39,6 +40,8 @@ class Judgement:
     """In the order in which the checks were named."""
     evidence: list[str]
     """Remarks on the quality of the evidence, in a sentence each."""
+    damaged: bool
+    """Whether one of them is about more than the torn last line that a kill can leave."""
     counts: dict[str, int]
     """Rows a fact."""
 
@@ -76,7 +79,7 @@ def judge_runs(
             with cached(facts.values()):
                 unknown = _run_checks(plugins, facts, settings, counts, into.findings)
             found = _read_findings(spark, into.findings)
-            remarks = _remarks(facts["evidence"])
+            remarks, damaged = _remarks(facts["evidence"])
     return [
         Judgement(
             run_id=folder.run_id,
@@ -89,6 +92,7 @@ def judge_runs(
                 for plugin in plugins
             ],
             evidence=remarks.get(folder.run_id, []),
+            damaged=folder.run_id in damaged,
             counts=dict(counts[folder.run_id]),
         )
         for folder in folders
@@ -179,9 +183,10 @@ def _result(check: Check, unknown: str, found: Mapping[Severity, _Found]) -> Che
     )
 
 
-def _remarks(evidence: DataFrame) -> dict[str, list[str]]:
-    """Return the remarks on the evidence of each run, in a sentence each."""
+def _remarks(evidence: DataFrame) -> tuple[dict[str, list[str]], set[str]]:
+    """Return the remarks on the evidence of each run, in a sentence each, and the runs with holes in it."""
     remarks: dict[str, list[str]] = {}
+    holes = evidence.where(F.col("problem") != TORN).select("run_id").distinct().collect()
     for row in evidence.orderBy("run_id", "subject", "problem").limit(REMARKS_LIMIT).collect():
         remarks.setdefault(row.run_id, []).append(f"{row.subject}: {row['count']} {row.problem}")
-    return remarks
+    return remarks, {row.run_id for row in holes}

@@ -302,6 +302,9 @@ AVAILABILITY = _table(
     Column("attempts", "bigint", "sends that ended in the span or with it"),
 )
 
+TORN = "torn last line"
+"""The problem that a kill can leave in a file; any other remark on the evidence forbids a PASS."""
+
 EVIDENCE = _table(
     "evidence",
     "one remark on the quality of the evidence",

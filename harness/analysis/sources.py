@@ -4,6 +4,8 @@ Every frame has two columns more than the lines: `run_id`, and `file` within the
 does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so that none is lost silently.
 """
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -115,6 +117,8 @@ class Sources:
 
     size_bytes: int
     """Of all files."""
+    torn: tuple[str, ...]
+    """Files that end in half a line, each as run id and place within the run folder."""
 
     @property
     def frames(self) -> tuple[DataFrame, ...]:
@@ -137,7 +141,20 @@ def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
         replicas=_lines(spark, REPLICA_LINE, replicas),
         state_changes=_lines(spark, STATE_CHANGE, state_changes),
         size_bytes=sum(path.stat().st_size for path in everything),
+        torn=tuple(_in_run(path) for path in everything if _is_torn(path)),
     )
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _in_run(path: Path) -> str:
+    found = re.search(_RUN_AND_FILE, str(path))
+    assert found is not None, f"no file of a run: {path}"
+    return found[0]
 
 
 def _present(paths: Iterable[Path]) -> list[Path]:

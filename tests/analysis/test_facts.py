@@ -459,7 +459,7 @@ def damaged_evidence(out: RunWriter) -> None:
 def test_unreadable_and_missing_lines_are_counted_a_file(rows):
     found = rows(damaged_evidence, "evidence")
     assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in found} == {
-        ("brokers/1/state-change.jsonl", "unreadable lines", 1),
+        ("brokers/1/state-change.jsonl", "torn last line", 1),
         ("brokers/1/state-change.jsonl", "missing lines", 1),
         ("operations/p0.jsonl", "unreadable lines", 2),
     }

@@ -84,9 +84,8 @@ def test_a_run_without_evidence_is_unknown_to_every_check(judged):
 
 
 def test_remarks_on_the_evidence_name_file_and_number(judged):
-    assert judged[0]["losing"].evidence == [
-        "brokers/1/state-change.jsonl: 1 unreadable lines, a torn last one included"
-    ]
+    assert judged[0]["losing"].evidence == ["brokers/1/state-change.jsonl: 1 torn last line"]
+    assert not judged[0]["losing"].damaged
 
 
 def test_rows_are_counted_a_run(judged):

@@ -1,6 +1,7 @@
 import pytest
 
-from tests.analysis.fact_rows import held, replica, state
+from harness.analysis.schemas import TORN
+from tests.analysis.fact_rows import held, remark, replica, state
 from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
@@ -55,6 +56,17 @@ def test_replicas_offset_by_offset(case, answers):
 INCOMPLETE = {
     "damaged": Case(
         verdict=UNKNOWN, rows=[BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0")], said="broker 2: bad CRC at 0"
+    ),
+    "a dump that ends in half a line": Case(
+        verdict=UNKNOWN,
+        rows=[
+            BOTH,
+            replica(1, 1),
+            replica(2, 1),
+            held(1, "a", 0),
+            remark("replicas/2/replica-orders-0.jsonl", TORN, 1),
+        ],
+        said="torn last line",
     ),
     "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], said="broker 2: its dump is missing"),
 }

@@ -1,5 +1,6 @@
 import pytest
 
+from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
 from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
@@ -39,9 +40,9 @@ CASES = {
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "value ids are not unique": Case(rows=[*PASSED, sent("a", 5, index=2)], verdict=UNKNOWN, said="a was sent 2 times"),
     "the history has holes": Case(
-        rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 2)], verdict=UNKNOWN, said="c0.jsonl: 2"
+        rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN, said="c0.jsonl: 1"
     ),
-    "a torn last line is no hole": Case(rows=[*PASSED, remark("operations/c0.jsonl", "unreadable", 1)], verdict=FAIL),
+    "a torn last line is no hole": Case(rows=[*PASSED, remark("operations/c0.jsonl", TORN, 1)], verdict=FAIL),
 }
 
 answers = answers_of("lost-write", CASES)

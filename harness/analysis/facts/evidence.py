@@ -1,29 +1,31 @@
 """Remarks on the evidence itself: unreadable lines, missing lines, damaged replicas."""
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
-from harness.analysis.schemas import EVIDENCE
+from harness.analysis.schemas import EVIDENCE, TORN
 from harness.analysis.sources import CORRUPT, Sources
 
 
 def evidence(sources: Sources) -> DataFrame:
     """One row a file with unreadable lines, a broker's log with missing lines, or a replica that could not be read."""
-    parts = [_unreadable(frame) for frame in sources.frames]
+    parts = [_unreadable(frame, sources.torn) for frame in sources.frames]
     parts += [_missing(sources.state_changes), _damaged(sources.replicas)]
     return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
 
 
-def _unreadable(lines: DataFrame) -> DataFrame:
-    """Lines that are torn (a kill can tear a file's last one) or corrupt."""
+def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
+    """Lines that are torn or corrupt."""
+    only_torn = (F.col("count") == 1) & F.concat_ws("/", "run_id", "subject").isin(list(torn))
     return (
         lines.where(F.col(CORRUPT).isNotNull())
         .groupBy("run_id", F.col("file").alias("subject"))
         .agg(F.count("*").alias("count"))
-        .withColumn("problem", F.lit("unreadable lines, a torn last one included"))
+        .withColumn("problem", F.when(only_torn, TORN).otherwise("unreadable lines"))
     )
 
 

@@ -30,7 +30,7 @@ class LogMatching:
 
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """The dumps of the last ISR must be complete."""
-        return incomplete_dumps(facts["replicas"], facts["partition_states"])
+        return incomplete_dumps(facts)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""

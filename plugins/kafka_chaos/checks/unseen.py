@@ -34,9 +34,7 @@ class Unseen:
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
         return (
-            duplicate_values(facts["sends"])
-            or unreadable(facts["evidence"], "operations/")
-            or incomplete_dumps(facts["replicas"], facts["partition_states"])
+            duplicate_values(facts["sends"]) or unreadable(facts["evidence"], "operations/") or incomplete_dumps(facts)
         )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
