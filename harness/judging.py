@@ -10,7 +10,7 @@ from harness import registry
 from harness.broker.config import PROPERTIES
 from harness.checks import Settings
 from harness.cluster.broker_properties import profile
-from harness.errors import HarnessError
+from harness.errors import EvidenceError, HarnessError
 from harness.journal import fault_results, read_journal
 from harness.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.plan import Plan, load_plan
@@ -65,6 +65,11 @@ def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
         judged = Judged(checks=before.checks, suites=before.suites, counts=before.counts) if before else Judged()
     phases = ends(folder)
     evidence = [end for phase, end in phases.items() if phase is not Phase.REPORT]
+    unreadable = []
+    try:
+        entries = read_journal(folder.journal)
+    except EvidenceError as error:
+        entries, unreadable = [], [f"nothing is known of the faults: {error}"]
     return RunResult(
         run_id=folder.run_id,
         scenario=scenario.name,
@@ -74,12 +79,12 @@ def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
         started_at=started_at(folder),
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
-        faults=fault_results(plan, read_journal(folder.journal)),
+        faults=fault_results(plan, entries),
         checks=judged.checks,
         suites=judged.suites,
         residue=[what for end in phases.values() for what in end.residue],
-        evidence=[remark for end in evidence for remark in end.remarks],
-        evidence_damaged=any(end.damaged for end in evidence),
+        evidence=[*unreadable, *(remark for end in evidence for remark in end.remarks)],
+        evidence_damaged=bool(unreadable) or any(end.damaged for end in evidence),
         counts=judged.counts,
     )
 

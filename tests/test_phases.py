@@ -348,3 +348,11 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
     folder.state_change_log(2).unlink()
     folder.zookeeper.write_text("")
     assert judging.missing_evidence(folder, stage.scenario, plan) == [folder.zookeeper, folder.state_change_log(2)]
+
+
+def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:
+    stage.run()
+    stage.folder.journal.write_text("rubbish\n" + stage.folder.journal.read_text())
+    result = phases.judge(stage.folder)
+    assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.INCONCLUSIVE, SystemVerdict.UNKNOWN)
+    assert "journal.jsonl:1: not a JSON object" in result.evidence[0]
