@@ -79,19 +79,13 @@ def write(folder: RunFolder) -> Path:
         commands={
             "Judge again": f"chaos rejudge {shlex.quote(str(folder.root))}",
             "Run again, same plan": f"chaos replay {shlex.quote(str(folder.root))}",
-            "Run again, same seed": replay_command(result),
+            "Run again, same seed": f"chaos run {shlex.quote(str(folder.scenario))} --seed {result.seed}",
         },
     )
     temporary = folder.report.with_suffix(".tmp")
     temporary.write_text(page, encoding="utf-8")
     temporary.replace(folder.report)
     return folder.report
-
-
-def replay_command(result: RunResult) -> str:
-    """Return the command that runs the same experiment again."""
-    bugs = "".join(f" --planted-bug {bug}" for bug in result.planted_bugs)
-    return f"chaos run {result.scenario} --driver {result.driver} --seed {result.seed}{bugs}"
 
 
 def grouped(findings: list[Row]) -> list[FindingGroup]:
@@ -137,7 +131,8 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
         SystemVerdict.FAIL: f"broken: {', '.join(failed)}",
         SystemVerdict.UNKNOWN: f"no answer: {', '.join(unknown) or 'the evidence is damaged'}",
     }[verdicts.system]
-    fault_reason = f"{len(result.faults)} faults, each seen from outside" if not doubtful else "; ".join(doubtful)
+    seen = {0: "the scenario has none", 1: "seen from outside"}
+    fault_reason = "; ".join(doubtful) or seen.get(len(result.faults), f"all {len(result.faults)} seen from outside")
     return [
         (
             "Was the fault real?",

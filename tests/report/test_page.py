@@ -28,6 +28,10 @@ def test_verdicts_faults_gaps_and_commands_are_on_the_page(folder: RunFolder) ->
         assert expected in page
 
 
+def test_the_same_seed_is_run_with_the_scenario_as_it_was_run_overrides_included(folder: RunFolder) -> None:
+    assert f"chaos run {folder.scenario} --seed 7" in text_of(folder)
+
+
 def test_the_page_needs_nothing_from_outside(folder: RunFolder) -> None:
     page = text_of(folder)
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
