@@ -124,7 +124,7 @@ def show_plan(console: Console, plan: Plan) -> None:
     """Print what would happen: instants, targets, capabilities needed, clients."""
     table = Table(title=f"{plan.scenario}, seed {plan.seed}", title_justify="left", show_edge=False, pad_edge=False)
     for name in ("at", "for", "fault", "target", "brokers", "needs"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for fault in plan.faults:
         brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
         needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"

@@ -72,6 +72,12 @@ def test_a_plan_shows_instants_targets_and_what_the_driver_must_be_able_to(conso
     assert "producer-1" in text
 
 
+def test_a_plan_is_whole_on_a_narrow_terminal() -> None:
+    narrow = Console(file=io.StringIO(), width=60)
+    show_plan(narrow, make_plan(load_scenario("smoke"), 7))
+    assert "…" not in text_of(narrow)
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_progress_is_a_line_an_event_wherever_it_is_shown(terminal: bool) -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
