@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.schemas import TORN
+from harness.analysis.schemas import TORN, VALUE_IDS
 from harness.checks import FINDING_COLUMNS, Settings, Severity
 
 EVIDENCE_LIMIT = 12
@@ -94,11 +94,10 @@ def event(fact: str, *columns: Column | str) -> Column:
     return F.to_json(F.struct(F.lit(fact).alias("fact"), *columns))
 
 
-def duplicate_values(sends: DataFrame) -> str:
-    """Return which value id was sent twice, or an empty string: without unique values nothing can be followed."""
-    twice = sends.groupBy("run_id", "value").agg(F.count("*").alias("times")).where(F.col("times") > 1)
-    for row in twice.limit(1).collect():
-        return f"value ids are not unique: {row.value} was sent {row.times} times"
+def duplicate_values(evidence: DataFrame) -> str:
+    """Return that value ids are not unique, or an empty string: without unique values nothing can be followed."""
+    for row in evidence.where(F.col("subject") == VALUE_IDS).limit(1).collect():
+        return f"{row.subject}: {row['count']} {row.problem}"
     return ""
 
 

@@ -305,6 +305,9 @@ AVAILABILITY = _table(
 TORN = "torn last line"
 """The problem that a kill can leave in a file; any other remark on the evidence forbids a PASS."""
 
+VALUE_IDS = "value ids"
+"""Subject of the remark that they are not unique."""
+
 EVIDENCE = _table(
     "evidence",
     "one remark on the quality of the evidence",

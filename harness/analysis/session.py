@@ -24,6 +24,8 @@ LOCAL_PARTITIONS = 2
 """Shuffle partitions of a local session: a run is small, and each partition costs a task."""
 SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
+BROADCAST_BYTES = 1_000_000
+"""Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
 SCRATCH_PREFIX = "chaos-spark-"
 STOP_TIMEOUT_S = 10
 TAIL_LINES = 5
@@ -129,7 +131,7 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
             "spark.sql.files.minPartitionNum": "1",
             "spark.sql.files.openCostInBytes": "65536",
             "spark.sql.adaptive.enabled": "false",
-            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.autoBroadcastJoinThreshold": str(BROADCAST_BYTES),
             "spark.sql.inMemoryColumnarStorage.compressed": "false",
             "spark.shuffle.compress": "false",
         }

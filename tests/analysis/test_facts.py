@@ -468,3 +468,14 @@ def test_unreadable_and_missing_lines_are_counted_a_file(rows):
 def test_lines_before_a_bad_one_are_not_lost(rows):
     assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
     assert len(rows(damaged_evidence, "sends")) == 1
+
+
+@case
+def values_sent_twice(out: RunWriter) -> None:
+    for index, value in enumerate(["b", "a", "a", "b", "c"]):
+        send(out, index, OpType.INVOKE, value)
+
+
+def test_value_ids_that_are_not_unique_are_remarked(rows):
+    (row,) = rows(values_sent_twice, "evidence")
+    assert (row["subject"], row["problem"], row["count"]) == ("value ids", "sent more than once, first a", 2)

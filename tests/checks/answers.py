@@ -15,12 +15,14 @@ from harness import registry
 from harness.analysis.judge import unknown_runs
 from harness.checks import Settings, Severity
 from harness.verdict import SystemVerdict
-from tests.analysis.fact_rows import Row, facts
+from tests.analysis.fact_rows import Row, facts, remark
 
 STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
+
+NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)
 
 PASS, FAIL, UNKNOWN = SystemVerdict.PASS, SystemVerdict.FAIL, SystemVerdict.UNKNOWN
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, read, sent
-from tests.checks.answers import FAIL, NOT_IDEMPOTENT, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, NOT_IDEMPOTENT, NOT_UNIQUE, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,7 @@ CASES = {
         rows=[*TWICE, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
-    "it was sent twice": Case(rows=[*TWICE, sent("a", 1, index=1)], verdict=UNKNOWN, severities=[]),
+    "it was sent twice": Case(rows=[*TWICE, NOT_UNIQUE], verdict=UNKNOWN, severities=[]),
 }
 
 answers = answers_of("duplicate", CASES)

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ CASES = {
         verdict=FAIL,
         severities=["violation"],
     ),
-    "a value was sent twice": Case(rows=[*LATER, sent("a", 1, index=1)], verdict=UNKNOWN, said="a was sent 2 times"),
+    "a value was sent twice": Case(rows=[*LATER, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"),
 }
 
 answers = answers_of("I10", CASES)

@@ -2,7 +2,7 @@ import pytest
 
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,9 @@ CASES = {
     "the power was cut": Case(rows=PASSED, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
     "readers did not come so far": Case(rows=[sent("a", 3), read("b", 1)], verdict=PASS, severities=[]),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
-    "value ids are not unique": Case(rows=[*PASSED, sent("a", 5, index=2)], verdict=UNKNOWN, said="a was sent 2 times"),
+    "value ids are not unique": Case(
+        rows=[*PASSED, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"
+    ),
     "the history has holes": Case(
         rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN, said="c0.jsonl: 1"
     ),

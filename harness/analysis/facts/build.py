@@ -51,19 +51,19 @@ def from_lines(sources: Sources) -> Facts:
         schemas.TRUNCATIONS.name: truncations(lines),
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
-        schemas.EVIDENCE.name: evidence(sources),
     }
 
 
-def from_facts(facts: Mapping[str, DataFrame], state_changes: DataFrame) -> Facts:
-    """Return the facts that are made of other facts."""
-    states = facts[schemas.PARTITION_STATES.name]
+def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
+    """Return the facts that are made of other facts too."""
+    states, sent = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
     return {
         schemas.LEADER_EPOCHS.name: leader_epochs(
-            states, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.LEADER_APPENDS.name], state_changes
+            states, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.LEADER_APPENDS.name], sources.state_changes
         ),
         schemas.ISR_CHANGES.name: isr_changes(states),
-        schemas.AVAILABILITY.name: availability(facts[schemas.SENDS.name]),
+        schemas.AVAILABILITY.name: availability(sent),
+        schemas.EVIDENCE.name: evidence(sources, sent),
     }
 
 
@@ -71,7 +71,7 @@ def write_facts(spark: SparkSession, sources: Sources, folder: Path) -> Facts:
     """Write every fact below `folder` and return all of them, as read from there."""
     with cached(sources.frames):
         _write_all(from_lines(sources), folder)
-        _write_all(from_facts(read_facts(spark, folder), sources.state_changes), folder)
+        _write_all(from_facts(read_facts(spark, folder), sources), folder)
     return read_facts(spark, folder)
 
 

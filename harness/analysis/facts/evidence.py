@@ -1,4 +1,4 @@
-"""Remarks on the evidence itself: unreadable lines, missing lines, damaged replicas."""
+"""Remarks on the evidence itself: what is unreadable, missing or damaged, and what checks assume but does not hold."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -7,14 +7,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
-from harness.analysis.schemas import EVIDENCE, TORN
+from harness.analysis.schemas import EVIDENCE, TORN, VALUE_IDS
 from harness.analysis.sources import CORRUPT, Sources
 
 
-def evidence(sources: Sources) -> DataFrame:
-    """One row a file with unreadable lines, a broker's log with missing lines, or a replica that could not be read."""
+def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
+    """One row a file and what is wrong with it, or a run whose value ids are not unique."""
     parts = [_unreadable(frame, sources.torn) for frame in sources.frames]
-    parts += [_missing(sources.state_changes), _damaged(sources.replicas)]
+    parts += [_missing(sources.state_changes), _damaged(sources.replicas), _repeated(sends)]
     return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
 
 
@@ -48,4 +48,21 @@ def _damaged(dumps: DataFrame) -> DataFrame:
         F.col("file").alias("subject"),
         F.concat(F.lit("damaged replica: "), "damage").alias("problem"),
         F.lit(1).cast("bigint").alias("count"),
+    )
+
+
+def _repeated(sends: DataFrame) -> DataFrame:
+    """Value ids that were sent more than once: with them nobody can tell what became of a record."""
+    return (
+        sends.groupBy("run_id", "value")
+        .agg(F.count("*").alias("times"))
+        .where(F.col("times") > 1)
+        .groupBy("run_id")
+        .agg(F.count("*").alias("count"), F.min("value").alias("value"))
+        .select(
+            "run_id",
+            F.lit(VALUE_IDS).alias("subject"),
+            F.concat(F.lit("sent more than once, first "), "value").alias("problem"),
+            "count",
+        )
     )

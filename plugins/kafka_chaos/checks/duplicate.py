@@ -21,7 +21,7 @@ class Duplicate:
 
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique: who sends a value twice reads it twice."""
-        return duplicate_values(facts["sends"])
+        return duplicate_values(facts["evidence"])
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

@@ -37,7 +37,7 @@ class LeaderCompleteness:
 
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique, and the dumps of the last ISR complete."""
-        return duplicate_values(facts["sends"]) or incomplete_dumps(facts)
+        return duplicate_values(facts["evidence"]) or incomplete_dumps(facts)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that one or more brokers do not hold."""

@@ -25,7 +25,7 @@ class InconsistentOffsets:
 
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique, or two records look like one."""
-        return duplicate_values(facts["sends"])
+        return duplicate_values(facts["evidence"])
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an offset."""

@@ -23,7 +23,7 @@ class LostWrite:
 
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique, and the clients' history whole."""
-        return duplicate_values(facts["sends"]) or unreadable(facts["evidence"], "operations/")
+        return duplicate_values(facts["evidence"]) or unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""

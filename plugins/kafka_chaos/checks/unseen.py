@@ -34,27 +34,29 @@ class Unseen:
     def unknown(self, facts: dict[str, DataFrame]) -> str:
         """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
         return (
-            duplicate_values(facts["sends"]) or unreadable(facts["evidence"], "operations/") or incomplete_dumps(facts)
+            duplicate_values(facts["evidence"])
+            or unreadable(facts["evidence"], "operations/")
+            or incomplete_dumps(facts)
         )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record: a note where it is in the logs, else a violation or an expected loss."""
         polls = facts["polls"]
-        members = last_isr(facts["partition_states"])
-        held = (
-            facts["replica_records"]
-            .join(members, on=[*PARTITION_KEY, "broker"], how="left_semi")
-            .select(*PARTITION_KEY, "offset", "value")
-            .distinct()
-            .withColumn("held", F.lit(True))
-        )
-        rows = (
+        late = (
             unread(acknowledged(facts["sends"]), polls)
             .join(last_read(polls), on=list(PARTITION_KEY), how="left")
             .withColumn("last_read_offset", F.coalesce("last_read_offset", F.lit(-1)))
             .where(F.col("offset") >= F.col("last_read_offset"))
-            .join(held, on=[*PARTITION_KEY, "offset", "value"], how="left")
         )
+        record = [*PARTITION_KEY, "offset", "value"]
+        held = (
+            facts["replica_records"]
+            .join(late, on=record, how="left_semi")
+            .join(last_isr(facts["partition_states"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
+            .select(*record, F.lit(True).alias("held"))
+            .distinct()
+        )
+        rows = late.join(held, on=record, how="left")
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         lost = severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(
