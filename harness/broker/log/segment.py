@@ -88,8 +88,9 @@ class Segment:
     def scan(self, *, verify: Callable[[BatchHeader], None] | None) -> int:
         """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
 
-        With `verify` the CRC of every batch is checked and its header handed over; without, only its first bytes are
-        looked at.
+        With `verify` every batch must fit its CRC and come right after the one before it, since the CRC does not cover
+        its offset and nothing here leaves gaps, and its header is handed over; without, only its first bytes are looked
+        at.
         """
         self._index = OffsetIndex(self._interval_bytes)
         self._indexed = True
@@ -99,7 +100,7 @@ class Segment:
             if verify is not None:
                 batch = self._file.read(place.position, place.end - place.position)
                 header = parse_header(batch)
-                if not crc_matches(batch, header):
+                if header.base_offset != self.next_offset or not crc_matches(batch, header):
                     break
                 verify(header)
             self._add(place)
