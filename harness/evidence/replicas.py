@@ -63,13 +63,15 @@ def _replicas(log_dir: Path) -> list[tuple[str, int]]:
 def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaState:
     path.parent.mkdir(parents=True, exist_ok=True)
     log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
-    with path.with_suffix(".records").open("w+b") as records, path.open("wb") as dump:
+    unfinished = path.with_suffix(".part")  # half a dump must never look like a whole one
+    with path.with_suffix(".records").open("w+b") as records, unfinished.open("wb") as dump:
         records.writelines(_line(_described(broker.broker_id, topic, partition, record)) for record in log)
         state = _state(broker, topic, partition, log)
         dump.write(_line(state))  # the first line, though known last
         records.seek(0)
         shutil.copyfileobj(records, dump)
     path.with_suffix(".records").unlink()
+    unfinished.replace(path)
     return state
 
 
