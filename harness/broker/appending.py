@@ -148,8 +148,8 @@ class Appender:
         except InvalidRecords as error:
             log.info("append.refused partition=%s-%d error=%s why=%s", topic, number, error.error_code.name, error)
             return _Outcome(item.key, error.error_code, partition)
-        except OSError:
-            log.exception("append.failed partition=%s-%d", topic, number)
+        except OSError as error:
+            log.error("append.failed partition=%s-%d error=%s", topic, number, error)
             return _Outcome(item.key, ErrorCode.KAFKA_STORAGE_ERROR, partition)
         self.replicas.appended(partition)
         outcome = _Outcome(item.key, ErrorCode.NONE, partition, info)

@@ -113,8 +113,8 @@ class ControlRequests:
     def _host(self, change: _Change) -> Partition | None:
         try:
             return self.replicas.host(*change.key)
-        except OSError:
-            log.exception("leader_and_isr.storage failed partition=%s-%d", *change.key)
+        except OSError as error:
+            log.error("leader_and_isr.storage failed partition=%s-%d error=%s", *change.key, error)
             change.verdict = Verdict.STORAGE_ERROR
             return None
 
@@ -129,8 +129,8 @@ class ControlRequests:
             led_before = partition.is_leader
             try:
                 partition.make_leader(change.state, now_s())
-            except OSError:
-                log.exception("leader_and_isr.storage failed partition=%s-%d", *change.key)
+            except OSError as error:
+                log.error("leader_and_isr.storage failed partition=%s-%d error=%s", *change.key, error)
                 change.verdict = Verdict.STORAGE_ERROR
                 continue
             self.replicas.wake(partition.key)
@@ -185,8 +185,8 @@ class ControlRequests:
             return Verdict.APPLIED
         try:
             self.replicas.delete(*key)
-        except OSError:
-            log.exception("stop_replica.delete failed partition=%s-%d", *key)
+        except OSError as error:
+            log.error("stop_replica.delete failed partition=%s-%d error=%s", *key, error)
             return Verdict.STORAGE_ERROR
         finally:
             self.replicas.wake(key)

@@ -130,8 +130,8 @@ class ReplicaManager:
             return
         try:
             self.logs.write_high_watermarks(high_watermarks)
-        except OSError:
-            log.exception("checkpoint.high_watermarks failed")
+        except OSError as error:
+            log.error("checkpoint.high_watermarks failed error=%s", error)
             return
         self._checkpointed = high_watermarks
         self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))

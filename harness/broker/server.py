@@ -308,7 +308,10 @@ class Broker:
     # --- background work ---
 
     async def _checkpoint_recovery_points(self) -> None:
-        self._logs.checkpoint_recovery_points()
+        try:
+            self._logs.checkpoint_recovery_points()
+        except OSError as error:
+            _log.error("checkpoint.recovery_points failed error=%s", error)
 
     def _epoch_assigned(self, topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
         self._state_log.emit(
