@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """One Spark session for all tests that are marked `spark`."""
-    from harness.analysis.session import spark_session
+    from harness.analysis.session import for_small_data, spark_session
 
-    with spark_session() as session:
+    with spark_session() as session, for_small_data(session, 0):
         yield session
