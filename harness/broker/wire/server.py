@@ -90,10 +90,10 @@ class SocketServer:
         """Answer one request after another until either side ends it."""
         try:
             while True:
-                frame = await self._read_frame(reader)
-                response = await self._dispatcher.dispatch(frame, listener, peer)
+                response = await self._dispatcher.dispatch(await self._read_frame(reader), listener, peer)
                 if response is not None:
                     writer.write(response)
+                    del response  # a slow reader must not hold it twice: what is not sent yet is with the transport
                     await writer.drain()
         except CloseConnection as reason:
             log.info("connection.refused listener=%s peer=%s reason=%s", listener, peer, reason)
