@@ -2,6 +2,7 @@ import errno
 import resource
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -72,21 +73,23 @@ def test_an_absent_file_cannot_be_read(storage):
         storage.read("absent")
 
 
-@pytest.fixture
-def small_disk() -> Iterator[int]:
-    """Let no file of this process grow past 1000 bytes."""
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """Let no file of this process grow past 1000 bytes: not even the one that pytest's own output may go to."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield 1000
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_write_that_does_not_fit_is_cut_back(tmp_path, small_disk):
+def test_a_write_that_does_not_fit_is_cut_back(tmp_path):
     file = FileStorage(tmp_path).open_append("a.log")
     file.append(b"a" * 900)
-    with pytest.raises(OSError, match="too large") as refused:
+    with small_disk(), pytest.raises(OSError, match="too large") as refused:
         file.append(b"b" * 900)
     assert refused.value.errno == errno.EFBIG
     assert (file.size, (tmp_path / "a.log").stat().st_size) == (900, 900)
