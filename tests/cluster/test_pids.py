@@ -100,4 +100,9 @@ def test_members_of_a_group_are_found_also_when_its_leader_is_gone() -> None:
 
 
 def test_the_group_of_a_stranger_with_the_same_pid_has_no_members() -> None:
-    assert list(group_members(ProcessIdentity(pid=os.getpgrp(), started="1"))) == []
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        assert list(group_members(ProcessIdentity(pid=stranger.pid, started="1"))) == []
+    finally:
+        stranger.kill()
+        stranger.wait()
