@@ -103,7 +103,8 @@ def in_own_process(folder: RunFolder) -> tuple[Judged, Peak]:
         with watched(psutil.Process(process.pid)) as peak:
             judged: Judged = receiving.recv()
     except EOFError:
-        raise SystemExit(f"{folder.root}: the judge ended without an answer") from None
+        process.join()
+        raise SystemExit(f"{folder.root}: no answer from the judge, exit code {process.exitcode}") from None
     finally:
         process.join()
     return judged, peak
