@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint clean lock kafka-libs
 VENV ?= .venv
-export VENV
+KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
+export VENV KAFKA_LIBS
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
