@@ -1,14 +1,17 @@
 """Which phases of a run ran, how long, how they ended, and what is to be remarked on: `phases.jsonl`."""
 
+import os
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from harness.errors import ClusterError, HarnessError, Interrupted
+from harness.cluster.pids import ProcessIdentity, identify
+from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted
 from harness.history import JsonlWriter, read_jsonl
 from harness.progress import Progress
 from harness.store import RunFolder
@@ -50,7 +53,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
     error = ""
     progress.phase_started(phase)
     started_s = time.monotonic()
-    _write(folder, phase, "started", notes, progress)
+    _write(folder, phase, "started", notes, progress, **_here())
     try:
         yield notes
     except (KeyboardInterrupt, Interrupted):
@@ -67,6 +70,13 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         duration_s = time.monotonic() - started_s
         _write(folder, phase, "ended", notes, progress, error=error, duration_s=round(duration_s, 3))
         progress.phase_finished(phase, duration_s, error)
+
+
+def _here() -> dict[str, Any]:
+    """Return who carries a phase out, so that it can be told later whether anybody still does."""
+    me = identify(os.getpid())
+    assert me is not None, "this process runs"
+    return {"host": socket.gethostname(), "pid": me.pid, "pid_started": me.started}
 
 
 def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progress: Progress, **more: Any) -> None:
@@ -95,6 +105,45 @@ class PhaseEnd:
     remarks: list[str]
     damaged: bool
     residue: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One time that a phase was entered."""
+
+    phase: Phase
+    host: str
+    """The machine it ran on; empty where the log does not say."""
+    process: ProcessIdentity | None
+    """Who carried it out; None where the log does not say."""
+    error: str | None
+    """How it ended, empty when it did what it should; None while it runs, and for ever when it was cut off."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the phase came to its own end, good or bad."""
+        return self.error is not None
+
+
+def entries(folder: RunFolder) -> list[Entry]:
+    """Return every time that a phase was entered, in their order.
+
+    Raises:
+        EvidenceError: the file holds something else.
+    """
+    found: list[Entry] = []
+    for line in _lines(folder):
+        try:
+            phase = Phase(line["phase"])
+            if line["event"] == "started":
+                pid, started = line.get("pid"), line.get("pid_started")
+                process = None if pid is None else ProcessIdentity(pid=int(pid), started=str(started))
+                found.append(Entry(phase=phase, host=line.get("host", ""), process=process, error=None))
+            elif found and found[-1].phase is phase:
+                found[-1] = replace(found[-1], error=str(line["error"]))
+        except (KeyError, ValueError) as error:
+            raise EvidenceError(f"{folder.phases}: not a line of the phase log: {error!r}") from error
+    return found
 
 
 def started_at(folder: RunFolder) -> str:

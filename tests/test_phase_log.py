@@ -1,9 +1,12 @@
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from harness.errors import ClusterError, Interrupted
-from harness.phase_log import Phase, ends, entered, started_at
+from harness.cluster.pids import identify
+from harness.errors import ClusterError, EvidenceError, Interrupted
+from harness.phase_log import Phase, ends, entered, entries, started_at
 from harness.progress import Silent
 from harness.store import RunFolder
 
@@ -71,3 +74,31 @@ def test_a_folder_that_cannot_be_written_keeps_no_phase_from_running(tmp_path: P
     with entered(RunFolder(no_folder), Phase.STOP, Silent()):
         ran.append("stop")
     assert ran == ["stop"]
+
+
+def test_who_carries_a_phase_out_and_how_it_ended_is_known_afterwards(folder: RunFolder) -> None:
+    with entered(folder, Phase.START, Silent()):
+        assert [(entry.phase, entry.over) for entry in entries(folder)] == [(Phase.START, False)]
+    with pytest.raises(ClusterError), entered(folder, Phase.DRIVE, Silent()):
+        raise ClusterError("gone")
+    with entered(folder, Phase.STOP, Silent()):
+        pass
+    found = entries(folder)
+    assert [(entry.phase, entry.error) for entry in found] == [
+        (Phase.START, ""),
+        (Phase.DRIVE, "gone"),
+        (Phase.STOP, ""),
+    ]
+    assert {(entry.host, entry.process) for entry in found} == {(socket.gethostname(), identify(os.getpid()))}
+
+
+def test_a_log_from_before_hosts_and_processes_were_noted_is_read(folder: RunFolder) -> None:
+    folder.phases.write_text('{"phase": "start", "event": "started", "utc": ""}\n')
+    (entry,) = entries(folder)
+    assert (entry.phase, entry.host, entry.process, entry.over) == (Phase.START, "", None, False)
+
+
+def test_a_log_of_something_else_is_refused(folder: RunFolder) -> None:
+    folder.phases.write_text('{"phase": "dance", "event": "started"}\n')
+    with pytest.raises(EvidenceError, match="not a line of the phase log"):
+        entries(folder)

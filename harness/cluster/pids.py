@@ -106,14 +106,20 @@ def group_members(leader: ProcessIdentity) -> Iterator[int]:
 
 def with_environment(name: str, value: str) -> Iterator[int]:
     """Yield the pids of all live processes of this user that were started with this variable; none where not Linux."""
-    wanted = os.fsencode(f"{name}={value}")
+    return (pid for pid, found in marked(name) if found == value)
+
+
+def marked(name: str) -> Iterator[tuple[int, str]]:
+    """Yield the pid of every live process of this user that was started with this variable, and what it holds."""
+    prefix = os.fsencode(f"{name}=")
     for pid in _all_pids() if LINUX else ():
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:  # ended meanwhile, or somebody else's
             continue
-        if wanted in environment.split(b"\0"):
-            yield pid
+        for entry in environment.split(b"\0"):
+            if entry.startswith(prefix):
+                yield pid, os.fsdecode(entry.removeprefix(prefix))
 
 
 def _all_pids() -> list[int]:
