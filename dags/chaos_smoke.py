@@ -1,14 +1,10 @@
 """The CI door: one short scenario on the embedded cluster, `dag.test(run_conf={"scenario": "smoke"})`."""
 
-import os
 from datetime import timedelta
-from pathlib import Path
 
 from airflow.sdk import Param, dag
 
 from kafka_chaos.airflow.tasks import run_phases
-
-RUNS = Path(os.environ.get("CHAOS_RUNS", Path(__file__).resolve().parent.parent / "runs"))
 
 
 @dag(
@@ -26,7 +22,7 @@ RUNS = Path(os.environ.get("CHAOS_RUNS", Path(__file__).resolve().parent.parent 
 )
 def chaos_smoke() -> None:
     """One run, phase by phase."""
-    run_phases(runs=RUNS, drive_timeout=timedelta(minutes=15))
+    run_phases(drive_timeout=timedelta(minutes=15))
 
 
 smoke = chaos_smoke()

@@ -177,13 +177,9 @@ def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_js
 
 def _load(scenario: str, driver: str | None, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":
     from harness.scenario.file import load_scenario
-    from harness.scenario.source import Override, set_option
+    from harness.scenario.source import options
 
-    overrides = [set_option(text) for text in sets or []]
-    if driver is not None:
-        overrides.append(Override(f"--driver {driver}", "driver", driver))
-    overrides += [Override(f"--planted-bug {bug}", "planted_bugs", bug, appends=True) for bug in planted_bugs or []]
-    return load_scenario(scenario, overrides)
+    return load_scenario(scenario, options(driver, planted_bugs or [], sets or []))
 
 
 def _carry_out(root: Path, *, as_json: bool) -> None:

@@ -26,7 +26,17 @@ class RunFolder:
         """Every target and instant that the seed chose, as JSON."""
         return self.root / "plan.json"
 
+    @property
+    def origin(self) -> Path:
+        """Which task of which scheduler asked for this run, as JSON; missing when it was the command line."""
+        return self.root / "origin.json"
+
     # What happened.
+    @property
+    def driving(self) -> Path:
+        """Pid file of the process that drives the cluster now."""
+        return self.root / "drive.pid"
+
     @property
     def journal(self) -> Path:
         """The write-ahead fault journal."""

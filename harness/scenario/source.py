@@ -1,5 +1,6 @@
 """YAML with positions: the values of a scenario file, and where each one stands, overrides included."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +89,14 @@ def set_option(text: str) -> Override:
     """Return what `--set key.path=value` asks for."""
     key, separator, value = text.partition("=")
     return Override(f"--set {text}", key.strip() if separator else "", value)
+
+
+def options(driver: str | None, planted_bugs: Sequence[str], sets: Sequence[str]) -> list[Override]:
+    """Return what `--driver`, `--planted-bug` and `--set` ask for, in the order in which they apply."""
+    overrides = [set_option(text) for text in sets]
+    if driver is not None:
+        overrides.append(Override(f"--driver {driver}", "driver", driver))
+    return overrides + [Override(f"--planted-bug {bug}", "planted_bugs", bug, appends=True) for bug in planted_bugs]
 
 
 _FREE_KEYS = frozenset({"properties", "config", "parameters"})

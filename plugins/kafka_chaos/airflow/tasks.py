@@ -1,11 +1,15 @@
 """The phases of a run as Airflow tasks: each takes the run folder's path, and nothing else passes between them."""
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import XComArg, task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from kafka_chaos.airflow.request import Request, load, request_of
+from kafka_chaos.airflow.settings import local_runs_folder
 
 JUDGE_TIMEOUT = timedelta(minutes=30)
 
@@ -14,24 +18,29 @@ class InconclusiveError(AirflowException):
     """The run proved nothing; unlike a violation, it may be tried again."""
 
 
-def run_phases(*, runs: Path, drive_timeout: timedelta) -> XComArg:
-    """Add the tasks of one run to the current DAG: start → drive → collect_and_stop → judge → report.
+def run_phases(
+    request: Any = None,
+    *,
+    asked: Callable[[Mapping[str, Any]], Request] = request_of,
+    drive_timeout: timedelta = timedelta(hours=2),
+) -> XComArg:
+    """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
 
-    The parameters of the DAG run say what to run: `scenario` (a name or path), `seed` (or null) and `set` (a list of
-    key=value, as the command line's `--set`).
-    The cluster is gone before anything is judged; what drive left behind is judged also when drive failed. The last
-    task fails on a violation, and raises `InconclusiveError` when nothing was proven.
+        start (setup) → drive → collect_and_stop (teardown) → judge → expectations → report
+
+    Args:
+        request: A `Request`, or what becomes one when the task runs, such as the result of a task or the argument of a
+            mapped task group. None: the parameters of the DAG run say it, as `asked` reads them, within `start`.
+        asked: Turns the parameters of the DAG run into a request; raises ScenarioError when that cannot be done.
+        drive_timeout: Longest time under load and faults; a scenario that could need more is refused.
     """
 
     @task(execution_timeout=timedelta(minutes=5))
-    def start(params: dict[str, Any] | None = None) -> str:
+    def start(request: Request | None = None, params: dict[str, Any] | None = None) -> str:
         from harness import phases
-        from harness.scenario.file import load_scenario
-        from harness.scenario.source import set_option
 
-        asked = params or {}
-        scenario = load_scenario(asked["scenario"], [set_option(text) for text in asked["set"]])
-        folder = phases.create_from(scenario, asked["seed"], runs)
+        request = request or asked(params or {})
+        folder = phases.create_from(load(request), request.get("seed"), local_runs_folder())
         phases.start(folder)
         return str(folder.root)
 
@@ -84,7 +93,7 @@ def run_phases(*, runs: Path, drive_timeout: timedelta) -> XComArg:
         }
 
     # Airflow's own types do not follow a task's result through as_setup() and as_teardown().
-    started: Any = start().as_setup()
+    started: Any = start(request).as_setup()
     driven = drive(started)
     stopped: Any = collect_and_stop(started).as_teardown(setups=started, on_failure_fail_dagrun=True)
     driven >> stopped

@@ -1,0 +1,42 @@
+"""What a run is asked to be: the one value that goes into the task group of a run."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Required, TypedDict
+
+if TYPE_CHECKING:
+    from harness.scenario.model import Scenario
+
+
+class Request(TypedDict, total=False):
+    """One run, as JSON: what `chaos run` takes, under the same names."""
+
+    scenario: Required[str]
+    """Name of a built-in scenario, or the path of a YAML file."""
+    driver: str | None
+    seed: int | None
+    planted_bugs: list[str]
+    set: list[str]
+    """Values to override, each key=value."""
+
+
+def request_of(params: Mapping[str, Any]) -> Request:
+    """Return what the parameters of a DAG run ask for, where they are named as a request's keys."""
+    request = Request(scenario=params["scenario"])
+    request["driver"] = params.get("driver")
+    request["seed"] = params.get("seed")
+    request["planted_bugs"] = params.get("planted_bugs", [])
+    request["set"] = params.get("set", [])
+    return request
+
+
+def load(request: Request) -> "Scenario":
+    """Return the scenario that is asked for.
+
+    Raises:
+        ScenarioError: there is no such scenario, or it cannot be run like this.
+    """
+    from harness.scenario.file import load_scenario
+    from harness.scenario.source import options
+
+    overrides = options(request.get("driver"), request.get("planted_bugs", []), request.get("set", []))
+    return load_scenario(request["scenario"], overrides)
