@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from harness.errors import EvidenceError
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdicts, worst_fault, worst_system
 
+DERIVED = ("verdicts", "exit_code")
+"""Written for readers that know no Python, and made anew from the parts by those that do."""
+
 
 class Part(BaseModel):
     """Refuses unknown keys; values do not change once made."""
@@ -115,9 +118,19 @@ class RunResult(Part):
             EvidenceError: the file is missing or not a result.
         """
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            data.pop("verdicts", None)
-            data.pop("exit_code", None)
-            return cls.model_validate(data)
-        except (OSError, ValueError) as error:
+            return cls.from_json(path.read_bytes(), str(path))
+        except OSError as error:
             raise EvidenceError(f"{path}: not a run's result: {error}") from error
+
+    @classmethod
+    def from_json(cls, text: bytes, where: str) -> "RunResult":
+        """Return what `save` wrote, wherever it lies now.
+
+        Raises:
+            EvidenceError: it is not a result.
+        """
+        try:
+            data = json.loads(text)
+            return cls.model_validate({key: value for key, value in data.items() if key not in DERIVED})
+        except (ValueError, AttributeError) as error:
+            raise EvidenceError(f"{where}: not a run's result: {error}") from error
