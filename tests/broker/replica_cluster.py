@@ -25,7 +25,7 @@ from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplic
 from harness.broker.wire.transport import Message, PeerError
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
 from harness.events import EpochAssign, Event
-from tests.broker.log.memory_storage import MemoryStorage
+from harness.simulation.disk import MemoryStorage
 from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
 
 TOPIC = "t"

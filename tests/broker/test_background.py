@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from harness.broker.background import every
-from tests.broker.virtual_time import run
+from harness.simulation.loop import run
 
 
 def test_a_round_that_fails_is_told_and_the_next_one_comes(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,8 +12,8 @@ from harness.events import (
     Fenced,
     HighWatermarkCheckpoint,
 )
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
-from tests.broker.virtual_time import run
 
 
 async def tell(cluster: ReplicaCluster, broker_id: int, **changed) -> list[int]:

@@ -10,7 +10,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from harness.broker.wire.transport import PeerError
 from harness.broker.zookeeper.session import ZooKeeperSession
-from tests.broker.virtual_time import run
+from harness.simulation.loop import run
 from tests.broker.zookeeper.fake_zookeeper import FakeServer
 
 CONFIG = parse_config(

@@ -5,8 +5,8 @@ import asyncio
 from harness.broker import fetcher_messages as messages
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Fenced, OffsetForLeaderEpoch, Truncate
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import LATENCY_S, ReplicaCluster
-from tests.broker.virtual_time import run
 
 
 def test_truncation_asks_again_until_both_know_the_epoch():

@@ -4,8 +4,8 @@ import json
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.znodes import ISR_CHANGES, partition_state_path
 from harness.events import IsrPropose, IsrResult, ZkWrite
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster
-from tests.broker.virtual_time import run
 from tests.broker.zookeeper.fake_zookeeper import FakeZooKeeper
 
 

@@ -9,8 +9,8 @@ from harness.broker.replicas import Replicas
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Event, HighWatermark, Truncate
+from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, batch
-from tests.broker.log.memory_storage import MemoryStorage
 
 ME, OTHER = 1, 2
 NOW_S = 100.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.broker.purgatory import Purgatory
-from tests.broker.virtual_time import run
+from harness.simulation.loop import run
 
 
 @dataclass

@@ -18,8 +18,8 @@ from harness.events import (
     ProduceResponse,
     Truncate,
 )
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import LATENCY_S, TOPIC, ReplicaCluster, batch
-from tests.broker.virtual_time import run
 
 FETCH_WAIT_S = 0.5
 

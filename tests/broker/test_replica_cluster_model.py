@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from harness.broker.partition import Partition
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import HighWatermark, Truncate
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import ReplicaCluster
-from tests.broker.virtual_time import run
 
 BROKERS = (1, 2, 3)
 

@@ -25,7 +25,7 @@ from harness.events import (
     Recovery,
     ZkSession,
 )
-from tests.broker.virtual_time import run
+from harness.simulation.loop import run
 from tests.broker.whole_cluster import WholeCluster, client_port
 
 

@@ -24,7 +24,7 @@ from harness.broker.wire.messages import (
 )
 from harness.broker.wire.transport import Message, PeerError
 from harness.events import Event
-from tests.broker.log.memory_storage import MemoryStorage
+from harness.simulation.disk import MemoryStorage
 from tests.broker.zookeeper.fake_zookeeper import FakeServer
 
 LATENCY_S = 0.001

@@ -16,8 +16,8 @@ from harness.broker.wire.messages import (
     ProduceRequest,
 )
 from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
+from harness.simulation.loop import run
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
-from tests.broker.virtual_time import run
 
 _Produced = ProduceRequest.TopicProduceData
 _Fetched = FetchRequest.FetchTopic

@@ -6,7 +6,7 @@ from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
 from harness.broker.log.log import Log, LogSettings
 from harness.broker.log.records import Record
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
-from tests.broker.log.memory_storage import MemoryStorage
+from harness.simulation.disk import MemoryStorage
 
 SMALL = LogSettings(segment_bytes=400, index_interval_bytes=150)
 """Segments of about four batches with an index entry every other batch."""

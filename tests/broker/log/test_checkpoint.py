@@ -9,7 +9,7 @@ from harness.broker.log.checkpoint import (
 )
 from harness.broker.log.epoch_cache import EpochEntry
 from harness.broker.log.storage import StorageError
-from tests.broker.log.memory_storage import MemoryStorage
+from harness.simulation.disk import MemoryStorage
 
 
 def holding(data: bytes) -> MemoryStorage:

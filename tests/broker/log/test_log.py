@@ -7,8 +7,8 @@ from harness.broker.log.checkpoint import read_epochs
 from harness.broker.log.log import InvalidRecords, LogSettings, OffsetOutOfRange, OffsetsOutOfOrder
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
+from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, Heard, batch, everything, headers, new_log, opened, spans
-from tests.broker.log.memory_storage import MemoryStorage
 
 EPOCHS = "t-0/leader-epoch-checkpoint"
 BATCH = len(batch())

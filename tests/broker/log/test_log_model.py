@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from harness.broker.log.epoch_cache import LeaderEpochCache
+from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import batch, headers, new_log, opened
-from tests.broker.log.memory_storage import MemoryStorage
 
 
 class LogMachine(RuleBasedStateMachine):

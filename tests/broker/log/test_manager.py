@@ -6,8 +6,8 @@ from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import StorageError
+from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, Heard, batch, everything
-from tests.broker.log.memory_storage import MemoryStorage
 
 
 def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
@@ -81,7 +81,7 @@ def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch):
     def broken(_file) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("tests.broker.log.memory_storage.MemoryFile.sync", broken)
+    monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", broken)
     with pytest.raises(OSError, match="Input/output"):
         logs.close_clean()
     assert not storage.exists(".kafka_cleanshutdown")

@@ -1,8 +1,8 @@
 import pytest
 
 from harness.broker.log.checkpoint import MalformedCheckpoint, read_epochs
+from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import Heard, batch, everything, new_log, opened, spans
-from tests.broker.log.memory_storage import MemoryStorage
 
 EPOCHS = "t-0/leader-epoch-checkpoint"
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import Storage
-from tests.broker.log.memory_storage import MemoryStorage
+from harness.simulation.disk import MemoryStorage
 
 
 @pytest.fixture(params=["on disk", "in memory"])

@@ -1,0 +1,281 @@
+"""An event loop whose clock jumps to the next timer: no selector, no thread, no file, and one order of events.
+
+Callbacks run in the order they became ready, timers of one instant in the order they were set, so a run depends on
+nothing but what it is given. A callback belongs to the *process* in whose context it was scheduled (`asyncio` gives
+every task, and whatever a task waits for, the context the task was made in): a frozen process's callbacks wait, in
+order, until it is thawed, those of a dead one are dropped.
+"""
+
+import asyncio
+import contextlib
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, NoReturn, TypeVar
+
+from harness.errors import HarnessError
+
+T = TypeVar("T")
+
+MAX_EVENTS = 20_000_000
+MAX_TIME_S = 3600.0
+START_S = 1000.0
+"""Where the clock begins: not at 0, which too much code takes for never."""
+
+
+class SimulationError(HarnessError):
+    """A simulated run cannot go on; says why."""
+
+
+class Stuck(SimulationError):
+    """Everything waits for ever: nothing is ready and no timer is set."""
+
+
+class LimitReached(SimulationError):
+    """A run took more events or more virtual time than it may."""
+
+
+class Process:
+    """What a callback belongs to, e.g. one broker between its start and its end."""
+
+    __slots__ = ("context", "dead", "frozen", "halted", "held", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.context: Context = copy_context()
+        self.context.run(_PROCESS.set, self)
+        self.frozen = False
+        self.dead = False
+        self.halted = False
+        """Frozen or dead."""
+        self.held: deque[_Handle] = deque()
+        """What became ready while it was frozen, in order."""
+
+    def call(self, callback: Callable[..., T], *args: Any) -> T:
+        """Call something at once as if this process did."""
+        return self.context.copy().run(callback, *args)
+
+
+_PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+
+
+def current_process() -> Process | None:
+    """Return the process that runs now; None outside all of them."""
+    return _PROCESS.get()
+
+
+class _Handle(asyncio.TimerHandle):
+    """A callback and whose it is; lighter than asyncio's own."""
+
+    __slots__ = ("process",)
+
+    def __init__(self, when_s: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context) -> None:
+        self._when = when_s
+        self._callback = callback
+        self._args = args
+        self._context = context
+        self._cancelled = False
+        self.process = context.get(_PROCESS)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = _nothing
+        self._args = ()
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def when(self) -> float:
+        return self._when
+
+    def __repr__(self) -> str:
+        return f"<at {self._when:.6f} s: {self._callback} {self._args}>"
+
+
+def _nothing() -> None:
+    """What is left of a cancelled callback."""
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """Time passes only while nothing else is to be done."""
+
+    def __init__(self, *, max_events: int = MAX_EVENTS, max_time_s: float = MAX_TIME_S) -> None:
+        super().__init__()
+        self.events = 0
+        """Callbacks carried out."""
+        self.complaints: list[str] = []
+        """What was told to the exception handler: errors that nobody waited for."""
+        self._now_s = START_S
+        self._end_s = START_S + max_time_s
+        self._max_events = max_events
+        self._sequence = 0
+        self._soon: deque[_Handle] = deque()
+        self._timers: list[tuple[float, int, _Handle]] = []
+        self._kept: list[set[asyncio.Task[Any]]] = []
+        self.set_exception_handler(_complain)
+
+    # --- time ---
+
+    def time(self) -> float:
+        """Return the virtual time, in seconds."""
+        return self._now_s
+
+    # --- scheduling ---
+
+    def call_soon(  # type: ignore[override]  # asyncio's stub ties arguments to the callback's
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Have a callback run after all that is ready."""
+        handle = _Handle(self._now_s, callback, args, copy_context() if context is None else context)
+        self._soon.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Have a callback run after a while."""
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Have a callback run at an instant; one that has passed comes after all that is ready."""
+        handle = _Handle(when, callback, args, copy_context() if context is None else context)
+        self._sequence += 1
+        heapq.heappush(self._timers, (when, self._sequence, handle))
+        return handle
+
+    # --- processes ---
+
+    def freeze(self, process: Process) -> None:
+        """Let nothing of a process run until it is thawed."""
+        process.frozen = process.halted = True
+
+    def thaw(self, process: Process) -> None:
+        """Let a process go on, first with all that became due meanwhile, in its order."""
+        process.frozen = False
+        process.halted = process.dead
+        self._soon.extend(process.held)
+        process.held.clear()
+
+    def kill(self, process: Process) -> None:
+        """Let nothing of a process run ever again, not even the end of what it was doing."""
+        process.dead = process.halted = True
+        process.held.clear()
+        # A pending task that nobody holds would be closed, and its `finally` clauses run: the dead do nothing.
+        self._kept.append(asyncio.all_tasks(self))
+
+    # --- running ---
+
+    def _run_once(self) -> None:
+        soon = self._soon
+        if not soon:
+            self._jump()
+        count = len(soon)
+        self.events += count
+        if self.events > self._max_events:
+            raise LimitReached(f"more than {self._max_events} events by {self._now_s - START_S:.3f} s")
+        for _ in range(count):
+            handle = soon.popleft()
+            if handle._cancelled:
+                continue
+            process = handle.process
+            if process is not None and process.halted:
+                if not process.dead:
+                    process.held.append(handle)
+                continue
+            handle._context.run(handle._callback, *handle._args)
+
+    def _jump(self) -> None:
+        """Move the clock to the next timer and make all that are due by then ready."""
+        timers, soon = self._timers, self._soon
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not timers:
+            raise Stuck(f"everything waits for ever, since {self._now_s - START_S:.3f} s: {self._waiting()}")
+        self._now_s = max(self._now_s, timers[0][0])
+        if self._now_s > self._end_s:
+            raise LimitReached(f"more than {self._end_s - START_S:g} s of virtual time: {self._waiting()}")
+        while timers and timers[0][0] <= self._now_s:
+            handle = heapq.heappop(timers)[2]
+            if not handle._cancelled:
+                soon.append(handle)
+
+    def _waiting(self) -> str:
+        """Return what waits, by the names of the coroutines."""
+        tasks = [task for task in asyncio.all_tasks(self) if not task.done()]
+        names = sorted({getattr(task.get_coro(), "__qualname__", "?") for task in tasks})
+        return ", ".join(names) or "nothing"
+
+    def close(self) -> None:
+        """End the loop; what still waits ends without another step, whatever it would have done."""
+        if self.is_closed():
+            return
+        for task in set().union(asyncio.all_tasks(self), *self._kept):
+            if not task.done():
+                _end(task)
+        self._soon.clear()
+        self._timers.clear()
+        self._kept.clear()
+        super().close()
+
+    # --- what there is not ---
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Refuse: there is one thread."""
+        _refuse("call_soon_threadsafe")
+
+
+def _end(task: asyncio.Task[Any]) -> None:
+    """Close a pending task's coroutine; nobody listens to it any more, so it may say what it likes."""
+    setattr(task, "_log_destroy_pending", False)  # noqa: B010  not in the stubs
+    coroutine = task.get_coro()
+    if isinstance(coroutine, Coroutine):
+        with contextlib.suppress(Exception):  # what the dead say as they are buried
+            coroutine.close()
+
+
+def _complain(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    assert isinstance(loop, SimulatedLoop)
+    error = context.get("exception")
+    loop.complaints.append(f"{context['message']}: {error!r}" if error is not None else str(context["message"]))
+
+
+def _refuse(what: str) -> NoReturn:
+    raise SimulationError(f"{what}: there is no such thing under virtual time")
+
+
+def _refusal(what: str) -> Callable[..., NoReturn]:
+    def refuse(*_args: object, **_kwargs: object) -> NoReturn:
+        _refuse(what)
+
+    refuse.__doc__ = f"Refuse: {what} reaches outside the simulation."
+    return refuse
+
+
+_OUTSIDE = (
+    "run_in_executor set_default_executor getaddrinfo getnameinfo create_connection create_server sendfile start_tls"
+    " create_datagram_endpoint create_unix_connection create_unix_server connect_accepted_socket connect_read_pipe"
+    " connect_write_pipe subprocess_shell subprocess_exec add_reader remove_reader add_writer remove_writer sock_recv"
+    " sock_recv_into sock_recvfrom sock_sendall sock_sendto sock_connect sock_accept sock_sendfile add_signal_handler"
+    " remove_signal_handler"
+)
+for _name in _OUTSIDE.split():
+    setattr(SimulatedLoop, _name, _refusal(_name))
+
+
+def run(work: Coroutine[Any, Any, T], *, max_time_s: float = MAX_TIME_S, max_events: int = MAX_EVENTS) -> T:
+    """Return what `work` comes to in virtual time.
+
+    Raises:
+        Stuck, LimitReached: it does not end.
+        SimulationError: it needs a thread, a socket, a process or a signal.
+    """
+    loop = SimulatedLoop(max_events=max_events, max_time_s=max_time_s)
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()

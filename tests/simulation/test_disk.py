@@ -1,0 +1,104 @@
+import errno
+import random
+
+import pytest
+
+from harness.simulation.disk import MemoryStorage
+
+
+def written(storage: MemoryStorage, path: str, data: bytes, *, synced: bool) -> None:
+    file = storage.open_append(path)
+    file.append(data)
+    if synced:
+        file.sync()
+
+
+def _unsynced(storage: MemoryStorage) -> None:
+    written(storage, "a", b"more", synced=False)
+
+
+def _synced(storage: MemoryStorage) -> None:
+    written(storage, "a", b"more", synced=True)
+
+
+def _cut(storage: MemoryStorage) -> None:
+    storage.open_append("a").truncate(1)
+
+
+def _cut_and_synced(storage: MemoryStorage) -> None:
+    _cut(storage)
+    storage.open_append("a").sync()
+
+
+def _new(storage: MemoryStorage) -> None:
+    written(storage, "b", b"new", synced=False)
+
+
+def _new_before_a_sync(storage: MemoryStorage) -> None:
+    _new(storage)
+    storage.open_append("a").sync()
+
+
+def _removed(storage: MemoryStorage) -> None:
+    storage.remove("a")
+
+
+def _removed_before_a_replace(storage: MemoryStorage) -> None:
+    _removed(storage)
+    storage.replace("b", b"whole")
+
+
+def _renamed(storage: MemoryStorage) -> None:
+    storage.rename("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("act", "left"),
+    [
+        pytest.param(_unsynced, {"a": b"old"}, id="an append that was not synced is gone"),
+        pytest.param(_synced, {"a": b"oldmore"}, id="one that was is there"),
+        pytest.param(_cut, {"a": b"old"}, id="a truncation that was not synced is undone"),
+        pytest.param(_cut_and_synced, {"a": b"o"}, id="one that was is not"),
+        pytest.param(_new, {"a": b"old"}, id="a new file that was never synced has no name"),
+        pytest.param(_new_before_a_sync, {"a": b"old", "b": b""}, id="any later sync keeps its name, not its bytes"),
+        pytest.param(_removed, {"a": b"old"}, id="a removed file comes back"),
+        pytest.param(_removed_before_a_replace, {"b": b"whole"}, id="but not after a later sync"),
+        pytest.param(_renamed, {"b": b"old"}, id="a rename lasts"),
+    ],
+)
+def test_a_power_loss_leaves_what_was_synced(act, left) -> None:
+    storage = MemoryStorage()
+    written(storage, "a", b"old", synced=True)
+    act(storage)
+    storage.lose_power()
+    assert {path: bytes(file.data) for path, file in storage.files.items()} == left
+
+
+def test_a_torn_tail_is_drawn_from_the_seed_and_never_touches_what_was_synced() -> None:
+    tails = set()
+    for seed in range(40):
+        storage = MemoryStorage()
+        written(storage, "a", b"s" * 10, synced=True)
+        written(storage, "a", bytes(range(100, 120)), synced=False)
+        storage.lose_power(random.Random(seed))
+        data = bytes(storage.files["a"].data)
+        assert data.startswith(b"s" * 10)
+        assert len(data) <= 30
+        tails.add(data[10:])
+    assert len(tails) > 10
+    assert any(b"\0" in tail for tail in tails)
+
+
+def test_a_full_disk_takes_nothing_of_a_write_that_does_not_fit() -> None:
+    storage = MemoryStorage(space_left=5)
+    file = storage.open_append("a")
+    file.append(b"123")
+    with pytest.raises(OSError, match="No space") as refused:
+        file.append(b"456")
+    assert (refused.value.errno, file.size) == (errno.ENOSPC, 3)
+    file.append(b"45")
+
+
+def test_a_file_needs_its_folder() -> None:
+    with pytest.raises(FileNotFoundError):
+        MemoryStorage().open_append("absent/a")
