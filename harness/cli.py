@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cluster.commands import app as cluster_app
+from harness.cluster.containers.commands import app as images_app
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.verdict import ExitCode
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cluster_app)
+app.add_typer(images_app)
 
 
 class Listable(StrEnum):

@@ -1,0 +1,134 @@
+"""Building the images: a base, the wheels, the brokers' image and ZooKeeper's; what is up to date is left alone."""
+
+import contextlib
+import fcntl
+import io
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from harness.cluster.containers import base, images
+from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.image_store import ImageStore
+from harness.cluster.containers.images import Image
+from harness.cluster.containers.wheelhouse import wheels
+
+
+class BuildProgress(Protocol):
+    """Told how a build goes on."""
+
+    def started(self, step: str, doing: str) -> None:
+        """A step begins."""
+        ...
+
+    def line(self, text: str) -> None:
+        """A line of a step's output."""
+        ...
+
+    def finished(self, step: str, came_to: str) -> None:
+        """A step is over, or there was nothing to do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """One image after a build."""
+
+    part: str
+    name: str
+    base: str
+    rebuilt: bool
+
+
+def build(
+    engine: Engine, progress: BuildProgress, *, base_image: str | None = None, rebuild: bool = False
+) -> list[Built]:
+    """Make every image that the engine lacks, all of them with `rebuild` or for another base than they stand on.
+
+    Raises:
+        ClusterError: a base cannot be had, a package not be downloaded, or a step of a build fails.
+    """
+    store = ImageStore(engine)
+    wanted = [images.broker(), images.zookeeper()]
+    with _alone(images.CHECKOUT / "build", progress):
+        stale = [image for image in wanted if rebuild or not _up_to_date(store, image, base_image)]
+        made_on = ""
+        if stale:
+            made_on = _base(store, progress, base_image, fresh=rebuild)
+        for image in wanted:
+            if image in stale:
+                _build_one(store, progress, image, made_on, cached=not rebuild)
+            else:
+                progress.finished(image.part, f"unchanged: {image.name}")
+    return [
+        Built(
+            part=image.part,
+            name=image.name,
+            base=made_on if image in stale else store.base_of(image.name) or "",
+            rebuilt=image in stale,
+        )
+        for image in wanted
+    ]
+
+
+def _up_to_date(store: ImageStore, image: Image, base_image: str | None) -> bool:
+    stands_on = store.base_of(image.name)
+    return stands_on is not None and base_image in (None, stands_on)
+
+
+def _base(store: ImageStore, progress: BuildProgress, base_image: str | None, *, fresh: bool) -> str:
+    progress.started("base", base_image or f"{base.DEFAULT_BASE_IMAGE}, or one made here")
+    started_s = time.monotonic()
+    name, how = base.prepare(store, base_image, fresh=fresh, say=progress.line)
+    progress.finished("base", f"{name}: {how} ({time.monotonic() - started_s:.1f} s)")
+    return name
+
+
+def _build_one(store: ImageStore, progress: BuildProgress, image: Image, made_on: str, *, cached: bool) -> None:
+    found: list[Path] = []
+    started_s = time.monotonic()
+    if image.requirements:
+        progress.started("wheelhouse", "downloading the broker's packages")
+        found = wheels(images.CHECKOUT / "build" / "wheelhouse", image.requirements, base.platform_of(store, made_on))
+        progress.finished("wheelhouse", f"{len(found)} wheels ({time.monotonic() - started_s:.1f} s)")
+    progress.started(image.part, f"building {image.name}")
+    started_s = time.monotonic()
+    with tempfile.TemporaryFile() as archive:
+        write_context(archive, image, found)
+        store.build(archive, image.name, base=made_on, cached=cached, say=progress.line)
+    progress.finished(image.part, f"built {image.name} ({time.monotonic() - started_s:.1f} s)")
+
+
+def write_context(archive: IO[bytes], image: Image, found: list[Path]) -> None:
+    """Write a build's context: the Dockerfile, the files, the requirements and their wheels, and nothing else.
+
+    Owners, permissions and times are the same everywhere, so that the engine's cache knows the layers again.
+    """
+    files = {"Dockerfile": image.dockerfile, **image.files, **{f"wheels/{wheel.name}": wheel for wheel in found}}
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    if image.requirements:
+        contents["requirements.txt"] = image.requirements.encode()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in sorted(contents.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    archive.seek(0)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, progress: BuildProgress) -> Iterator[None]:
+    """Hold the checkout's build lock, after whoever holds it now."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "images.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.started("lock", "waiting for another build of this checkout")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            progress.finished("lock", "the other build is over")
+        yield

@@ -1,0 +1,80 @@
+"""Python packages for images: wheels that the host's pip downloads, locked by version and hash, for the image's Python.
+
+Downloading on the host works behind a proxy and with a company's own certificates; a build needs no network then.
+"""
+
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import ClusterError
+
+DOWNLOAD_TIMEOUT_S = 300
+LOG_TAIL = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What wheels must fit: the Python inside an image."""
+
+    python: str
+    """Major and minor version, as in 3.11."""
+    machine: str
+
+
+def locked(requirements: Path, packages: Iterable[str]) -> str:
+    """Return the entries of some packages out of a locked requirements file: version, marker and hashes.
+
+    Raises:
+        ClusterError: there is no such file, or it does not pin one of the packages with hashes.
+    """
+    try:
+        text = requirements.read_text(encoding="utf-8").replace("\\\n", " ")
+    except FileNotFoundError as error:
+        raise ClusterError(f"{requirements} is missing: images are built from a checkout of the project") from error
+    entries = []
+    for package in packages:
+        found = re.search(rf"^{re.escape(package)}==.* --hash=.*$", text, re.MULTILINE)
+        if found is None:
+            raise ClusterError(f"{requirements} does not pin {package} with hashes")
+        entries.append(" ".join(found.group().split()))
+    return "".join(f"{entry}\n" for entry in entries)
+
+
+def wheels(cache: Path, requirements: str, platform: Platform) -> list[Path]:
+    """Return the wheels of locked requirements, downloaded into the cache unless they are there.
+
+    Raises:
+        ClusterError: pip could not get them.
+    """
+    key = hashlib.sha256(repr((requirements, platform)).encode()).hexdigest()[:12]
+    folder = cache / key
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix="download-") as name:
+            _download(Path(name), requirements, platform).rename(folder)
+    return sorted(folder.glob("*.whl"))
+
+
+def _download(folder: Path, requirements: str, platform: Platform) -> Path:
+    file, wanted = folder / "requirements.txt", folder / "wheels"
+    file.write_text(requirements, encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command += ["--require-hashes", "--only-binary=:all:", "--implementation=cp", f"--python-version={platform.python}"]
+    command += [f"--platform={tag}_{platform.machine}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")]
+    command += [f"--dest={wanted}", f"--requirement={file}"]
+    try:
+        pip = subprocess.run(  # noqa: S603  arguments of our own
+            command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"pip could not download the broker's packages within {DOWNLOAD_TIMEOUT_S} s") from error
+    if pip.returncode:
+        tail = "\n".join(pip.stderr.strip().splitlines()[-LOG_TAIL:])
+        raise ClusterError(f"pip could not download the broker's packages:\n{tail}")
+    return wanted
