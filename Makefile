@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean lock kafka-libs
+.PHONY: help demo airflow test lint clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 export VENV KAFKA_LIBS
@@ -12,6 +12,10 @@ help: ## say what can be made
 demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three faults, a verdict and a report
 	@./bootstrap.sh
 	@$(RUN) chaos run smoke
+
+airflow: ## start Airflow on this machine with the DAGs and the page of this repository; says address and password
+	@./bootstrap.sh
+	@exec "$(VENV)/bin/python" -m kafka_chaos.airflow.standalone
 
 test: ## everything that must hold: ruff, mypy, import contracts, and all tests
 	@./bootstrap.sh requirements-dev.txt

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.airflow_server import airflow_server
+
+__all__ = ["airflow_server"]
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -1,0 +1,94 @@
+"""A real Airflow for tests, started as `make airflow` starts it, with a home, a port and a runs folder of its own."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from kafka_chaos.airflow.standalone import Server, Settings, serving
+
+LOOK_EVERY_S = 0.5
+ENDED = frozenset({"success", "failed"})
+OPTIONS = {
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Airflow:
+    """A running Airflow, as tests use it."""
+
+    server: Server
+    api: httpx.Client
+    """The REST API as the user admin."""
+
+    @property
+    def base_url(self) -> str:
+        return self.server.base_url
+
+    def unpause(self, dag_id: str) -> None:
+        self.api.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
+
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+        """Start a run, and return its id."""
+        self.unpause(dag_id)
+        answer = self.api.post(f"/api/v2/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf or {}})
+        return str(answer.raise_for_status().json()["dag_run_id"])
+
+    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}").raise_for_status().json()
+        return found
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Return the state of each task; of a mapped one as `task_id[index]`."""
+        answer = self.api.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})
+        return {
+            task["task_id"] if task["map_index"] < 0 else f"{task['task_id']}[{task['map_index']}]": task["state"]
+            for task in answer.raise_for_status().json()["task_instances"]
+        }
+
+    def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """Return what a task left in XCom."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value"
+        return self.api.get(path).raise_for_status().json()["value"]
+
+    def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
+        """Return the log of a task as the API gives it, as text."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
+        return self.api.get(path, headers={"Accept": "application/x-ndjson"}).raise_for_status().text
+
+    def wait(self, look: Callable[[], bool], *, what: str, timeout_s: float) -> None:
+        """Look until it is so."""
+        deadline = time.monotonic() + timeout_s
+        while not look():
+            assert self.server.keeper.running, f"Airflow has ended: {self.server.settings.log}"
+            assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s"
+            time.sleep(LOOK_EVERY_S)
+
+    def end_of(self, dag_id: str, run_id: str, *, timeout_s: float) -> str:
+        """Wait until a run has ended, and return its state."""
+        self.wait(
+            lambda: self.run(dag_id, run_id)["state"] in ENDED, what=f"end of {dag_id} {run_id}", timeout_s=timeout_s
+        )
+        return str(self.run(dag_id, run_id)["state"])
+
+
+@pytest.fixture(scope="session")
+def airflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """One Airflow for all tests that are marked `airflow`; users `admin` and `viewer`."""
+    home = tmp_path_factory.mktemp("airflow-server")
+    settings = Settings(
+        home=home / "home",
+        runs=home / "runs",
+        port=0,
+        users={"admin": "admin", "viewer": "viewer"},
+        options=OPTIONS,
+    )
+    with serving(settings) as server, server.client() as api:
+        yield Airflow(server, api)
