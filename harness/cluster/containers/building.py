@@ -89,11 +89,13 @@ def _base(store: ImageStore, progress: BuildProgress, base_image: str | None, *,
 
 
 def _build_one(store: ImageStore, progress: BuildProgress, image: Image, made_on: str, *, cached: bool) -> None:
+    requirements = image.sources.get(images.REQUIREMENTS)
     found: list[Path] = []
-    started_s = time.monotonic()
-    if image.requirements:
-        progress.started("wheelhouse", "downloading the broker's packages")
-        found = wheels(images.CHECKOUT / "build" / "wheelhouse", image.requirements, base.platform_of(store, made_on))
+    if requirements is not None:
+        progress.started("wheelhouse", "the packages that the image needs")
+        started_s = time.monotonic()
+        platform = base.platform_of(store, made_on)
+        found = wheels(images.CHECKOUT / "build" / "wheelhouse", requirements.decode(), platform)
         progress.finished("wheelhouse", f"{len(found)} wheels ({time.monotonic() - started_s:.1f} s)")
     progress.started(image.part, f"building {image.name}")
     started_s = time.monotonic()
@@ -104,14 +106,13 @@ def _build_one(store: ImageStore, progress: BuildProgress, image: Image, made_on
 
 
 def write_context(archive: IO[bytes], image: Image, found: list[Path]) -> None:
-    """Write a build's context: the Dockerfile, the files, the requirements and their wheels, and nothing else.
+    """Write a build's context as a tar archive: the image's files, the wheels, and nothing else.
 
     Owners, permissions and times are the same everywhere, so that the engine's cache knows the layers again.
     """
-    files = {"Dockerfile": image.dockerfile, **image.files, **{f"wheels/{wheel.name}": wheel for wheel in found}}
-    contents = {name: path.read_bytes() for name, path in files.items()}
-    if image.requirements:
-        contents["requirements.txt"] = image.requirements.encode()
+    contents = dict(image.sources)
+    contents |= {name: jar.read_bytes() for name, jar in image.jars.items()}
+    contents |= {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in found}
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(contents.items()):
             entry = tarfile.TarInfo(name)

@@ -22,6 +22,7 @@ BASE_LABEL = "kafka-chaos.base"
 CHECKOUT = Path(__file__).resolve().parents[3]
 BROKER_PACKAGES = ("crc32c", "kafka-python", "kazoo")
 """What `harness.broker` imports beside the standard library and `harness.events`."""
+REQUIREMENTS = "requirements.txt"
 SOURCE_SUFFIXES = frozenset({".py", ".json"})
 DIGEST_LENGTH = 12
 
@@ -36,25 +37,19 @@ class KnowsImages(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One image to build: its context without the wheels, and its name."""
+    """One image to build: its name, and its context without the wheels."""
 
     part: str
-    dockerfile: Path
-    files: Mapping[str, Path]
-    """Where each file lies in the context, and where on this machine."""
-    requirements: str = ""
-    """Locked requirements, whose wheels go into the context."""
+    sources: Mapping[str, bytes]
+    """What each file of the context holds: read once, so that what is built is what the name says."""
+    jars: Mapping[str, Path]
+    """Big files of the context that never change, and where they lie on this machine."""
     digest: str
-
-    @property
-    def repository(self) -> str:
-        """Return the name without the tag."""
-        return f"kafka-chaos-{self.part}"
 
     @property
     def name(self) -> str:
         """Return repository and tag."""
-        return f"{self.repository}:{self.digest}"
+        return f"kafka-chaos-{self.part}:{self.digest}"
 
 
 def broker_image(checkout: Path = CHECKOUT) -> str:
@@ -83,22 +78,20 @@ def missing(engine: KnowsImages) -> list[str]:
 def broker(checkout: Path = CHECKOUT) -> Image:
     """Return what the brokers' image is made of."""
     harness = checkout / "harness"
-    sources = [harness / "__init__.py", harness / "events.py", *_sources(harness / "broker")]
-    files = {path.relative_to(checkout).as_posix(): path for path in sources}
-    requirements = locked(checkout / "requirements.txt", BROKER_PACKAGES)
-    contents = {name: _digest(path) for name, path in files.items()} | {"requirements.txt": requirements}
-    return _image(checkout, "broker", files, contents, requirements)
+    paths = [harness / "__init__.py", harness / "events.py", *_sources(harness / "broker")]
+    sources = {path.relative_to(checkout).as_posix(): _read(path) for path in paths}
+    sources[REQUIREMENTS] = locked(_read(checkout / REQUIREMENTS).decode(), BROKER_PACKAGES).encode()
+    return _image(checkout, "broker", sources, {})
 
 
 def zookeeper(checkout: Path = CHECKOUT) -> Image:
-    """Return what ZooKeeper's image is made of; a jar's name carries its version, so its size is proof enough."""
-    files = {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()}
-    return _image(checkout, "zookeeper", files, {name: str(path.stat().st_size) for name, path in files.items()})
+    """Return what ZooKeeper's image is made of."""
+    return _image(checkout, "zookeeper", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
 
 
 def base_name(checkout: Path = CHECKOUT) -> str:
     """Return the name of the base that the script makes."""
-    return f"kafka-chaos-base:{_digest(base_script(checkout))[:DIGEST_LENGTH]}"
+    return f"kafka-chaos-base:{_digest(_read(base_script(checkout)))}"
 
 
 def base_script(checkout: Path = CHECKOUT) -> Path:
@@ -106,21 +99,23 @@ def base_script(checkout: Path = CHECKOUT) -> Path:
     return checkout / "docker" / "base.sh"
 
 
-def _image(
-    checkout: Path, part: str, files: Mapping[str, Path], contents: Mapping[str, str], requirements: str = ""
-) -> Image:
-    dockerfile = checkout / "docker" / f"{part}.Dockerfile"
-    everything = {**contents, "Dockerfile": _digest(dockerfile), "base": _digest(base_script(checkout))}
-    digest = hashlib.sha256(repr(sorted(everything.items())).encode()).hexdigest()[:DIGEST_LENGTH]
-    return Image(part=part, dockerfile=dockerfile, files=files, requirements=requirements, digest=digest)
+def _image(checkout: Path, part: str, sources: Mapping[str, bytes], jars: Mapping[str, Path]) -> Image:
+    context = {**sources, "Dockerfile": _read(checkout / "docker" / f"{part}.Dockerfile")}
+    sizes = {name: path.stat().st_size for name, path in jars.items()}  # with the version in the name, proof enough
+    everything = [*sorted(context.items()), *sorted(sizes.items()), base_name(checkout)]
+    return Image(part=part, sources=context, jars=jars, digest=_digest(repr(everything).encode()))
 
 
 def _sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES)
 
 
-def _digest(path: Path) -> str:
+def _read(path: Path) -> bytes:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return path.read_bytes()
     except FileNotFoundError as error:
-        raise ClusterError(f"{error.filename} is missing: images are built from a checkout of the project") from error
+        raise ClusterError(f"{path} is missing: images are built from a checkout of the project") from error
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]

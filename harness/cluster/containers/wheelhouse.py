@@ -27,21 +27,18 @@ class Platform:
     machine: str
 
 
-def locked(requirements: Path, packages: Iterable[str]) -> str:
-    """Return the entries of some packages out of a locked requirements file: version, marker and hashes.
+def locked(requirements: str, packages: Iterable[str]) -> str:
+    """Return the entries of some packages out of locked requirements: version, marker and hashes.
 
     Raises:
-        ClusterError: there is no such file, or it does not pin one of the packages with hashes.
+        ClusterError: one of the packages is not pinned with hashes.
     """
-    try:
-        text = requirements.read_text(encoding="utf-8").replace("\\\n", " ")
-    except FileNotFoundError as error:
-        raise ClusterError(f"{requirements} is missing: images are built from a checkout of the project") from error
+    lines = requirements.replace("\\\n", " ")
     entries = []
     for package in packages:
-        found = re.search(rf"^{re.escape(package)}==.* --hash=.*$", text, re.MULTILINE)
+        found = re.search(rf"^{re.escape(package)}==.* --hash=.*$", lines, re.MULTILINE)
         if found is None:
-            raise ClusterError(f"{requirements} does not pin {package} with hashes")
+            raise ClusterError(f"the locked requirements do not pin {package} with hashes")
         entries.append(" ".join(found.group().split()))
     return "".join(f"{entry}\n" for entry in entries)
 
