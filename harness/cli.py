@@ -143,8 +143,7 @@ def rejudge(
     codes, results = [], []
     for folder in [_run_folder(path) for path in run_paths]:
         progress = TerminalProgress(_console(stderr=True))
-        result = phases.judge(folder, progress=progress)
-        phases.report(folder, progress=progress)
+        result = phases.rejudge(folder, progress=progress)
         codes.append(result.verdicts.exit_code)
         results.append(json.loads(folder.verdict.read_text(encoding="utf-8")))
         if not as_json:

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM: counted, and turned into the cancellation of what runs, so that it can heal and stop.
+"""Ctrl-C, SIGTERM and an alarm: counted, and turned into the cancellation of what runs, so that it can heal and stop.
 
 The first signal asks a phase to end in good order, another one to end at once. A phase that must not be cut short has
-patience with the first, or with all.
+patience with the first, or with all. SIGALRM is how a scheduler ends what takes too long: it counts twice, because that
+is nothing to have patience with once more.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import ExitStack
+from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 
@@ -17,13 +20,13 @@ from harness.errors import Interrupted
 
 T = TypeVar("T")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 ENDLESS = math.inf
 AGAIN_S = 0.05
 
 
 class Interrupts:
-    """Holds both signals while it is entered; in a thread other than the main one it holds none."""
+    """Holds the signals while it is entered; in a thread other than the main one it holds none."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -74,27 +77,54 @@ class Interrupts:
         except asyncio.CancelledError:
             raise Interrupted("interrupted by a signal") from None
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.count += 1
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.count += 2 if number == signal.SIGALRM else 1
         if self._cancel is not None:
             self._cancel()
         else:
             raise KeyboardInterrupt
 
 
-def in_background(work: Callable[[], T]) -> T:
-    """Return what the work comes to, done in a thread of its own, so that a signal ends the wait for it at once.
+class Background:
+    """A thread for work whose end a signal must not have to wait for, one piece after the other.
 
     Libraries that take over SIGINT when they start in the main thread, as Spark does, leave it alone here. Work that is
     not waited for any more ends with this process.
     """
-    answer: Future[T] = Future()
 
-    def carry_out() -> None:
+    def __init__(self) -> None:
+        self.kept = ExitStack()
+        """What the pieces of work share; it is closed in the thread when the last one is done."""
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._left = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._carry_out, name="background", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._left:
+            self.run(self.kept.close)
+        self._work.put(None)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what the work comes to; a signal ends the wait for it at once."""
+        answer: Future[T] = Future()
+
+        def piece() -> None:
+            try:
+                answer.set_result(work())
+            except BaseException as error:  # noqa: BLE001  handed to whoever waits
+                answer.set_exception(error)
+
+        self._work.put(piece)
         try:
-            answer.set_result(work())
-        except BaseException as error:  # noqa: BLE001  handed to whoever waits
-            answer.set_exception(error)
+            return answer.result()
+        finally:
+            self._left = not answer.done()
 
-    threading.Thread(target=carry_out, name="background", daemon=True).start()
-    return answer.result()
+    def _carry_out(self) -> None:
+        while (piece := self._work.get()) is not None:
+            piece()

@@ -1,4 +1,4 @@
-"""The judge phase: checks in Spark, suites in Great Expectations, and the result that all phases add up to."""
+"""The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -48,21 +48,27 @@ def _effective(scenario: Scenario, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What the judges said of a run."""
+class Checked:
+    """What the checks said of a run."""
 
     checks: list[CheckResult] = field(default_factory=list)
-    suites: list[SuiteResult] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     """Rows a fact."""
 
 
-def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
-    """Return the result as far as the run folder knows it; what judges said before stands unless they spoke again."""
+def assemble(folder: RunFolder, checked: Checked | None = None, suites: list[SuiteResult] | None = None) -> RunResult:
+    """Return the result as far as the run folder knows it.
+
+    What the checks and the suites said before stands unless they spoke again; new answers of the checks take those of
+    the suites away, which were about other facts.
+    """
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
-    if judged is None:
-        before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
-        judged = Judged(checks=before.checks, suites=before.suites, counts=before.counts) if before else Judged()
+    before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    if suites is None:
+        suites = before.suites if before and checked is None else []
+    if checked is None:
+        checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
+    silent = _silent(checked.checks, suites)
     phases = ends(folder)
     evidence = [end for phase, end in phases.items() if phase is not Phase.REPORT]
     unreadable = []
@@ -80,13 +86,20 @@ def assemble(folder: RunFolder, judged: Judged | None = None) -> RunResult:
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
         faults=fault_results(plan, entries),
-        checks=judged.checks,
-        suites=judged.suites,
+        checks=checked.checks,
+        suites=suites,
         residue=[what for end in phases.values() for what in end.residue],
-        evidence=[*unreadable, *(remark for end in evidence for remark in end.remarks)],
-        evidence_damaged=bool(unreadable) or any(end.damaged for end in evidence),
-        counts=judged.counts,
+        evidence=[*unreadable, *silent, *(remark for end in evidence for remark in end.remarks)],
+        evidence_damaged=bool(unreadable or silent) or any(end.damaged for end in evidence),
+        counts=checked.counts,
     )
+
+
+def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[str]:
+    """Return, in a sentence, which judge has not answered while the other has: one alone passes nothing."""
+    if bool(checks) == bool(suites):
+        return []
+    return ["no check has answered" if suites else "no suite of expectations has answered"]
 
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Path]:
@@ -97,18 +110,17 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     return [path for path in expected if not path.is_file() or not path.stat().st_size]
 
 
-def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judged:
-    """Return what the checks and the suites say; one of them failing as a program never loses the other."""
+def run_checks(folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: ExitStack) -> Checked:
+    """Return what the checks say; the Spark session that they need is left open in `kept`."""
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
     settings = settings_of(scenario, plan)
     for missing in missing_evidence(folder, scenario, plan):
         notes.remark(f"{missing.relative_to(folder.root)} is missing or empty", damaged=True)
     counts: dict[str, int] = {}
-    session = ExitStack()
 
     def checks() -> list[CheckResult]:
-        session.enter_context(registry.import_module("harness.analysis.session").spark_session())
+        kept.enter_context(registry.import_module("harness.analysis.session").spark_session())
         judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:
             notes.remark(remark, damaged=judgement.damaged)
@@ -116,16 +128,21 @@ def judge_run(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> Judge
         results: list[CheckResult] = judgement.checks
         return results
 
+    found = _attempt(checks, "the checks", notes)
+    progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
+    return Checked(checks=found, counts=counts)
+
+
+def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
+    """Return what the suites of expectations say of the facts that the checks left; uses a session that is open."""
+
     def suites() -> list[SuiteResult]:
         results: list[SuiteResult] = registry.import_module("expectations.runner").run(folder)
         return results
 
-    with session:
-        found = _attempt(checks, "the checks", notes)
-        progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
-        expected = _attempt(suites, "the suites", notes)
-    progress.message(f"{len(expected)} suites have answered")
-    return Judged(checks=found, suites=expected, counts=counts)
+    found = _attempt(suites, "the suites", notes)
+    progress.message(f"{len(found)} suites have answered")
+    return found
 
 
 def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> list[Any]:

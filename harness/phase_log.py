@@ -25,7 +25,12 @@ class Phase(StrEnum):
     COLLECT = "collect"
     STOP = "stop"
     JUDGE = "judge"
+    EXPECTATIONS = "expectations"
     REPORT = "report"
+
+
+GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
+"""Phases that make the evidence: that one of them was cut off can be made good by no later try."""
 
 
 @dataclass(slots=True)
@@ -65,6 +70,10 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         notes.remark(f"the phase {phase} failed: {error}", damaged=True)
         if isinstance(failure, OSError):
             raise ClusterError(error) from failure
+        raise
+    except BaseException as failure:  # a scheduler's time limit, or a bug
+        error = f"{type(failure).__name__}: {failure}"
+        notes.remark(f"the phase {phase} broke: {error}", damaged=True)
         raise
     finally:
         duration_s = time.monotonic() - started_s
@@ -154,17 +163,21 @@ def started_at(folder: RunFolder) -> str:
 def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
     """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off."""
     found: dict[Phase, PhaseEnd] = {}
+    lost: dict[Phase, list[str]] = {}
+    """What an earlier try of a phase could not do and a later one cannot make good."""
     for line in _lines(folder):
         phase = Phase(line["phase"])
+        cut = f"the phase {phase} was cut off"
         if line["event"] == "started":
-            cut = f"the phase {phase} was cut off"
+            if phase in GATHERING and phase in found and found[phase].error == cut:
+                lost[phase] = [cut]
             found[phase] = PhaseEnd(duration_s=0.0, error=cut, remarks=[cut], damaged=True, residue=[])
         else:
             found[phase] = PhaseEnd(
                 duration_s=line["duration_s"],
                 error=line["error"],
-                remarks=line["remarks"],
-                damaged=line["damaged"],
+                remarks=lost.get(phase, []) + line["remarks"],
+                damaged=line["damaged"] or phase in lost,
                 residue=line["residue"],
             )
     return found

@@ -1,6 +1,6 @@
 """The only orchestration: the phases of a run, each usable alone with nothing but the run folder, and all in a row.
 
-    start → drive → collect → stop → judge → report
+    start → drive → collect → stop → judge → expectations → report
 
 The cluster is stopped before anything is judged, and whatever goes wrong in a phase, the later ones do what can still
 be done: faults are healed, everything is stopped, and the history is judged as far as it goes.
@@ -19,8 +19,8 @@ from harness.cluster.driver import ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
 from harness.errors import ClusterError, HarnessError, Interrupted
-from harness.interruption import ENDLESS, Interrupts, in_background
-from harness.judging import assemble, judge_run, scenario_of
+from harness.interruption import ENDLESS, Background, Interrupts
+from harness.judging import assemble, run_checks, run_suites, scenario_of
 from harness.phase_log import Phase, entered
 from harness.plan import Plan, load_plan, make_plan
 from harness.progress import Logged, Progress
@@ -137,14 +137,45 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
     assemble(folder).save(folder.verdict)
 
 
-def judge(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
-    """Judge the run folder, and save and return the result; works on any folder, years later."""
+def judge(
+    folder: RunFolder,
+    *,
+    progress: Progress | None = None,
+    interrupts: Interrupts | None = None,
+    background: Background | None = None,
+) -> RunResult:
+    """Let the checks judge the run folder, and save and return the result; works on any folder, years later."""
     progress = progress or Logged()
-    with _held(interrupts), entered(folder, Phase.JUDGE, progress) as notes:
-        judged = in_background(lambda: judge_run(folder, progress, notes))
-    result = assemble(folder, judged)
+    with _held(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
+        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.kept))
+    result = assemble(folder, checked=checked)
     result.save(folder.verdict)
     return result
+
+
+def expectations(
+    folder: RunFolder,
+    *,
+    progress: Progress | None = None,
+    interrupts: Interrupts | None = None,
+    background: Background | None = None,
+) -> RunResult:
+    """Let the suites judge the facts that `judge` left, and save and return the result; without them nothing passes."""
+    progress = progress or Logged()
+    with _held(interrupts), _open(background) as thread, entered(folder, Phase.EXPECTATIONS, progress) as notes:
+        suites = thread.run(lambda: run_suites(folder, progress, notes))
+    result = assemble(folder, suites=suites)
+    result.save(folder.verdict)
+    return result
+
+
+def rejudge(folder: RunFolder, *, progress: Progress | None = None) -> RunResult:
+    """Judge by checks and suites, in one Spark session, and write the report; returns the result."""
+    with Background() as thread:
+        judge(folder, progress=progress, background=thread)
+        expectations(folder, progress=progress, background=thread)
+    report(folder, progress=progress)
+    return RunResult.load(folder.verdict)
 
 
 def report(folder: RunFolder, *, progress: Progress | None = None) -> Path:
@@ -201,12 +232,13 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
                     attempt(lambda: collect(folder, progress=progress, interrupts=interrupts))
         finally:  # a bug in a phase leaves no cluster up either
             attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
-        if (
-            started
-            and interrupts.count <= 1
-            and attempt(lambda: judge(folder, progress=progress, interrupts=interrupts))
-        ):
-            attempt(lambda: report(folder, progress=progress))
+        if started and interrupts.count <= 1:
+            with Background() as thread:
+                judged = attempt(
+                    lambda: judge(folder, progress=progress, interrupts=interrupts, background=thread)
+                ) and attempt(lambda: expectations(folder, progress=progress, interrupts=interrupts, background=thread))
+            if judged:
+                attempt(lambda: report(folder, progress=progress))
     result = assemble(folder)
     attempt(lambda: result.save(folder.verdict))
     return Outcome(folder=folder, result=result, errors=tuple(errors))
@@ -221,3 +253,8 @@ def driver_of(folder: RunFolder, scenario: Scenario) -> ClusterDriver:
 def _held(interrupts: Interrupts | None) -> AbstractContextManager[Interrupts]:
     """Return the signals as the whole run holds them, or hold them for one phase."""
     return Interrupts() if interrupts is None else nullcontext(interrupts)
+
+
+def _open(background: Background | None) -> AbstractContextManager[Background]:
+    """Return the thread that several phases share, or make one for one phase."""
+    return Background() if background is None else nullcontext(background)

@@ -33,11 +33,6 @@ class RunFolder:
 
     # What happened.
     @property
-    def driving(self) -> Path:
-        """Pid file of the process that drives the cluster now."""
-        return self.root / "drive.pid"
-
-    @property
     def journal(self) -> Path:
         """The write-ahead fault journal."""
         return self.root / "journal.jsonl"

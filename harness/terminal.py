@@ -34,7 +34,8 @@ NEXT = {
     Phase.DRIVE: "load and faults",
     Phase.COLLECT: "collecting evidence",
     Phase.STOP: "stopping the cluster",
-    Phase.JUDGE: "judging in Spark and Great Expectations",
+    Phase.JUDGE: "checks in Spark",
+    Phase.EXPECTATIONS: "suites in Great Expectations",
     Phase.REPORT: "writing the report",
 }
 

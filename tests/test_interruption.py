@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from harness.errors import Interrupted
-from harness.interruption import ENDLESS, Interrupts, in_background
+from harness.interruption import ENDLESS, Background, Interrupts
 
 
 def send(number: signal.Signals, times: int = 1) -> None:
@@ -127,9 +127,28 @@ def test_background_work_answers_or_raises() -> None:
     def fails() -> None:
         raise KeyError("x")
 
-    assert in_background(lambda: threading.current_thread() is threading.main_thread()) is False
-    with pytest.raises(KeyError):
-        in_background(fails)
+    with Background() as background:
+        assert background.run(lambda: threading.current_thread() is threading.main_thread()) is False
+        with pytest.raises(KeyError):
+            background.run(fails)
+
+
+def test_pieces_of_background_work_share_a_thread_and_what_they_keep() -> None:
+    seen: list[object] = []
+
+    def note() -> None:
+        seen.append(threading.current_thread())
+
+    def first() -> None:
+        note()
+        background.kept.callback(note)
+
+    with Background() as background:
+        background.run(first)
+        background.run(note)
+        assert len(seen) == 2
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
 
 
 def test_a_signal_ends_the_wait_for_background_work() -> None:
@@ -139,6 +158,36 @@ def test_a_signal_ends_the_wait_for_background_work() -> None:
         send(signal.SIGINT)
         stuck.wait(10)
 
-    with Interrupts(), pytest.raises(KeyboardInterrupt):
-        in_background(work)
+    with Interrupts(), pytest.raises(KeyboardInterrupt), Background() as background:
+        background.run(work)
+    assert not stuck.is_set()
     stuck.set()
+
+
+@pytest.mark.parametrize(
+    ("patience", "cut"),
+    [
+        pytest.param(0, True, id="what may be cut short"),
+        pytest.param(1, True, id="what has patience with one signal"),
+        pytest.param(ENDLESS, False, id="what nothing cuts short"),
+    ],
+)
+def test_an_alarm_ends_what_takes_too_long_and_lets_it_clean_up(patience: float, cut: bool) -> None:
+    done = []
+
+    async def work() -> None:
+        try:
+            send(signal.SIGALRM)
+            await asyncio.sleep(0.01)
+            done.append("work")
+        finally:
+            await asyncio.sleep(0.01)
+            done.append("cleaned up")
+
+    with Interrupts() as interrupts:
+        if cut:
+            with pytest.raises(Interrupted):
+                interrupts.run(work(), patience=patience)
+        else:
+            interrupts.run(work(), patience=patience)
+    assert done == (["cleaned up"] if cut else ["work", "cleaned up"])

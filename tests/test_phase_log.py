@@ -11,6 +11,10 @@ from harness.progress import Silent
 from harness.store import RunFolder
 
 
+class OutOfTime(BaseException):
+    """As schedulers raise it, past every `except Exception`."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path)
@@ -34,6 +38,8 @@ def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
         pytest.param(TimeoutError(), ClusterError, "TimeoutError", id="an error without words"),
         pytest.param(KeyboardInterrupt(), Interrupted, "interrupted", id="Ctrl-C between two awaits"),
         pytest.param(Interrupted("x"), Interrupted, "interrupted", id="a signal"),
+        pytest.param(KeyError("bug"), KeyError, "KeyError: 'bug'", id="a bug"),
+        pytest.param(OutOfTime("15 min"), OutOfTime, "OutOfTime: 15 min", id="a scheduler's own way to end it"),
     ],
 )
 def test_a_phase_that_fails_says_so_and_forbids_a_pass(
@@ -60,6 +66,22 @@ def test_the_last_time_counts(folder: RunFolder) -> None:
         pass
     assert ends(folder)[Phase.JUDGE].error == ""
     assert list(ends(folder)) == [Phase.JUDGE]
+
+
+@pytest.mark.parametrize(
+    ("phase", "damaged"),
+    [
+        pytest.param(Phase.COLLECT, True, id="what it would have gathered may be lost"),
+        pytest.param(Phase.JUDGE, False, id="a judge looks at the same evidence again"),
+    ],
+)
+def test_a_phase_that_was_cut_off_and_done_again(folder: RunFolder, phase: Phase, damaged: bool) -> None:
+    folder.phases.write_text(f'{{"phase": "{phase}", "event": "started", "utc": ""}}\n')
+    with entered(folder, phase, Silent()):
+        pass
+    end = ends(folder)[phase]
+    assert (end.error, end.damaged) == ("", damaged)
+    assert end.remarks == ([f"the phase {phase} was cut off"] if damaged else [])
 
 
 def test_no_phase_has_run_yet(folder: RunFolder) -> None:

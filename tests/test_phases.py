@@ -2,8 +2,8 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from harness import judging, phases, registry
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.faults import Injection
 from harness.history import InjectionStep
+from harness.interruption import Background
 from harness.journal import Journal
-from harness.judging import Judged
+from harness.judging import Checked
 from harness.phase_log import Phase, PhaseNotes
 from harness.plan import make_plan
 from harness.progress import Silent
-from harness.result import CheckResult, RunResult
+from harness.result import CheckResult, RunResult, SuiteResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.store import RunFolder
@@ -32,7 +33,9 @@ topics: [{name: orders, partitions: 1}]
 workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1}}]
 faults: [{kind: kill, at_s: 1, target: "1"}]
 """
+ALL = ["drive", "collect", "judge", "expectations", "report"]
 PASSED = CheckResult(check="I1", promise="p", verdict="PASS")
+EXPECTED = SuiteResult(suite="leader epochs", verdict="PASS", evaluated=2, unsuccessful=0)
 FAILED = CheckResult(check="I1", promise="p", verdict="FAIL", violations=1, reason="two leaders")
 
 
@@ -46,6 +49,7 @@ class Stage:
         self.log: list[str] = []
         self.acts: dict[str, Callable[[], Any]] = {}
         self.answers = [PASSED]
+        self.suites = [EXPECTED]
         self.drive_lasts_s = 0.0
 
     def act(self, phase: str) -> None:
@@ -66,9 +70,13 @@ class Stage:
         for _ in range(3):
             await asyncio.sleep(0)  # where a cancellation would strike
 
-    def judge_run(self, _folder: RunFolder, _progress: object, _notes: PhaseNotes) -> Judged:
+    def run_checks(self, *_arguments: Any) -> Checked:
         self.act("judge")
-        return Judged(checks=self.answers, counts={"sends": 3})
+        return Checked(checks=self.answers, counts={"sends": 3})
+
+    def run_suites(self, *_arguments: Any) -> list[SuiteResult]:
+        self.act("expectations")
+        return self.suites
 
     def write(self, folder: RunFolder) -> Path:
         self.act("report")
@@ -90,7 +98,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(phases, "driver_of", lambda *_: made.cluster)
     monkeypatch.setattr(phases, "drive_cluster", made.drive)
     monkeypatch.setattr(phases, "collect_from", made.collect)
-    monkeypatch.setattr(phases, "judge_run", made.judge_run)
+    monkeypatch.setattr(phases, "run_checks", made.run_checks)
+    monkeypatch.setattr(phases, "run_suites", made.run_suites)
     replace_modules(monkeypatch, made)
     return made
 
@@ -119,7 +128,7 @@ def signalled(times: int = 1) -> Callable[[], None]:
 
 def test_a_run_that_held(stage: Stage) -> None:
     outcome = stage.run()
-    assert stage.log == ["drive", "collect", "judge", "report"]
+    assert stage.log == ALL
     assert stage.cluster.calls == ["start 3", "stop"]
     verdicts = outcome.result.verdicts
     assert (verdicts.fault, verdicts.system) == (FaultVerdict.CONFIRMED, SystemVerdict.PASS)
@@ -134,18 +143,18 @@ def test_a_run_that_held(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("acts", "answers", "code", "ran"),
     [
-        pytest.param({}, [FAILED], ExitCode.VIOLATED, ["drive", "collect", "judge", "report"], id="a broken promise"),
-        pytest.param({}, [], ExitCode.INCONCLUSIVE, ["drive", "collect", "judge", "report"], id="nothing was judged"),
+        pytest.param({}, [FAILED], ExitCode.VIOLATED, ALL, id="a broken promise"),
+        pytest.param({}, [], ExitCode.INCONCLUSIVE, ALL, id="nothing was judged"),
         pytest.param({"drive": ClusterError("gone")}, [PASSED], ExitCode.ENVIRONMENT,
-                     ["drive", "collect", "judge", "report"], id="the cluster broke, what it did is judged"),
+                     ALL, id="the cluster broke, what it did is judged"),
         pytest.param({"drive": ClusterError("gone")}, [FAILED], ExitCode.VIOLATED,
-                     ["drive", "collect", "judge", "report"], id="a violation outranks the broken cluster"),
+                     ALL, id="a violation outranks the broken cluster"),
         pytest.param({"collect": ClusterError("gone")}, [PASSED], ExitCode.ENVIRONMENT,
-                     ["drive", "collect", "judge", "report"], id="evidence could not be collected"),
+                     ALL, id="evidence could not be collected"),
         pytest.param({"drive": OSError("disk full")}, [PASSED], ExitCode.ENVIRONMENT,
-                     ["drive", "collect", "judge", "report"], id="a full disk"),
+                     ALL, id="a full disk"),
         pytest.param({"report": HarnessError("no space")}, [PASSED], ExitCode.HELD,
-                     ["drive", "collect", "judge", "report"], id="the report fails, the verdict stands"),
+                     ALL, id="the report fails, the verdict stands"),
     ],
 )  # fmt: skip
 def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
@@ -208,10 +217,11 @@ def test_a_cluster_that_does_not_stop_is_residue_and_is_judged_nevertheless(stag
 @pytest.mark.parametrize(
     ("phase", "times", "ran"),
     [
-        pytest.param("drive", 1, ["drive", "collect", "judge", "report"], id="once in drive: judged as far as it goes"),
+        pytest.param("drive", 1, ALL, id="once in drive: judged as far as it goes"),
         pytest.param("drive", 2, ["drive"], id="twice in drive: stopped at once"),
-        pytest.param("collect", 1, ["drive", "collect", "judge", "report"], id="once in collect: it goes on"),
+        pytest.param("collect", 1, ALL, id="once in collect: it goes on"),
         pytest.param("judge", 1, ["drive", "collect", "judge"], id="once in judge: that is all"),
+        pytest.param("expectations", 1, ALL[:-1], id="once in expectations: that is all, and no pass"),
     ],
 )
 def test_signals_end_a_run_in_good_order(stage: Stage, phase: str, times: int, ran: list[str]) -> None:
@@ -240,7 +250,29 @@ def test_a_phase_alone_raises_what_went_wrong_and_writes_it_down(stage: Stage) -
     assert stage.phase_errors == {"start": "", "drive": "gone", "collect": "", "stop": ""}
     result = phases.judge(stage.folder)
     assert result.verdicts.system is SystemVerdict.UNKNOWN
-    assert result.evidence == ["the phase drive failed: gone"]
+    assert result.evidence == ["no suite of expectations has answered", "the phase drive failed: gone"]
+
+
+def test_nothing_passes_before_the_expectations_have_answered_too(stage: Stage) -> None:
+    stage.run()
+    first = phases.judge(stage.folder)
+    assert first.suites == []
+    assert (first.verdicts.system, first.evidence) == (
+        SystemVerdict.UNKNOWN,
+        ["no suite of expectations has answered"],
+    )
+    second = phases.expectations(stage.folder)
+    assert second.suites == [EXPECTED]
+    assert second.checks == [PASSED]
+    assert (second.verdicts.system, second.evidence) == (SystemVerdict.PASS, [])
+    assert RunResult.load(stage.folder.verdict) == second
+
+
+def test_judging_again_is_both_judges_and_the_report(stage: Stage) -> None:
+    stage.run()
+    stage.log.clear()
+    assert phases.rejudge(stage.folder).verdicts.system is SystemVerdict.PASS
+    assert stage.log == ["judge", "expectations", "report"]
 
 
 def test_judging_again_replaces_the_answers_and_keeps_the_rest(stage: Stage) -> None:
@@ -328,13 +360,48 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
     replace_modules(monkeypatch, Module())
     monkeypatch.setattr(judging, "missing_evidence", lambda *_: [])
     notes = PhaseNotes()
-    judged = judging.judge_run(stage.folder, Silent(), notes)
-    assert [*judged.checks, *judged.suites] == [
+    with ExitStack() as kept:
+        found = judging.run_checks(stage.folder, Silent(), notes, kept).checks
+        expected = judging.run_suites(stage.folder, Silent(), notes)
+    assert [*found, *expected] == [
         *(checks if isinstance(checks, list) else []),
         *(suites if isinstance(suites, list) else []),
     ]
     assert [remark for remark in notes.remarks if "torn" not in remark] == remarks
     assert notes.damaged is bool(remarks)
+
+
+def test_checks_and_suites_share_one_spark_session(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Module:
+        evidence: list[str] = []
+        damaged = False
+        counts: dict[str, int] = {}
+        checks = [PASSED]
+
+        @contextmanager
+        def spark_session(self) -> Iterator[None]:
+            stage.log.append("opened")
+            yield
+            stage.log.append("closed")
+
+        def judge(self, *_arguments: Any) -> Any:
+            stage.log.append("checks")
+            return self
+
+        def run(self, *_arguments: Any) -> list[SuiteResult]:
+            stage.log.append("suites")
+            return [EXPECTED]
+
+    replace_modules(monkeypatch, Module())
+    monkeypatch.setattr(phases, "run_checks", judging.run_checks)
+    monkeypatch.setattr(phases, "run_suites", judging.run_suites)
+    with Background() as thread:
+        phases.judge(stage.folder, background=thread)
+        phases.expectations(stage.folder, background=thread)
+    assert stage.log == ["opened", "checks", "suites", "closed"]
+    stage.log.clear()
+    phases.judge(stage.folder)
+    assert stage.log == ["opened", "checks", "closed"]
 
 
 def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
