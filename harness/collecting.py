@@ -22,6 +22,8 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
         notes.remark(f"there is no cluster to collect evidence from: {error}", damaged=True)
         return
     await _heal_remaining(folder, driver, status, progress, notes)
+    for missing in await driver.bring_out():
+        notes.remark(missing, damaged=True)
     await asyncio.to_thread(_collect_evidence, folder, status, notes)
 
 
@@ -57,7 +59,7 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
         except (EvidenceError, OSError) as error:
             notes.remark(f"the replicas of broker {broker.broker_id} could not be read: {error}", damaged=True)
     try:
-        for remark in merge_history(folder.zookeeper, status.zookeeper_data_dir):
+        for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
         notes.remark(f"the ZooKeeper history is incomplete: {error}", damaged=True)

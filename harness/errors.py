@@ -13,6 +13,10 @@ class ScenarioError(HarnessError):
     """A scenario, suite or option is wrong; nothing was started. Exit code 2."""
 
 
+class Refused(ScenarioError):
+    """A scenario asks for what this machine or the driver cannot do; nothing was started. Exit code 2."""
+
+
 class PluginError(HarnessError):
     """A plugin is missing, misdeclared, or asked for something that the driver cannot do. Exit code 2."""
 

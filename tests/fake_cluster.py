@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.errors import ClusterError
 from harness.faults import Arena
 from harness.zookeeper.view import Controller, PartitionView, Registration
@@ -35,6 +35,8 @@ class FakeCluster:
     started: bool = False
     clients: dict[str, list[str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    out_of_reach: list[str] = field(default_factory=list)
+    """What `bring_out` could not have."""
 
     @property
     def arena(self) -> Arena:
@@ -64,6 +66,10 @@ class FakeCluster:
 
     # ClusterDriver
 
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        return {}
+
     async def start(self, request: ClusterRequest) -> ClusterStatus:
         self._enter("start", request.brokers)
         self.started = True
@@ -75,8 +81,16 @@ class FakeCluster:
             root=self.root,
             bootstrap_servers="127.0.0.1:1",
             zookeeper_connect="127.0.0.1:2",
-            zookeeper_data_dir=self.root,
-            zookeeper_pid=None,
+            zookeeper=(
+                ZookeeperStatus(
+                    server_id=1,
+                    state="running",
+                    pid=None,
+                    client_address="127.0.0.1:2",
+                    data_dir=self.root,
+                    log=self.root / "zookeeper.log",
+                ),
+            ),
             brokers=tuple(self._status(broker) for broker in BROKERS),
         )
 
@@ -110,6 +124,9 @@ class FakeCluster:
             self.say(broker_id, ev="broker_stop", controlled=self.controlled)
             del self.sessions[broker_id]
             self.elect()
+
+    async def bring_out(self) -> list[str]:
+        return list(self.out_of_reach)
 
     async def stop(self) -> None:
         self._enter("stop")

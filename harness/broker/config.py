@@ -1,9 +1,11 @@
 """The broker's configuration: Kafka's property names, types, defaults and bounds; unknown names are refused."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
 
 
 class ConfigError(ValueError):
@@ -70,9 +72,14 @@ def _endpoints(text: str) -> tuple[Endpoint, ...]:
     return tuple(endpoints)
 
 
+def _advertised(text: str) -> tuple[Endpoint, ...]:
+    return _endpoints(text) if text else ()
+
+
 PROPERTIES: tuple[Property, ...] = (
     Property(name="broker.id", default=None, parse=_integer(0, 2**31 - 1)),
     Property(name="listeners", default=None, parse=_endpoints),
+    Property(name="advertised.listeners", default="", parse=_advertised),
     Property(name="inter.broker.listener.name", default="REPL", parse=_text),
     Property(name="broker.rack", default="", parse=_text),
     Property(name="log.dir", default=None, parse=_text),
@@ -127,14 +134,19 @@ class BrokerConfig:
 
     @property
     def peer_endpoint(self) -> Endpoint:
-        """The listener for other brokers."""
+        """The listener for other brokers, as they reach it."""
         name = self.values["inter.broker.listener.name"]
-        return next(endpoint for endpoint in self.endpoints if endpoint.name == name)
+        return next(endpoint for endpoint in self.advertised_endpoints if endpoint.name == name)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All listeners, in the order they are registered."""
+        """All listeners, as this broker binds them."""
         return tuple(self.values["listeners"])
+
+    @property
+    def advertised_endpoints(self) -> tuple[Endpoint, ...]:
+        """What clients and brokers are told to connect to, in the order it is registered; by default the listeners."""
+        return tuple(self.values["advertised.listeners"]) or self.endpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,11 +224,24 @@ def parse_config(given: Mapping[str, str]) -> BrokerConfig:
             values[prop.name] = prop.parse(text)
         except ValueError as error:
             problems.append(f"{prop.name}={text}: {error}")
-    names = [endpoint.name for endpoint in values.get("listeners", ())]
-    if names and values["inter.broker.listener.name"] not in names:
-        problems.append(
-            f"inter.broker.listener.name={values['inter.broker.listener.name']} is none of {', '.join(names)}"
-        )
+    if "listeners" in values and "advertised.listeners" in values:
+        problems += _listener_problems(BrokerConfig(values))
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
     return BrokerConfig(values)
+
+
+def _listener_problems(config: BrokerConfig) -> Iterator[str]:
+    """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
+    bound = [endpoint.name for endpoint in config.endpoints]
+    advertised = [endpoint.name for endpoint in config.advertised_endpoints]
+    for key, names in (("listeners", bound), ("advertised.listeners", advertised)):
+        if len(set(names)) < len(names):
+            yield f"{key}: each listener must have a different name, not {', '.join(names)}"
+    unbound = [name for name in advertised if name not in bound]
+    if unbound:
+        yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
+    if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
+        yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
+    if config["inter.broker.listener.name"] not in advertised:
+        yield f"inter.broker.listener.name={config['inter.broker.listener.name']} is none of {', '.join(advertised)}"

@@ -225,10 +225,13 @@ class Broker:
 
     def _bind(self, server: Server) -> BrokerRegistration:
         """Take the ports and return what others are told of them."""
-        endpoints = tuple(replace(endpoint, port=server.bind(endpoint)) for endpoint in self._config.endpoints)
+        ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
         return BrokerRegistration(
             broker_id=self._config.broker_id,
-            endpoints=endpoints,
+            endpoints=tuple(
+                replace(endpoint, port=endpoint.port or ports[endpoint.name])
+                for endpoint in self._config.advertised_endpoints
+            ),
             rack=self._config["broker.rack"],
             timestamp_ms=self._outside.wall_ms(),
         )

@@ -1,6 +1,7 @@
 """Which Kafka properties the brokers of a run get: the harness's profile, what was asked for, what the driver fixes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.broker.config import ConfigError, parse_config
@@ -12,7 +13,16 @@ CLIENT_LISTENER = "PLAINTEXT"
 PEER_LISTENER = "REPL"
 USUAL_REPLICATION_FACTOR = 3
 
-FIXED = frozenset({"broker.id", "listeners", "inter.broker.listener.name", "log.dir", "zookeeper.connect"})
+FIXED = frozenset(
+    {
+        "broker.id",
+        "listeners",
+        "advertised.listeners",
+        "inter.broker.listener.name",
+        "log.dir",
+        "zookeeper.connect",
+    }
+)
 """What only the driver may set."""
 
 
@@ -46,7 +56,7 @@ def check(brokers: int, given: Mapping[str, str]) -> None:
         raise ScenarioError(f"broker properties: the driver itself sets {', '.join(fixed)}")
     example = {
         "broker.id": "0",
-        "listeners": f"{CLIENT_LISTENER}://{LOOPBACK}:1,{PEER_LISTENER}://{LOOPBACK}:2",
+        "listeners": _listeners(f"{LOOPBACK}:1", f"{LOOPBACK}:2"),
         "inter.broker.listener.name": PEER_LISTENER,
         "log.dir": "/",
         "zookeeper.connect": f"{LOOPBACK}:3",
@@ -60,18 +70,35 @@ def check(brokers: int, given: Mapping[str, str]) -> None:
         raise ScenarioError(f"broker properties: {error}") from error
 
 
-def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str]) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a driver alone knows of one broker: its addresses (host:port), and paths as the broker itself sees them."""
+
+    client_address: str
+    peer_address: str
+    listens_on: tuple[str, str] | None = None
+    """Addresses to bind for clients and peers, where those are not the ones that others connect to."""
+    log_dir: str
+    zookeeper_connect: str
+
+
+def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str], place: Place) -> Path:
     """Write a broker's properties file and return its path."""
-    ports = layout.brokers[broker_id]
+    advertised = _listeners(place.client_address, place.peer_address)
     own = {
         "broker.id": str(broker_id),
-        "listeners": f"{CLIENT_LISTENER}://{LOOPBACK}:{ports.client},{PEER_LISTENER}://{LOOPBACK}:{ports.peer}",
+        "listeners": advertised if place.listens_on is None else _listeners(*place.listens_on),
+        "advertised.listeners": advertised,
         "inter.broker.listener.name": PEER_LISTENER,
-        "log.dir": str(layout.log_dir(broker_id).resolve()),
-        "zookeeper.connect": layout.zookeeper_connect,
+        "log.dir": place.log_dir,
+        "zookeeper.connect": place.zookeeper_connect,
     }
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     properties = {**profile(len(layout.brokers)), **given, **own}
     path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())), encoding="utf-8")
     return path
+
+
+def _listeners(client: str, peer: str) -> str:
+    return f"{CLIENT_LISTENER}://{client},{PEER_LISTENER}://{peer}"

@@ -27,6 +27,8 @@ class Child:
     process: subprocess.Popen[bytes]
     log: str
     starts: int
+    grace_s: float | None = None
+    """Seconds that it may take to end, whatever ends the cluster; None for a child that is killed without regret."""
     status: int | None = None
     """Exit status once it has ended, negative for the signal that ended it."""
     exited: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,14 +61,22 @@ async def all_exited(children: list[Child], timeout_s: float) -> None:
                 await child.exited.wait()
 
 
-def death_with_parent(parent_pid: int) -> Callable[[], None] | None:
-    """Return what a child does between fork and exec so that the kernel kills it with its parent; Linux only."""
+def bound_to_parent(parent_pid: int, *, killed: bool) -> Callable[[], None] | None:
+    """Return what a child does between fork and exec so that the kernel ends it with its parent; Linux only.
+
+    It is killed, or else told: then it gets SIGTERM, which waits until the child asks for it, and it leaves its
+    parent's group, which is killed as a whole.
+    """
     if not LINUX:
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
+    sent = signal.SIGKILL if killed else signal.SIGTERM
 
     def bind() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if not killed:
+            os.setsid()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        prctl(PR_SET_PDEATHSIG, sent, 0, 0, 0)
         if os.getppid() != parent_pid:  # it died before the call above
             os._exit(1)
 

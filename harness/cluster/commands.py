@@ -13,7 +13,7 @@ from harness.errors import ClusterError, ScenarioError
 
 if TYPE_CHECKING:
     from harness.cluster.driver import ClusterStatus
-    from harness.cluster.process import ProcessDriver
+    from harness.cluster.supervised import SupervisedDriver
 
 app = typer.Typer(name="cluster", help="Keep a cluster running, look at it and disturb it.", no_args_is_help=True)
 
@@ -34,19 +34,29 @@ def up(
     planted_bugs: Annotated[
         list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard; repeatable.")
     ] = None,
+    zookeeper_servers: Annotated[
+        int, typer.Option("--zookeeper-servers", metavar="1|3", help="One server, or an ensemble of three.")
+    ] = 1,
+    driver: Annotated[
+        str, typer.Option("--driver", help="Cluster driver; `chaos list drivers` names them.")
+    ] = "process",
     folder: Folder = DEFAULT_FOLDER,
     as_json: Json = False,
 ) -> None:
     """Start a cluster that stays, and return when clients can use it."""
+    from harness.capabilities import refuse_unless_there
     from harness.cluster.driver import ClusterRequest
-    from harness.cluster.process import ProcessDriver
 
     request = ClusterRequest(
-        brokers=brokers, properties=_properties(properties or []), planted_bugs=tuple(planted_bugs or [])
+        brokers=brokers,
+        properties=_properties(properties or []),
+        planted_bugs=tuple(planted_bugs or []),
+        zookeeper_servers=zookeeper_servers,
     )
+    refuse_unless_there(driver)
     if _running(folder):
         raise ScenarioError(f"a cluster runs in {folder} already; end it with: {_command('down', folder)}")
-    status = _run(ProcessDriver(folder.resolve(), RUN_ID).start(request))
+    status = _run(_driver(driver, folder.resolve(), RUN_ID).start(request))
     _show(status, as_json=as_json)
     if not as_json:
         typer.echo(f"End it with: {_command('down', folder)}")
@@ -65,13 +75,14 @@ def down(
 ) -> None:
     """End the cluster, whatever state it is in, and remove all it made."""
     from harness.cluster.layout import ClusterLayout
-    from harness.cluster.process import ProcessDriver
 
     try:
         layout = ClusterLayout.load(folder.resolve())
     except ClusterError as error:
         raise ScenarioError(str(error)) from error
-    driver = ProcessDriver(layout.root, layout.run_id)
+    driver = _driver(layout.driver, layout.root, layout.run_id)
+    for missing in _run(driver.bring_out()) if keep_data else []:
+        typer.echo(missing, err=True)
     _run(driver.stop())
     left = _run(driver.residue())
     if left:
@@ -122,15 +133,21 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
 
 
-def _attach(folder: Path) -> "ProcessDriver":
+def _driver(name: str, root: Path, run_id: str) -> "SupervisedDriver":
+    from harness import registry
+
+    driver: SupervisedDriver = registry.driver_class(name)(root, run_id)
+    return driver
+
+
+def _attach(folder: Path) -> "SupervisedDriver":
     """Return the driver of the cluster that runs in a folder; ScenarioError when none does."""
     from harness.cluster.layout import ClusterLayout
-    from harness.cluster.process import ProcessDriver
 
     if not _running(folder):
         raise ScenarioError(f"no cluster runs in {folder}; start one with: {_command('up', folder)}")
     layout = ClusterLayout.load(folder.resolve())
-    return ProcessDriver(layout.root, layout.run_id)
+    return _driver(layout.driver, layout.root, layout.run_id)
 
 
 def _running(folder: Path) -> bool:
@@ -173,7 +190,11 @@ def _show(status: "ClusterStatus", *, as_json: bool) -> None:
         typer.echo(json.dumps(status.as_dict(), indent=2))
         return
     typer.echo(f"bootstrap servers  {status.bootstrap_servers}")
-    typer.echo(f"zookeeper          {status.zookeeper_connect}  {_pid(status.zookeeper_pid)}")
+    for server in status.zookeeper:
+        typer.echo(
+            f"zookeeper {server.server_id:<8} {server.client_address}  {server.state:<8} {_pid(server.pid)}"
+            f"  log {server.log}"
+        )
     for broker in status.brokers:
         typer.echo(
             f"broker {broker.broker_id:<11} {broker.client_address}  {broker.state:<8} {_pid(broker.pid)}"

@@ -27,6 +27,24 @@ class BrokerStatus:
     human_log: Path
     starts: int
     """How often this broker was started in this run."""
+    container: str | None = None
+    """Name of its container; None when it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZookeeperStatus:
+    """One ZooKeeper server as the driver sees it."""
+
+    server_id: int
+    state: str
+    """running, paused or stopped."""
+    pid: int | None
+    client_address: str
+    """host:port, as the harness reaches it."""
+    data_dir: Path
+    log: Path
+    container: str | None = None
+    """Name of its container; None when it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +55,7 @@ class ClusterStatus:
     root: Path
     bootstrap_servers: str
     zookeeper_connect: str
-    zookeeper_data_dir: Path
-    zookeeper_pid: int | None
+    zookeeper: tuple[ZookeeperStatus, ...]
     brokers: tuple[BrokerStatus, ...]
 
     def broker(self, broker_id: int) -> BrokerStatus:
@@ -49,8 +66,13 @@ class ClusterStatus:
         raise KeyError(broker_id)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON knows; `brokers` is a list in the order of their ids."""
-        return cast("dict[str, Any]", json.loads(json.dumps(asdict(self), default=str)))
+        """Return everything as values that JSON knows; `brokers` is a list in the order of their ids.
+
+        `zookeeper_data_dir` and `zookeeper_pid` are the first server's, for scripts that know of one.
+        """
+        first = self.zookeeper[0]
+        values = asdict(self) | {"zookeeper_data_dir": first.data_dir, "zookeeper_pid": first.pid}
+        return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +82,8 @@ class ClusterRequest:
     brokers: int
     properties: dict[str, str]
     planted_bugs: tuple[str, ...] = ()
+    zookeeper_servers: int = 1
+    """1, or 3 for an ensemble."""
     owner_pid: int | None = None
     """The cluster ends itself when this process is gone; None for one that stays."""
     expires_after_s: float | None = None
@@ -71,6 +95,11 @@ class ClusterDriver(Protocol):
     """The obligatory powers. All methods raise `ClusterError` when the cluster does not do as told."""
 
     name: str
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """Return what this machine keeps the driver from: the reason, by capability, or by `DRIVER` for all of it."""
+        ...
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
         """Start everything; return when brokers are registered, a controller is elected and metadata served."""
@@ -88,12 +117,16 @@ class ClusterDriver(Protocol):
         """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
         ...
 
+    async def bring_out(self) -> list[str]:
+        """Bring data that lies elsewhere to where `status` says; return what could not be had, a sentence each."""
+        ...
+
     async def stop(self) -> None:
         """Stop everything, whatever state it is in; idempotent."""
         ...
 
     async def residue(self) -> list[str]:
-        """Return, in a sentence each, whatever of this run still exists after `stop`: processes, ports, folders."""
+        """Return, in a sentence each, whatever of this run still exists after `stop`: processes, ports, containers."""
         ...
 
 
@@ -133,3 +166,5 @@ class CanRunClients(Protocol):
 
 
 CAPABILITIES: dict[str, type[Any]] = {"kill": CanKill, "pause": CanPause, "clients": CanRunClients}
+DRIVER = "driver"
+"""What `ClusterDriver.lacks` calls the obligatory powers."""

@@ -1,9 +1,11 @@
-"""A real ZooKeeper server from the jars inside PySpark: what it needs, how it is started, whether it serves."""
+"""A real ZooKeeper, one server or an ensemble: its configuration, its command line, its jars, whether it serves."""
 
 import asyncio
 import importlib.util
 import os
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cluster.ports import LOOPBACK
@@ -36,59 +38,96 @@ JVM_OPTIONS = (
     "-Xshare:auto",
     "-XX:-UsePerfData",  # else a killed JVM leaves /tmp/hsperfdata_<user>/<pid>
     "-Djava.net.preferIPv4Stack=true",
+    "-Dsun.net.inetaddr.negative.ttl=0",  # a server of the ensemble that has no name yet has one in a moment
     "-Dzookeeper.preAllocSize=1024",  # KiB of transaction log at a time
     "-Dzookeeper.forceSync=no",  # a killed process loses nothing of the page cache; only a power loss would
 )
 PROBE_TIMEOUT_S = 1.0
 
-LOG4J2_CONFIGURATION = """\
+SINGLE_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+INIT_LIMIT_TICKS = 50
+"""Ten seconds for a server to join its leader."""
+SYNC_LIMIT_TICKS = 25
+"""Five seconds until a server that lags behind is dropped."""
+
+CONFIG_NAME = "zoo.cfg"
+LOGGING_NAME = "log4j2.properties"
+ID_NAME = "myid"
+"""File in the data directory by which a server of an ensemble knows which one it is."""
+
+_APPENDER = """\
 status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d %p %c{1}: %m%n
+appender.main.type = {type}
+appender.main.name = main
+{where}appender.main.layout.type = PatternLayout
+appender.main.layout.pattern = %d %p %c{{1}}: %m%n
 rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
+rootLogger.appenderRef.main.ref = main
 """
+CONSOLE_LOGGING = _APPENDER.format(type="Console", where="")
 
 
-def prepare(folder: Path, port: int) -> list[str]:
-    """Write the server's configuration into the folder and return the command that starts it.
+def file_logging(path: str) -> str:
+    """Return the logging configuration of a server that writes its log itself."""
+    return _APPENDER.format(type="File", where=f"appender.main.fileName = {path}\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPlan:
+    """One ZooKeeper server, with paths as the server itself sees them."""
+
+    server_id: int
+    client_host: str
+    """The address that it listens on."""
+    client_port: int
+    data_dir: str
+    ensemble: Mapping[int, str]
+    """host:quorum-port:election-port of every server by id; empty for one that is alone."""
+
+    def configuration(self) -> str:
+        """Return the text of its zoo.cfg."""
+        values = {
+            "dataDir": self.data_dir,
+            "clientPort": self.client_port,
+            "clientPortAddress": self.client_host,
+            "tickTime": TICK_MS,
+            "maxSessionTimeout": MAX_SESSION_TIMEOUT_MS,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "ruok,srvr,cons,stat,mntr,dump",
+        }
+        if self.ensemble:
+            values |= {"initLimit": INIT_LIMIT_TICKS, "syncLimit": SYNC_LIMIT_TICKS}
+            values |= {f"server.{server_id}": address for server_id, address in self.ensemble.items()}
+        return "".join(f"{name}={value}\n" for name, value in values.items())
+
+    def command(self, java: str, classpath: str, *, config_file: str, log_file: str) -> list[str]:
+        """Return the command that starts it."""
+        main = QUORUM_MAIN if self.ensemble else SINGLE_MAIN
+        return [java, *JVM_OPTIONS, f"-Dlog4j2.configurationFile={log_file}", "-cp", classpath, main, config_file]
+
+
+def prepare(folder: Path, plan: ServerPlan) -> list[str]:
+    """Write the configuration of a server on this host into the folder and return the command that starts it.
 
     Raises:
         ClusterError: there is no Java, or PySpark's jars are not where they should be.
     """
-    data = data_dir(folder)
+    write_configuration(folder, plan)
+    data = Path(plan.data_dir)
     data.mkdir(parents=True, exist_ok=True)
-    configuration = {
-        "dataDir": data.resolve(),
-        "clientPort": port,
-        "clientPortAddress": LOOPBACK,
-        "tickTime": TICK_MS,
-        "maxSessionTimeout": MAX_SESSION_TIMEOUT_MS,
-        "maxClientCnxns": 0,
-        "admin.enableServer": "false",
-        "4lw.commands.whitelist": "ruok,srvr,cons,stat,mntr,dump",
-    }
-    config_file = folder.resolve() / "zoo.cfg"
-    config_file.write_text("".join(f"{name}={value}\n" for name, value in configuration.items()), encoding="utf-8")
-    log_file = folder.resolve() / "log4j2.properties"
-    log_file.write_text(LOG4J2_CONFIGURATION, encoding="utf-8")
+    (data / ID_NAME).write_text(f"{plan.server_id}\n", encoding="ascii")
     classpath = os.pathsep.join(str(jar) for jar in jars())
-    return [
-        java(),
-        *JVM_OPTIONS,
-        f"-Dlog4j2.configurationFile={log_file}",
-        "-cp",
-        classpath,
-        "org.apache.zookeeper.server.ZooKeeperServerMain",
-        str(config_file),
-    ]
+    where = folder.resolve()
+    return plan.command(java(), classpath, config_file=str(where / CONFIG_NAME), log_file=str(where / LOGGING_NAME))
 
 
-def data_dir(folder: Path) -> Path:
-    """Return where the server keeps its transaction logs and snapshots."""
-    return folder / "data"
+def write_configuration(folder: Path, plan: ServerPlan, logging: str = CONSOLE_LOGGING) -> None:
+    """Write a server's zoo.cfg and how it is to log into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG_NAME).write_text(plan.configuration(), encoding="utf-8")
+    (folder / LOGGING_NAME).write_text(logging, encoding="utf-8")
 
 
 def java() -> str:

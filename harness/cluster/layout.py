@@ -1,7 +1,7 @@
-"""Where the parts of one process cluster lie and which ports they have: all that another process needs to attach."""
+"""Where the parts of one cluster lie and which ports they have: all that another process needs to attach."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,25 @@ from harness.errors import ClusterError
 from harness.store import RunFolder
 
 FILE_NAME = "cluster.json"
-ZOOKEEPER = "zookeeper"
-"""Name of ZooKeeper's process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """The two listeners of one broker."""
+    """The two listeners of one broker, as ports of this host's loopback."""
 
     client: int
-    peer: int
+    peer: int | None = None
+    """None where other brokers reach it by name, on a network of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZookeeperPorts:
+    """What one ZooKeeper server listens on, as ports of this host's loopback."""
+
+    client: int
+    quorum: int | None = None
+    """With `election`, for the other servers of an ensemble; None where it is alone or they reach it by name."""
+    election: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +38,8 @@ class ClusterLayout:
     root: Path
     """The run folder."""
     run_id: str
-    zookeeper_port: int
+    driver: str
+    zookeeper: dict[int, ZookeeperPorts]
     brokers: dict[int, BrokerPorts]
     planted_bugs: tuple[str, ...]
 
@@ -39,19 +49,9 @@ class ClusterLayout:
         return RunFolder(self.root).cluster
 
     @property
-    def zookeeper(self) -> Path:
-        """ZooKeeper's configuration, log and data."""
-        return self.folder / "zookeeper"
-
-    @property
-    def zookeeper_log(self) -> Path:
-        """What ZooKeeper printed."""
-        return self.zookeeper / "zookeeper.log"
-
-    @property
     def zookeeper_connect(self) -> str:
-        """Where clients of ZooKeeper connect to."""
-        return f"{LOOPBACK}:{self.zookeeper_port}"
+        """Where clients of ZooKeeper on this host connect to: all servers."""
+        return ",".join(f"{LOOPBACK}:{ports.client}" for ports in self.zookeeper.values())
 
     @property
     def bootstrap_servers(self) -> str:
@@ -60,8 +60,22 @@ class ClusterLayout:
 
     @property
     def all_ports(self) -> list[int]:
-        """Every port that the cluster listens on."""
-        return [self.zookeeper_port, *(port for own in self.brokers.values() for port in (own.client, own.peer))]
+        """Every port of this host's loopback that the cluster listens on."""
+        servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
+        brokers = [port for own in self.brokers.values() for port in (own.client, own.peer)]
+        return [port for port in (*servers, *brokers) if port is not None]
+
+    def zookeeper_folder(self, server_id: int) -> Path:
+        """Return the folder with one ZooKeeper server's configuration, log and data."""
+        return self.folder / "zookeeper" / str(server_id)
+
+    def zookeeper_data(self, server_id: int) -> Path:
+        """Return where one ZooKeeper server's transaction logs and snapshots lie."""
+        return self.zookeeper_folder(server_id) / "data"
+
+    def zookeeper_log(self, server_id: int) -> Path:
+        """Return the file with what one ZooKeeper server printed."""
+        return self.zookeeper_folder(server_id) / "zookeeper.log"
 
     def config_file(self, broker_id: int) -> Path:
         """Return a broker's properties file."""
@@ -83,8 +97,9 @@ class ClusterLayout:
         """Write the layout into the cluster's folder."""
         data: dict[str, Any] = {
             "run_id": self.run_id,
-            "zookeeper_port": self.zookeeper_port,
-            "brokers": {str(broker_id): [own.client, own.peer] for broker_id, own in self.brokers.items()},
+            "driver": self.driver,
+            "zookeeper": {str(server_id): asdict(own) for server_id, own in self.zookeeper.items()},
+            "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
             "planted_bugs": list(self.planted_bugs),
         }
         path = self.folder / FILE_NAME
@@ -105,17 +120,20 @@ class ClusterLayout:
             return cls(
                 root=root,
                 run_id=data["run_id"],
-                zookeeper_port=data["zookeeper_port"],
-                brokers={
-                    int(broker_id): BrokerPorts(client=client, peer=peer)
-                    for broker_id, (client, peer) in data["brokers"].items()
-                },
+                driver=data["driver"],
+                zookeeper={int(server_id): ZookeeperPorts(**own) for server_id, own in data["zookeeper"].items()},
+                brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 planted_bugs=tuple(data["planted_bugs"]),
             )
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"{path} does not describe a cluster: {error!r}") from error
+
+
+def zookeeper_process(server_id: int) -> str:
+    """Return the name of a ZooKeeper server's process."""
+    return f"zookeeper-{server_id}"
 
 
 def broker_process(broker_id: int) -> str:

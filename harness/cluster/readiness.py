@@ -20,10 +20,10 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     async def serving() -> bool:
-        return await embedded_zookeeper.serves(layout.zookeeper_port)
+        return all([await embedded_zookeeper.serves(ports.client) for ports in layout.zookeeper.values()])
 
     everyone = set(layout.brokers)
-    await until(serving, bool, what="ZooKeeper serving", timeout_s=timeout_s)
+    await until(serving, bool, what="every ZooKeeper server serving", timeout_s=timeout_s)
     async with KazooView(layout.zookeeper_connect) as view:
         await until(view.registrations, lambda seen: set(seen) == everyone, what="all registered", timeout_s=timeout_s)
         await until(

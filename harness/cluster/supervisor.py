@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.cluster.children import Child, all_exited, death_with_parent
+from harness.cluster.children import Child, all_exited, bound_to_parent
 from harness.cluster.pids import identify, write_pid_file
 from harness.cluster.ports import PortReservations
 
@@ -61,7 +61,8 @@ class Supervisor:
         self._owner_watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[dict[str, Any]] | None = None
         self._pid = os.getpid()
-        self._prepare_child = death_with_parent(self._pid)
+        self._killed_with_us = bound_to_parent(self._pid, killed=True)
+        self._told_by_our_death = bound_to_parent(self._pid, killed=False)
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Carry out one command and return its answer, which holds `error` when it could not be."""
@@ -90,9 +91,19 @@ class Supervisor:
         return result
 
     async def spawn(
-        self, name: str, argv: list[str], log: str, env: dict[str, str] | None = None, stage: int = 0
+        self,
+        name: str,
+        argv: list[str],
+        log: str,
+        env: dict[str, str] | None = None,
+        stage: int = 0,
+        grace_s: float | None = None,
     ) -> dict[str, Any]:
-        """Start a process; its output is appended to `log`, `env` is added to the supervisor's own environment."""
+        """Start a process; its output is appended to `log`, `env` is added to the supervisor's own environment.
+
+        One with a grace of its own has that time between SIGTERM and SIGKILL, starts with SIGTERM blocked, and gets
+        SIGTERM instead of SIGKILL when the supervisor is killed.
+        """
         before = self._children.get(name)
         pid_file = _pid_path(name)
         if self._shutting_down:
@@ -107,10 +118,10 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=self._prepare_child,
+                preexec_fn=self._killed_with_us if grace_s is None else self._told_by_our_death,
             )
         starts = 1 if before is None else before.starts + 1
-        self._children[name] = Child(name=name, stage=stage, process=process, log=log, starts=starts)
+        self._children[name] = Child(name=name, stage=stage, process=process, log=log, starts=starts, grace_s=grace_s)
         identity = identify(process.pid)
         assert identity is not None, "an ended child stays until its status is read"
         write_pid_file(pid_file, identity)
@@ -175,7 +186,9 @@ class Supervisor:
         return {"ports": self._ports.reserve(count)}
 
     async def shutdown(self, timeout_s: float = GRACE_S) -> dict[str, Any]:
-        """End all processes, stage by stage: SIGTERM, SIGKILL for those left after `timeout_s`; then end itself."""
+        """End all processes, stage by stage: SIGTERM, SIGKILL for those left after `timeout_s`, or
+        after the grace that they were given; then end itself.
+        """
         self._shutting_down = True
         killed: list[str] = []
         for stage in sorted({child.stage for child in self._children.values()}):
@@ -188,7 +201,8 @@ class Supervisor:
         for child in children:
             child.send(signal.SIGTERM)
             self._thaw(child)
-        await all_exited(children, timeout_s)
+        graces = [child.grace_s for child in children if child.grace_s is not None]
+        await all_exited(children, max([timeout_s, *graces]))
         late = [child for child in children if child.running]
         for child in late:
             self._note("signalled", child.name, signal="KILL")

@@ -4,7 +4,7 @@ Reading a file into it lives in `harness.scenario.file`, and what the model alon
 than brokers, in `harness.scenario.rules`.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -45,6 +45,7 @@ class ClusterSpec(Strict):
     """The cluster under test."""
 
     brokers: Annotated[int, Field(ge=1, le=32, description="Number of brokers")] = 3
+    zookeeper_servers: Annotated[Literal[1, 3], Field(description="One ZooKeeper server, or an ensemble of three")] = 1
     properties: Annotated[Properties, Field(description="Kafka broker properties, over the harness's profile")] = Field(
         default_factory=dict
     )

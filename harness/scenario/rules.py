@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from harness import registry
 from harness.broker.config import PROPERTIES, TOPIC_PROPERTIES, Property, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
+from harness.cluster.broker_properties import FIXED
 from harness.errors import PluginError
 from harness.registry import Kind, unknown_message
 from harness.scenario.draft import Draft
@@ -21,7 +22,6 @@ from harness.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_t
 
 OFFSETS_TOPIC = "__consumer_offsets"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
-SET_BY_THE_HARNESS = frozenset({"broker.id", "listeners", "inter.broker.listener.name", "log.dir", "zookeeper.connect"})
 
 Rule = Callable[[Draft], Iterator[Problem]]
 
@@ -65,10 +65,10 @@ def _plugin(at: KeyPath, kind: Kind, name: str, parameters: dict[str, Any]) -> I
 
 def broker_properties(draft: Draft) -> Iterator[Problem]:
     """Broker properties are known, well-formed and not the harness's own."""
-    settable = [prop for prop in PROPERTIES if prop.name not in SET_BY_THE_HARNESS]
-    for name in draft.properties.keys() & SET_BY_THE_HARNESS:
+    settable = [prop for prop in PROPERTIES if prop.name not in FIXED]
+    for name in draft.properties.keys() & FIXED:
         yield Problem(("cluster", "properties", name), "is set by the harness for each broker")
-    given = {name: text for name, text in draft.properties.items() if name not in SET_BY_THE_HARNESS}
+    given = {name: text for name, text in draft.properties.items() if name not in FIXED}
     yield from _properties(("cluster", "properties"), given, settable)
 
 

@@ -1,4 +1,4 @@
-"""One znode history out of two: what the observer saw live and what the server's transaction log holds."""
+"""One znode history out of two: what the observer saw live and what the servers' transaction logs hold."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from harness.errors import EvidenceError
 from harness.history import JsonlWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
-from harness.zookeeper.transaction_log import read_transaction_log
+from harness.zookeeper.transaction_log import read_ensemble_log
 
 
-def merge_history(history: Path, data_dir: Path) -> list[str]:
+def merge_history(history: Path, *data_dirs: Path) -> list[str]:
     """Replace the observer's file by the complete history, in the order of zxids; return remarks on its quality.
 
     The log decides, the observer bears witness: a line that both have says `observer` and takes its session from the
@@ -22,7 +22,7 @@ def merge_history(history: Path, data_dir: Path) -> list[str]:
     if not history.exists():
         remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
     try:
-        log = read_transaction_log(data_dir)
+        log = read_ensemble_log(data_dirs)
     except EvidenceError as error:
         remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
         merged = sorted(known, key=lambda change: change.zxid)

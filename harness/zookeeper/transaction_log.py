@@ -8,7 +8,8 @@ line breaks cannot be told from the fields around it, so the files are read dire
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -177,6 +178,47 @@ def read_transaction_log(data_dir: Path) -> TransactionLog:
             result.damage = entries.damage
             break
     return result
+
+
+def read_ensemble_log(data_dirs: Sequence[Path]) -> TransactionLog:
+    """Return every change that any server of an ensemble logged, in the order of zxids.
+
+    A server that joined late begins with a snapshot, and one that was cut off ends early, so no single log is sure to
+    be whole. What servers log under one zxid is the same; where it is not, the longest log decides and `damage` tells.
+
+    Raises:
+        EvidenceError: no server has a log file.
+    """
+    logs, missing = [], []
+    for data_dir in data_dirs:
+        try:
+            logs.append(read_transaction_log(data_dir))
+        except EvidenceError as error:
+            missing.append(str(error))
+    if not logs:
+        raise EvidenceError("; ".join(missing))
+    logs.sort(key=lambda log: len(log.changes), reverse=True)
+    damage = missing + [log.damage for log in logs if log.damage]
+    changes = logs[0].changes
+    for other in logs[1:]:
+        known = _by_zxid(changes)
+        for zxid, logged in _by_zxid(other.changes).items():
+            if zxid not in known:
+                changes = changes + logged
+            elif list(map(_content, logged)) != list(map(_content, known[zxid])):
+                damage.append(f"the ZooKeeper servers disagree about zxid {zxid}")
+    return TransactionLog(changes=sorted(changes, key=lambda change: change.zxid), damage="; ".join(damage))
+
+
+def _by_zxid(changes: list[ZnodeChange]) -> dict[int, list[ZnodeChange]]:
+    grouped: dict[int, list[ZnodeChange]] = defaultdict(list)
+    for change in changes:
+        grouped[change.zxid].append(change)
+    return grouped
+
+
+def _content(change: ZnodeChange) -> tuple[str, str, str, int]:
+    return change.type, change.path, change.data, change.version
 
 
 class _Entries:

@@ -4,7 +4,8 @@ import pytest
 
 from harness.broker.config import parse_config
 from harness.cluster import broker_properties
-from harness.cluster.layout import BrokerPorts, ClusterLayout
+from harness.cluster.broker_properties import Place
+from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts
 from harness.errors import ScenarioError
 
 
@@ -12,9 +13,19 @@ def layout(root: Path, brokers: int) -> ClusterLayout:
     return ClusterLayout(
         root=root,
         run_id="r",
-        zookeeper_port=2000,
+        driver="process",
+        zookeeper={1: ZookeeperPorts(client=2000)},
         brokers={id_: BrokerPorts(client=3000 + id_, peer=4000 + id_) for id_ in range(brokers)},
         planted_bugs=(),
+    )
+
+
+def place(root: Path, broker: int) -> Place:
+    return Place(
+        client_address=f"127.0.0.1:{3000 + broker}",
+        peer_address=f"127.0.0.1:{4000 + broker}",
+        log_dir=str(root / "data"),
+        zookeeper_connect="127.0.0.1:2000",
     )
 
 
@@ -24,7 +35,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def test_a_broker_accepts_its_file_and_finds_its_ports_in_it(tmp_path: Path) -> None:
-    config = parse_config(read(broker_properties.write(layout(tmp_path, 2), 1, {})))
+    config = parse_config(read(broker_properties.write(layout(tmp_path, 2), 1, {}, place(tmp_path, 1))))
     assert config.broker_id == 1
     assert [(endpoint.name, endpoint.host, endpoint.port) for endpoint in config.endpoints] == [
         ("PLAINTEXT", "127.0.0.1", 3001),
@@ -32,7 +43,7 @@ def test_a_broker_accepts_its_file_and_finds_its_ports_in_it(tmp_path: Path) -> 
     ]
     assert config.peer_endpoint.port == 4001
     assert config["zookeeper.connect"] == "127.0.0.1:2000"
-    assert config["log.dir"] == str(tmp_path.resolve() / "cluster" / "brokers" / "1" / "data")
+    assert config["log.dir"] == str(tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -44,13 +55,14 @@ def test_a_broker_accepts_its_file_and_finds_its_ports_in_it(tmp_path: Path) -> 
     ],
 )
 def test_replication_factors_fit_the_cluster(tmp_path: Path, brokers: int, factor: str) -> None:
-    written = read(broker_properties.write(layout(tmp_path, brokers), 0, {}))
+    written = read(broker_properties.write(layout(tmp_path, brokers), 0, {}, place(tmp_path, 0)))
     assert written["default.replication.factor"] == written["offsets.topic.replication.factor"] == factor
 
 
 def test_what_is_asked_for_wins_over_the_profile(tmp_path: Path) -> None:
     assert broker_properties.profile(1)["replica.lag.time.max.ms"] == "3000"
-    written = read(broker_properties.write(layout(tmp_path, 1), 0, {"replica.lag.time.max.ms": "500"}))
+    path = broker_properties.write(layout(tmp_path, 1), 0, {"replica.lag.time.max.ms": "500"}, place(tmp_path, 0))
+    written = read(path)
     assert written["replica.lag.time.max.ms"] == "500"
 
 

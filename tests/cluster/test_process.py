@@ -81,7 +81,7 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     status = await driver.status()
     assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, "running") for id_ in range(3)]
     assert len(status.bootstrap_servers.split(",")) == 3
-    assert status.zookeeper_pid is not None
+    assert status.zookeeper[0].pid is not None
     for broker in status.brokers:
         assert broker.log_dir.is_dir()
         assert next(iter(read_jsonl(broker.state_change_log)))["ev"] == "broker_start"
@@ -91,7 +91,7 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
         assert (await view.controller()).broker_id in {0, 1, 2}
     as_dict = status.as_dict()
     assert as_dict["brokers"][1]["pid"] == status.broker(1).pid
-    assert as_dict["zookeeper_data_dir"] == str(status.zookeeper_data_dir)
+    assert as_dict["zookeeper_data_dir"] == str(status.zookeeper[0].data_dir)
 
 
 def test_the_driver_has_the_capabilities_that_it_claims(driver: ProcessDriver) -> None:
@@ -201,7 +201,7 @@ async def test_stopping_takes_two_seconds_at_most_and_leaves_only_files(alone: P
     await alone.start_client("client", SLEEP, tmp_path / "client.log")
     await alone.pause_broker(1, at_most_s=60)
     processes = pids_of(tmp_path)
-    assert set(processes) == {"supervisor", "zookeeper", "broker-0", "broker-1", "broker-2", "client-client"}
+    assert set(processes) == {"supervisor", "zookeeper-1", "broker-0", "broker-1", "broker-2", "client-client"}
     assert len(await alone.residue()) == len(processes) + 7 + 1
 
     began = time.monotonic()
@@ -212,7 +212,7 @@ async def test_stopping_takes_two_seconds_at_most_and_leaves_only_files(alone: P
     assert await alone.residue() == []
     status = await alone.status()
     assert {broker.state for broker in status.brokers} == {"stopped"}
-    assert status.zookeeper_pid is None
+    assert status.zookeeper[0].pid is None
     await alone.stop()
 
 
@@ -255,7 +255,7 @@ async def test_a_process_that_nobody_knows_of_is_found_and_ended(
 async def test_stop_works_when_zookeeper_and_a_broker_are_dead_already(alone: ProcessDriver, tmp_path: Path) -> None:
     await alone.start(ClusterRequest(brokers=2, properties={}))
     processes = pids_of(tmp_path)
-    for name in ("zookeeper", "broker-0"):
+    for name in ("zookeeper-1", "broker-0"):
         processes[name].send(signal.SIGKILL)
     began = time.monotonic()
     await alone.stop()
@@ -357,7 +357,8 @@ def test_the_layout_in_the_folder_is_what_was_saved(tmp_path: Path, root: Path) 
     copy = ClusterLayout(
         root=tmp_path,
         run_id=layout.run_id,
-        zookeeper_port=layout.zookeeper_port,
+        driver=layout.driver,
+        zookeeper=layout.zookeeper,
         brokers=layout.brokers,
         planted_bugs=("a",),
     )

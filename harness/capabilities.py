@@ -1,0 +1,52 @@
+"""Whether this machine can do what a scenario asks of its driver: probed and named before anything is made."""
+
+from collections.abc import Iterable
+
+from harness import registry
+from harness.cluster.driver import DRIVER
+from harness.errors import Refused
+from harness.scenario.model import Scenario
+
+
+def refuse_unless_able(scenario: Scenario) -> None:
+    """Return when the scenario's driver can do here all that its faults and its load need.
+
+    Raises:
+        Refused: names what is missing, why, and which drivers could.
+    """
+    _refuse(scenario.driver, needed_by(scenario))
+
+
+def refuse_unless_there(driver: str) -> None:
+    """Return when a driver can start clusters here.
+
+    Raises:
+        Refused: it cannot; the message says why, and which drivers could.
+        PluginError: there is no such driver.
+    """
+    _refuse(driver, set())
+
+
+def needed_by(scenario: Scenario) -> set[str]:
+    """Return the names of the optional powers that a scenario needs."""
+    faults = {capability for spec in scenario.faults for capability in registry.fault(spec.kind).requires}
+    return faults | {"clients"}
+
+
+def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
+    """Return why not, by capability, or by `DRIVER` when a driver can do nothing here; empty when it can do all."""
+    lacking: dict[str, str] = registry.driver_class(driver).lacks()
+    if DRIVER in lacking:
+        return {DRIVER: lacking[DRIVER]}
+    has = registry.capabilities(driver)
+    unknown = {name: f"the driver {driver} does not have it" for name in needed if name not in has}
+    return unknown | {name: lacking[name] for name in needed if name in lacking}
+
+
+def _refuse(driver: str, needed: set[str]) -> None:
+    reasons = missing(driver, needed)
+    if not reasons:
+        return
+    able = [name for name in registry.DRIVERS if name != driver and not missing(name, needed)]
+    what = "; ".join(reason if name == DRIVER else f"{name}: {reason}" for name, reason in sorted(reasons.items()))
+    raise Refused(f"the driver {driver} cannot do this here: {what}; drivers that can: {', '.join(able) or 'none'}")

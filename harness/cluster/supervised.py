@@ -1,0 +1,298 @@
+"""What drivers have in common: a supervisor a cluster, which keeps the ports, runs the clients and watches the owner.
+
+A run is alive exactly as long as its supervisor. A driver adds where its servers run: as children of the supervisor,
+or in containers.
+"""
+
+import asyncio
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from harness.broker.rules import rules_with
+from harness.cluster import broker_properties, readiness
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
+from harness.cluster.ports import LOOPBACK, listens
+from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
+from harness.errors import ClusterError, DeadlineError, ScenarioError
+from harness.store import RunFolder
+
+T = TypeVar("T")
+
+FIRST_BROKER_ID = 0
+FIRST_SERVER_ID = 1
+ENSEMBLES = (1, 3)
+"""How many ZooKeeper servers there may be."""
+START_TIMEOUT_S = 60.0
+"""For a machine under heavy load; two idle cores take three seconds."""
+LOG_TAIL_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One server as it was found."""
+
+    state: str
+    """running, paused or stopped."""
+    pid: int | None
+    starts: int
+    exit_status: int | None = None
+    """Once it has ended."""
+    container: str | None = None
+
+
+NEVER_STARTED = Seen(state="stopped", pid=None, starts=0)
+
+
+class SupervisedDriver(ABC):
+    """All of ClusterDriver, CanKill and CanRunClients, over what a driver can do with one server."""
+
+    name: ClassVar[str]
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        self._root = root
+        self._run_id = run_id
+        self._supervision = Supervision(RunFolder(root).cluster, run_id)
+
+    # --- what a driver adds ---
+
+    @abstractmethod
+    async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
+        """Choose where everything is to be."""
+
+    @abstractmethod
+    async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
+        """Configure and start ZooKeeper and all brokers; return without waiting until they are ready."""
+
+    @abstractmethod
+    async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
+        """Start a broker that was started before; return without waiting until it is ready."""
+
+    @abstractmethod
+    async def _signal(self, name: str, signal_name: str) -> None:
+        """Send a signal (TERM, KILL) to a server that runs."""
+
+    @abstractmethod
+    async def _ended(self, name: str, timeout_s: float) -> bool:
+        """Wait for the end of a server; return whether it has ended within that time."""
+
+    @abstractmethod
+    async def _servers(self, layout: ClusterLayout) -> dict[str, Seen]:
+        """Return what is known of every server that was ever started, by the name of its process."""
+
+    @abstractmethod
+    async def _last_words(self, name: str) -> tuple[str, list[str]]:
+        """Return where a server's log is and its last lines."""
+
+    # --- the whole cluster ---
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        """Start everything; return when brokers are registered, a controller is elected and metadata served.
+
+        Raises:
+            ScenarioError: the request is wrong; nothing was started.
+            ClusterError: something did not come up, and everything was stopped again.
+        """
+        _check(request)
+        # Until it is up, a cluster that is to stay belongs to whoever starts it: if that one is killed, it goes too.
+        owner = request.owner_pid if request.owner_pid is not None else os.getpid()
+        await self._supervision.launch(owner)
+        try:
+            layout = await self._lay_out(request)
+            layout.save()
+            await self._start_servers(layout, request.properties)
+            names = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
+            await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=START_TIMEOUT_S))
+            if request.owner_pid is None:
+                await self._supervision.call("disown", expires_after_s=request.expires_after_s)
+        except BaseException:
+            await self.stop()
+            raise
+        return await self.status()
+
+    async def status(self) -> ClusterStatus:
+        """Return what runs now; raises ClusterError when no cluster was ever started here."""
+        layout = ClusterLayout.load(self._root)
+        servers = await self._servers(layout)
+        return ClusterStatus(
+            driver=self.name,
+            root=self._root,
+            bootstrap_servers=layout.bootstrap_servers,
+            zookeeper_connect=layout.zookeeper_connect,
+            zookeeper=tuple(
+                _zookeeper_status(layout, server_id, servers.get(zookeeper_process(server_id), NEVER_STARTED))
+                for server_id in layout.zookeeper
+            ),
+            brokers=tuple(
+                self._broker_status(layout, broker_id, servers.get(broker_process(broker_id), NEVER_STARTED))
+                for broker_id in layout.brokers
+            ),
+        )
+
+    async def stop(self) -> None:
+        """Stop everything, whatever state it is in; idempotent.
+
+        Raises:
+            DeadlineError: something survives SIGKILL.
+        """
+        await self._supervision.end()
+
+    async def residue(self) -> list[str]:
+        """Return, in a sentence each, what of this run is left: its processes, its ports, its supervisor's socket.
+
+        The folder itself is no residue: it is the evidence of the run.
+        """
+        left = self._supervision.residue()
+        try:
+            ports = ClusterLayout.load(self._root).all_ports
+        except ClusterError:
+            ports = []
+        if left:  # otherwise whoever listens there now is a stranger, who was free to take the port
+            left += [f"port {port} of run {self._run_id} still accepts connections" for port in ports if listens(port)]
+        return left
+
+    # --- one broker ---
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start a stopped broker with its data; return when it is registered again.
+
+        A registration that an earlier process of this broker left behind is waited out first: as long as it is there,
+        the new process could not register.
+        """
+        layout = self._layout_with(broker_id)
+        name = broker_process(broker_id)
+        if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
+            raise ClusterError(f"broker {broker_id} runs already")
+        await readiness.broker_unregistered(layout, broker_id, timeout_s=START_TIMEOUT_S)
+        await self._start_broker(layout, broker_id)
+        await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=START_TIMEOUT_S))
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
+        self._layout_with(broker_id)
+        await self._signal(broker_process(broker_id), "TERM")
+        await self._gone(broker_process(broker_id), timeout_s, "SIGTERM")
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """End the process at once (SIGKILL) and return when it is gone."""
+        self._layout_with(broker_id)
+        await self._signal(broker_process(broker_id), "KILL")
+        await self._gone(broker_process(broker_id), GONE_TIMEOUT_S, "SIGKILL")
+
+    # --- clients ---
+
+    async def start_client(self, process: str, argv: list[str], log: Path) -> None:
+        """Start a client process under the name `process`."""
+        await self._supervision.spawn(client_process(process), argv, log, BROKER_STAGE)
+
+    async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
+        """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None).
+
+        A client that has ended by itself keeps the exit status that it had.
+        """
+        name = client_process(process)
+        answer = await self._supervision.ended(name, 0)
+        if not answer["exited"]:
+            await self._supervision.call("signal", name=name, signal="TERM")
+            answer = await self._supervision.ended(name, timeout_s)
+        if answer["exited"]:
+            return int(answer["status"])
+        await self._supervision.call("signal", name=name, signal="KILL")
+        if not (await self._supervision.ended(name, GONE_TIMEOUT_S))["exited"]:
+            raise DeadlineError(f"{name} still runs {GONE_TIMEOUT_S:g} s after SIGKILL")
+        return None
+
+    def _layout_with(self, broker_id: int) -> ClusterLayout:
+        layout = ClusterLayout.load(self._root)
+        if broker_id not in layout.brokers:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.brokers))}")
+        return layout
+
+    def _broker_status(self, layout: ClusterLayout, broker_id: int, seen: Seen) -> BrokerStatus:
+        ports = layout.brokers[broker_id]
+        return BrokerStatus(
+            broker_id=broker_id,
+            state=seen.state,
+            pid=seen.pid,
+            client_address=f"{LOOPBACK}:{ports.client}",
+            peer_address=self._peer_address(layout, broker_id),
+            log_dir=layout.log_dir(broker_id),
+            state_change_log=layout.state_change_log(broker_id),
+            human_log=layout.human_log(broker_id),
+            starts=seen.starts,
+            container=seen.container,
+        )
+
+    def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
+        """Return where other brokers reach a broker."""
+        return f"{LOOPBACK}:{layout.brokers[broker_id].peer}"
+
+    # --- waiting ---
+
+    async def _gone(self, name: str, timeout_s: float, after: str) -> None:
+        if not await self._ended(name, timeout_s):
+            raise DeadlineError(f"{name} still runs {timeout_s:g} s after {after}")
+
+    async def _while_alive(self, names: list[str], ready: Coroutine[Any, Any, T]) -> T:
+        """Return what `ready` comes to; raise ClusterError with the last words of a named server that ends before."""
+        deaths = {asyncio.ensure_future(self._death(name)) for name in names}
+        waiting = asyncio.ensure_future(ready)
+        try:
+            await asyncio.wait({waiting, *deaths}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise ClusterError("; ".join(death.result() for death in deaths if death.done()))
+            return waiting.result()
+        finally:
+            for task in (waiting, *deaths):
+                task.cancel()
+            await asyncio.gather(waiting, *deaths, return_exceptions=True)
+
+    async def _death(self, name: str) -> str:
+        """Return, when a server has ended, how it ended and its last words."""
+        while not await self._ended(name, START_TIMEOUT_S):
+            pass  # `ready` has a deadline
+        seen = (await self._servers(ClusterLayout.load(self._root)))[name]
+        where, tail = await self._last_words(name)
+        return "\n".join([f"{name} ended with status {seen.exit_status}; the end of {where}:", *tail])
+
+
+def _check(request: ClusterRequest) -> None:
+    """Return when the request can be met; raises ScenarioError."""
+    if request.zookeeper_servers not in ENSEMBLES:
+        allowed = " or ".join(map(str, ENSEMBLES))
+        raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
+    broker_properties.check(request.brokers, request.properties)
+    try:
+        rules_with(list(request.planted_bugs))
+    except ValueError as error:
+        raise ScenarioError(str(error)) from error
+
+
+def tail_of(log: Path) -> list[str]:
+    """Return the last lines of a log; none when there is no such file."""
+    try:
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
+    except FileNotFoundError:
+        return []
+
+
+def refuse_taken(port: int, owner: str) -> None:
+    """Return when nobody listens on a port; raises ClusterError."""
+    if listens(port):
+        raise ClusterError(f"port {port} of {owner} is taken by another program")
+
+
+def _zookeeper_status(layout: ClusterLayout, server_id: int, seen: Seen) -> ZookeeperStatus:
+    return ZookeeperStatus(
+        server_id=server_id,
+        state=seen.state,
+        pid=seen.pid,
+        client_address=f"{LOOPBACK}:{layout.zookeeper[server_id].client}",
+        data_dir=layout.zookeeper_data(server_id),
+        log=layout.zookeeper_log(server_id),
+        container=seen.container,
+    )

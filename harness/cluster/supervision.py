@@ -1,0 +1,111 @@
+"""One cluster's supervisor as a driver uses it: launched, told what to run, and ended with all that it started."""
+# ruff: noqa: ASYNC240 - small local files only; they take microseconds
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from harness.cluster import supervisor_client
+from harness.cluster.pids import ProcessIdentity, group_members, read_pid_file, with_environment
+from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
+from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
+from harness.errors import ClusterError
+from harness.waiting import until
+
+CLUSTER_VARIABLE = "CHAOS_CLUSTER"
+"""Environment variable of all that is started, with the cluster's folder: it marks even what has left the group."""
+
+BROKER_STAGE = 0
+"""Brokers and clients are ended together, and before ZooKeeper, which they need to say goodbye."""
+ZOOKEEPER_STAGE = 1
+LAST_STAGE = 2
+
+GRACE_S = 1.0
+GONE_TIMEOUT_S = 5.0
+
+
+class Supervision:
+    """The supervisor of the cluster in a folder, from whatever process."""
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        self._folder = folder
+        self._run_id = run_id
+
+    async def launch(self, owner_pid: int | None) -> None:
+        """Start the supervisor; raises ClusterError when one runs already, or it does not come up."""
+        await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=owner_pid)
+
+    async def call(self, command: str, **arguments: Any) -> Any:
+        """Send one command and return its answer; raises ClusterError."""
+        return await supervisor_client.call(self._folder, command, **arguments)
+
+    async def spawn(self, name: str, argv: list[str], log: Path, stage: int, grace_s: float | None = None) -> None:
+        """Start a child process that finds this harness's modules."""
+        path = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
+        env = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", CLUSTER_VARIABLE: str(self._folder.resolve())}
+        await self.call("spawn", name=name, argv=argv, log=str(log.resolve()), env=env, stage=stage, grace_s=grace_s)
+
+    async def children(self) -> dict[str, Any]:
+        """Return what the supervisor knows of its children; nothing when it is gone."""
+        try:
+            children: dict[str, Any] = (await self.call("status"))["processes"]
+        except SupervisorGone:
+            return {}
+        return children
+
+    async def ended(self, name: str, timeout_s: float) -> dict[str, Any]:
+        """Wait for the end of a child; return whether it has `exited` within that time, and its `status`."""
+        answer: dict[str, Any] = await self.call(
+            "wait", name=name, timeout_s=timeout_s, answer_within_s=timeout_s + GONE_TIMEOUT_S
+        )
+        return answer
+
+    async def reserve_ports(self, count: int) -> list[int]:
+        """Return loopback ports that are the cluster's for as long as its supervisor lives."""
+        ports: list[int] = (await self.call("ports", count=count))["ports"]
+        return ports
+
+    async def end(self) -> None:
+        """End the supervisor and all that it started, whatever state they are in; idempotent.
+
+        Raises:
+            DeadlineError: something survives SIGKILL.
+        """
+        supervisor = self._identity()
+        try:
+            await self.call("shutdown", timeout_s=GRACE_S, answer_within_s=2 * GRACE_S + GONE_TIMEOUT_S)
+        except ClusterError:
+            # Gone, or not able to answer: whatever it left is ended below, by the pid files.
+            pass
+        else:
+            await self._all_gone(supervisor, GRACE_S)
+        for pid in self._survivors(supervisor):
+            os.kill(pid, signal.SIGKILL)
+        await self._all_gone(supervisor, GONE_TIMEOUT_S)
+        (self._folder / SOCKET_NAME).unlink(missing_ok=True)  # a killed supervisor could not
+
+    def residue(self) -> list[str]:
+        """Return, in a sentence each, which processes are left, and the socket if it is."""
+        left = [f"process {pid} of run {self._run_id} still runs" for pid in self._survivors(self._identity())]
+        if (self._folder / SOCKET_NAME).exists():
+            left.append(f"the supervisor's socket {self._folder / SOCKET_NAME} still exists")
+        return left
+
+    def _identity(self) -> ProcessIdentity | None:
+        return read_pid_file(self._folder / PIDS_NAME / SUPERVISOR_PID_NAME)
+
+    def _survivors(self, supervisor: ProcessIdentity | None) -> list[int]:
+        """Return the pids of the run's live processes: named by a pid file, in the supervisor's group, or marked."""
+        named = [read_pid_file(path) for path in sorted((self._folder / PIDS_NAME).glob("*.pid"))]
+        pids = {identity.pid for identity in named if identity is not None and identity.alive()}
+        if supervisor is not None:
+            pids.update(group_members(supervisor))
+        pids.update(with_environment(CLUSTER_VARIABLE, str(self._folder.resolve())))
+        return sorted(pids)
+
+    async def _all_gone(self, supervisor: ProcessIdentity | None, timeout_s: float) -> None:
+        async def survivors() -> list[int]:
+            return self._survivors(supervisor)
+
+        await until(survivors, lambda pids: not pids, what="end of every process", timeout_s=timeout_s, every_s=0.01)
