@@ -1,0 +1,54 @@
+"""One scenario, from the trigger form: press Trigger, fill in what differs, and see what held."""
+
+from airflow.sdk import dag
+
+from kafka_chaos.airflow.form import asked, form
+from kafka_chaos.airflow.tasks import run_phases
+
+
+@dag(
+    dag_id="chaos_experiment",
+    dag_display_name="Chaos experiment",
+    description="Start a cluster, load it, break it as the form says, and prove what held",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["chaos"],
+    params=form(),
+    doc_md="""
+### One experiment
+
+**Trigger** opens a form. Choose a scenario, or give the path of your own; everything else may stay empty, which means:
+as the scenario says. A new cluster is started, put under load, broken as planned, stopped and removed, and only then
+judged. Nothing of it is left afterwards, whether it held or not.
+
+- **Another fault**: open the section *Fault*, choose a kind, say when it comes, how long it stays and whom it hits. It
+  takes the place of the scenario's faults. What only one kind takes is in the section of its name.
+- **The same run again**: give the seed that the report names. The seed decides every instant and target.
+- **Can it find anything?** Choose one of the `planted_bugs`: the brokers then really have it, and the run must fail.
+
+| task | what it does |
+|---|---|
+| `start` | checks the scenario, then starts ZooKeeper and the brokers; a mistake in the form ends here |
+| `drive` | load, faults and heals, each fault confirmed from outside the injector |
+| `collect_and_stop` | brings all evidence into the run folder and stops everything; runs whatever happened before |
+| `judge`, `expectations` | PySpark and Great Expectations look for broken promises in the evidence |
+| `report` | writes the page; fails when a promise was broken, or when the run proved nothing |
+
+Three verdicts answer three questions: did each **fault** really happen, did the **system** keep its promises, and is
+the **environment** clean again. They, the report and the Data Docs are on the page *Chaos runs*, and behind the link
+on each run of this DAG.
+
+The same from a terminal: `chaos run SCENARIO --seed N --set key=value`; the form's fields have the names of those keys.
+""",
+)
+def chaos_experiment() -> None:
+    """One run, phase by phase."""
+    run_phases(asked=asked)
+
+
+experiment = chaos_experiment()
+
+if __name__ == "__main__":
+    experiment.test()
