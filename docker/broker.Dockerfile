@@ -6,6 +6,7 @@ ARG BASE_IMAGE=python:3.11-slim-bookworm
 
 FROM ${BASE_IMAGE}
 LABEL kafka-chaos.image=1
+USER 0:0
 ENV PYTHONPATH=/opt/kafka-chaos PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
 RUN ["install", "-d", "-m", "1777", "/var/lib/kafka", "/var/log/kafka"]
 COPY requirements.txt wheels/ /opt/wheels/

@@ -5,6 +5,7 @@ ARG BASE_IMAGE=python:3.11-slim-bookworm
 
 FROM ${BASE_IMAGE}
 LABEL kafka-chaos.image=1
+USER 0:0
 ENV HOME=/tmp
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends default-jre-headless \

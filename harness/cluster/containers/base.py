@@ -42,10 +42,11 @@ def prepare(store: ImageStore, asked: str | None, *, fresh: bool, say: Callable[
     if unreachable is None:
         store.pull(DEFAULT_BASE_IMAGE, say)
         return DEFAULT_BASE_IMAGE, "pulled"
-    say(f"{DEFAULT_BASE_IMAGE} cannot be pulled: {unreachable}")
-    say("making a base from the distribution's packages instead")
-    _make(store, base_name(), say)
-    return base_name(), f"made, because {DEFAULT_BASE_IMAGE} cannot be pulled"
+    try:
+        _make(store, base_name(), say)
+    except ClusterError as error:
+        raise ClusterError(f"{unreachable}\nand {error}") from error
+    return base_name(), f"made from the distribution's packages, because of: {unreachable}"
 
 
 def platform_of(store: ImageStore, base: str) -> Platform:
@@ -105,4 +106,4 @@ def run_script(command: list[str], output: Path, scratch: Path, say: Callable[[s
             os.killpg(process.pid, signal.SIGTERM)
             raise
     if process.returncode:
-        raise ClusterError("\n".join(["no base image could be made:", *tail]))
+        raise ClusterError("\n".join(["no base could be made here:", *tail]))

@@ -1,5 +1,6 @@
 """The images of an engine: looked at, pulled, imported, built from a context, removed; only those with our label."""
 
+import contextlib
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,9 @@ LOG_TAIL = 15
 ASK_TIMEOUT_S = 60
 WORKED_ON = re.compile(r" ---> (?:Running in )?([0-9a-f]{12})$")
 """How the engine's builder names the layer or the container of a step."""
+
+BOOKKEEPING = (" --->", "Removing intermediate container")
+"""How lines begin that say nothing about why a step failed."""
 
 Say = Callable[[str], None]
 
@@ -77,7 +81,7 @@ class ImageStore:
     def import_tar(self, archive: str, name: str) -> None:
         """Make an image of our label out of a root file system."""
         repository, tag = _split(name)
-        with self._engine.asked(f"importing {name}"):
+        with self._replacing(name), self._engine.asked(f"importing {name}"):
             self._api.import_image(archive, repository=repository, tag=tag, changes=[f"LABEL {LABEL}=1"])
         if not self.has(name):
             raise ClusterError(
@@ -92,25 +96,26 @@ class ImageStore:
         """
         made: set[str] = set()
         tail: deque[str] = deque(maxlen=LOG_TAIL)
-        try:
-            with self._engine.asked(f"building {name}"):
-                events = self._api.build(
-                    fileobj=context,
-                    custom_context=True,
-                    tag=name,
-                    rm=True,
-                    forcerm=True,
-                    nocache=not cached,
-                    buildargs={"BASE_IMAGE": base},
-                    labels={BASE_LABEL: base},
-                    decode=True,
-                )
+        with self._replacing(name), self._engine.asked(f"building {name}"):
+            events = self._api.build(
+                fileobj=context,
+                custom_context=True,
+                tag=name,
+                rm=True,
+                forcerm=True,
+                nocache=not cached,
+                buildargs={"BASE_IMAGE": base},
+                labels={BASE_LABEL: base},
+                decode=True,
+            )
+            try:
                 for line in _lines(events, f"building {name}", tail):
                     made.update(WORKED_ON.findall(line))
                     say(line)
-        except BaseException:
-            self._remove_remains(made)
-            raise
+            except BaseException:
+                events.close()  # the engine ends a build that nobody listens to
+                self._remove_remains(made)
+                raise
 
     def run(self, image: str, command: list[str]) -> str:
         """Return what a program in a fresh container prints, without network.
@@ -142,23 +147,33 @@ class ImageStore:
         with self._engine.asked(f"removing the image {name}"):
             self._api.remove_image(name)
 
+    @contextlib.contextmanager
+    def _replacing(self, name: str) -> Iterator[None]:
+        """Remove what had the name before, when something else has it afterwards."""
+        before = self._ids(name)
+        yield
+        self._remove_unused(before - self._ids(name))
+
     def _remove_remains(self, made: set[str]) -> None:
         """Remove the containers and unnamed layers that one build made and did not finish."""
-        from docker.errors import APIError, NotFound
+        from docker.errors import NotFound
 
         for id_ in made:
-            with self._engine.asked("cleaning up after the build"):
-                try:
-                    self._api.remove_container(id_, force=True)
-                except NotFound:
-                    continue
-        with self._engine.asked("cleaning up after the build"):
-            for image in self._api.images(filters={"label": [LABEL], "dangling": True}):
-                if image["Id"].removeprefix("sha256:")[:12] in made:
-                    try:
-                        self._api.remove_image(image["Id"])
-                    except APIError:  # another build stands on this layer
-                        continue
+            with contextlib.suppress(NotFound):
+                self._api.remove_container(id_, force=True)
+        unnamed = self._ids(None, label=[LABEL], dangling=True)
+        self._remove_unused({id_ for id_ in unnamed if id_.removeprefix("sha256:")[:12] in made})
+
+    def _remove_unused(self, ids: set[str]) -> None:
+        from docker.errors import APIError
+
+        for id_ in ids:
+            with contextlib.suppress(APIError):  # a container or another image stands on it
+                self._api.remove_image(id_)
+
+    def _ids(self, name: str | None, **filters: Any) -> set[str]:
+        with self._engine.asked("listing images"):
+            return set(self._api.images(name=name, quiet=True, filters=filters))
 
 
 def _lines(events: Iterator[dict[str, Any]], what: str, tail: deque[str]) -> Iterator[str]:
@@ -171,7 +186,8 @@ def _lines(events: Iterator[dict[str, Any]], what: str, tail: deque[str]) -> Ite
         _no_error(event, what, tail)
         for line in event.get("stream", "").splitlines():
             if line.strip():
-                tail.append(line)
+                if not line.startswith(BOOKKEEPING):
+                    tail.append(line)
                 yield line
 
 
