@@ -12,6 +12,7 @@ import typer
 
 from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
+from harness.cluster.reaper.command import reap
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.verdict import ExitCode
 
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster_app)
 app.add_typer(images_app)
+app.command(epilog="Example: chaos reap --dry-run")(reap)
 
 
 class Listable(StrEnum):

@@ -3,7 +3,6 @@
 import atexit
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from harness.errors import HarnessError
+from harness.scratch import new_scratch_folder
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
 LOCAL_MASTER = "local[2]"
@@ -26,7 +26,6 @@ SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
 BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
-SCRATCH_PREFIX = "chaos-spark-"
 STOP_TIMEOUT_S = 10
 TAIL_LINES = 5
 
@@ -59,7 +58,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
     if active is not None:
         yield active
         return
-    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+    scratch = new_scratch_folder()
     end = partial(_end, scratch)
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
