@@ -24,7 +24,10 @@ from harness.workloads import Workload
 _BESIDE = Path(__file__).resolve().parent.parent / "plugins"
 _CONTENT = "kafka_chaos"
 
-DRIVERS: dict[str, str] = {"process": "harness.cluster.process:ProcessDriver"}
+DRIVERS: dict[str, str] = {
+    "process": "harness.cluster.process:ProcessDriver",
+    "docker": "harness.cluster.containers.driver:DockerDriver",
+}
 """Cluster drivers by name, each with the module and class that is imported when it is used."""
 
 

@@ -12,8 +12,7 @@ import typer
 from harness.errors import ClusterError, ScenarioError
 
 if TYPE_CHECKING:
-    from harness.cluster.driver import ClusterStatus
-    from harness.cluster.supervised import SupervisedDriver
+    from harness.cluster.driver import ClusterDriver, ClusterStatus
 
 app = typer.Typer(name="cluster", help="Keep a cluster running, look at it and disturb it.", no_args_is_help=True)
 
@@ -110,7 +109,7 @@ def stop(
 @app.command(epilog="Example: chaos cluster kill 1")
 def kill(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
     """End a broker without warning (SIGKILL)."""
-    _run(_attach(folder).kill_broker(broker_id))
+    _run(_able("kill", folder).kill_broker(broker_id))
 
 
 @app.command(epilog="Example: chaos cluster pause 1 --at-most 20")
@@ -120,27 +119,27 @@ def pause(
     folder: Folder = DEFAULT_FOLDER,
 ) -> None:
     """Freeze a broker (SIGSTOP) until `resume`, or until the time is over."""
-    _run(_attach(folder).pause_broker(broker_id, at_most_s=at_most_s))
+    _run(_able("pause", folder).pause_broker(broker_id, at_most_s=at_most_s))
 
 
 @app.command(epilog="Example: chaos cluster resume 1")
 def resume(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
     """Thaw a paused broker."""
-    _run(_attach(folder).resume_broker(broker_id))
+    _run(_able("pause", folder).resume_broker(broker_id))
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
 
 
-def _driver(name: str, root: Path, run_id: str) -> "SupervisedDriver":
+def _driver(name: str, root: Path, run_id: str) -> "ClusterDriver":
     from harness import registry
 
-    driver: SupervisedDriver = registry.driver_class(name)(root, run_id)
+    driver: ClusterDriver = registry.driver_class(name)(root, run_id)
     return driver
 
 
-def _attach(folder: Path) -> "SupervisedDriver":
+def _attach(folder: Path) -> "ClusterDriver":
     """Return the driver of the cluster that runs in a folder; ScenarioError when none does."""
     from harness.cluster.layout import ClusterLayout
 
@@ -148,6 +147,16 @@ def _attach(folder: Path) -> "SupervisedDriver":
         raise ScenarioError(f"no cluster runs in {folder}; start one with: {_command('up', folder)}")
     layout = ClusterLayout.load(folder.resolve())
     return _driver(layout.driver, layout.root, layout.run_id)
+
+
+def _able(capability: str, folder: Path) -> Any:
+    """Return the driver of the cluster in a folder as one with an optional power; ScenarioError when it has not."""
+    from harness.cluster.driver import CAPABILITIES
+
+    driver = _attach(folder)
+    if not isinstance(driver, CAPABILITIES[capability]):
+        raise ScenarioError(f"the driver {driver.name} cannot {capability} brokers")
+    return driver
 
 
 def _running(folder: Path) -> bool:

@@ -75,7 +75,7 @@ class ClusterLayout:
 
     def zookeeper_log(self, server_id: int) -> Path:
         """Return the file with what one ZooKeeper server printed."""
-        return self.zookeeper_folder(server_id) / "zookeeper.log"
+        return self.zookeeper_folder(server_id) / "log" / "zookeeper.log"
 
     def config_file(self, broker_id: int) -> Path:
         """Return a broker's properties file."""

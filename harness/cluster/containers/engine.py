@@ -165,10 +165,15 @@ class Engine:
         except (RequestException, HTTPError, ConnectionError) as error:
             raise EngineUnavailable(f"{what}: the Docker engine does not answer: {error}") from error
 
-    def has_image(self, tag: str) -> bool:
-        """Return whether the engine has the image."""
-        with self.asked(f"looking for the image {tag}"):
-            return bool(self.client.api.images(name=tag, quiet=True))
+    def has_image(self, name: str) -> bool:
+        """Return whether the engine has an image of this name."""
+        with self.asked(f"looking for the image {name}"):
+            return bool(self.client.api.images(name=name, quiet=True))
+
+    def can_freeze(self) -> bool:
+        """Return whether containers can be paused: a rootless engine without control groups cannot."""
+        with self.asked("asking what the engine can do"):
+            return bool(self.client.api.info().get("CgroupDriver") != "none")
 
     def create_network(self, name: str, owner: Owner) -> None:
         """Create a bridge network."""

@@ -1,0 +1,118 @@
+"""Copies what servers keep in volumes into the run folder, from containers in whatever state; one at a time per run."""
+
+import contextlib
+import fcntl
+import io
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.plans import BROKER_DATA, ZOOKEEPER_DATA, Names
+from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.errors import ClusterError, DeadlineError
+from harness.store import RunFolder
+
+LOCK_NAME = "containers.lock"
+"""In the cluster's folder: held by whoever brings data out or removes what holds it."""
+LOCK_POLL_S = 0.05
+
+
+@contextlib.contextmanager
+def containers_held(root: Path, timeout_s: float) -> Iterator[None]:
+    """Keep every other process from bringing out or removing the containers of this run.
+
+    Raises:
+        DeadlineError: another one did so for longer than `timeout_s`.
+    """
+    path = RunFolder(root).cluster / LOCK_NAME
+    deadline = time.monotonic() + timeout_s
+    with path.open("ab") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DeadlineError(f"{path} is held by another process for more than {timeout_s:g} s") from None
+                time.sleep(LOCK_POLL_S)
+            else:
+                break
+        yield
+
+
+def bring_out(engine: Engine, layout: ClusterLayout) -> list[str]:
+    """Copy the data of every server to where the layout says; return what could not be had, a sentence each.
+
+    What was brought out before its container was removed stays.
+    """
+    names = Names(layout.root)
+    servers = [(broker_process(id_), BROKER_DATA, layout.log_dir(id_)) for id_ in layout.brokers]
+    servers += [(zookeeper_process(id_), ZOOKEEPER_DATA, layout.zookeeper_data(id_)) for id_ in layout.zookeeper]
+    missing = []
+    for process, inside, destination in servers:
+        try:
+            _bring_out(engine, names.of(process), inside, destination)
+        except (ClusterError, OSError, tarfile.TarError) as error:
+            missing.append(f"the data of {process} could not be brought out: {error}")
+    return missing
+
+
+def _bring_out(engine: Engine, container: str, inside: str, destination: Path) -> None:
+    state = engine.state(container)
+    if state is None:
+        if destination.exists():
+            return
+        raise ClusterError(f"the container {container} is gone")
+    unfinished = destination.with_name(f"{destination.name}.part")  # half a copy must never look like a whole one
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        with _standing_still(engine, container, runs=state.state == "running"):
+            _extract(engine.archive(container, f"{inside}/."), unfinished)
+        shutil.rmtree(destination, ignore_errors=True)
+        unfinished.rename(destination)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _standing_still(engine: Engine, container: str, *, runs: bool) -> Iterator[None]:
+    """Freeze a running server, so that its checkpoints are not younger than the logs that were copied before them."""
+    if not runs or not engine.can_freeze():
+        yield
+        return
+    engine.pause(container)
+    try:
+        yield
+    finally:
+        engine.unpause(container)
+
+
+def _extract(chunks: Iterator[bytes], folder: Path) -> None:
+    """Unpack a tar stream, of which only plain files and folders that stay within the folder are taken."""
+    folder.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
+        tar.extractall(folder, filter="data")
+
+
+class _Stream(io.RawIOBase):
+    """A file over chunks."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = chunk
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

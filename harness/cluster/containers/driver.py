@@ -1,0 +1,316 @@
+"""The `docker` driver: a network a run, a container a server, data in volumes; clients stay on the host.
+
+The supervisor holds the ports, runs the clients and watches the owner as for every driver. A guard, a child of it,
+brings the data out and removes everything when the supervisor ends, however it does.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from harness.cluster.containers import images, later, plans
+from harness.cluster.containers.bringing_out import bring_out, containers_held
+from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
+from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
+from harness.cluster.ports import LOOPBACK
+from harness.cluster.supervised import (
+    FIRST_BROKER_ID,
+    FIRST_SERVER_ID,
+    LOG_TAIL_LINES,
+    Seen,
+    SupervisedDriver,
+    refuse_taken,
+    tail_of,
+)
+from harness.cluster.supervision import LAST_STAGE
+from harness.errors import ClusterError
+from harness.store import RunFolder
+from harness.waiting import until
+
+T = TypeVar("T")
+
+GUARD = "guard"
+STATE_POLL_S = 0.05
+PAUSE_TIMEOUT_S = 10.0
+
+
+class DockerDriver(SupervisedDriver):
+    """Implements ClusterDriver, CanKill, CanPause and CanRunClients; attaches from any process by the run folder."""
+
+    name = "docker"
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        super().__init__(root, run_id)
+        self._names = plans.Names(root)
+        self._owner = Owner(run_id=run_id, root=root)
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """Return what is missing: an engine, on this machine, with the images; control groups for pausing."""
+        if remote := _elsewhere(os.environ.get("DOCKER_HOST", "")):
+            return {DRIVER: remote}
+        try:
+            with Engine.connect() as engine:
+                if absent := images.missing(engine):
+                    return {DRIVER: _without(absent)}
+                return {} if engine.can_freeze() else {"pause": "the Docker engine has no control groups to freeze"}
+        except ClusterError as error:
+            return {DRIVER: str(error)}
+
+    # --- the whole cluster ---
+
+    async def bring_out(self) -> list[str]:
+        """Copy all data out of the containers to where `status` says; return what could not be had."""
+        layout = ClusterLayout.load(self._root)
+
+        def brought(engine: Engine) -> list[str]:
+            with containers_held(self._root, later.GRACE_S):
+                return bring_out(engine, layout)
+
+        try:
+            return await self._ask(brought)
+        except ClusterError as error:
+            return [f"no data could be brought out of the containers: {error}"]
+
+    async def stop(self) -> None:
+        """Remove the containers, the network and the volumes, and end the supervisor; idempotent.
+
+        Raises:
+            ClusterError: the engine does not remove them; all else is stopped.
+            DeadlineError: something survives SIGKILL.
+        """
+        problem = None
+        if self._anything_made():
+            try:
+                await self._ask(self._remove_everything)
+            except ClusterError as error:
+                problem = error
+        if (await self._supervision.children()).get(GUARD, {"state": "exited"})["state"] != "exited":
+            await self._supervision.call("signal", name=GUARD, signal="KILL")  # it would only do the same again
+        await super().stop()
+        if problem is not None:
+            raise problem
+
+    async def residue(self) -> list[str]:
+        """Return, in a sentence each, what of this run is left: as every driver, and containers, networks, volumes."""
+        left = await super().residue()
+        if not self._anything_made():
+            return left
+        try:
+            made = await self._ask(lambda engine: engine.made(self._root))
+        except ClusterError as error:
+            return [*left, f"containers of run {self._run_id} may be left: {error}"]
+        return [*left, *(f"the {it.kind} {it.name} of run {self._run_id} still exists" for it in made)]
+
+    async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
+        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers))
+        servers = range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
+        brokers = range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
+        return ClusterLayout(
+            root=self._root,
+            run_id=self._run_id,
+            driver=self.name,
+            zookeeper={server_id: ZookeeperPorts(client=next(ports)) for server_id in servers},
+            brokers={broker_id: BrokerPorts(client=next(ports)) for broker_id in brokers},
+            planted_bugs=request.planted_bugs,
+        )
+
+    async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
+        argv = [sys.executable, "-m", later.__name__, later.GUARD, str(self._root.resolve()), self._run_id]
+        await self._supervision.spawn(
+            GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, later.GRACE_S
+        )
+        async with self._engine() as engine:
+            if absent := await asyncio.to_thread(images.missing, engine):
+                raise ClusterError(_without(absent))
+            await asyncio.to_thread(engine.remove_run, self._root)  # what an earlier cluster in this folder left
+            servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
+            brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]
+            await asyncio.to_thread(engine.create_network, self._names.network, self._owner)
+            for port in layout.all_ports:
+                refuse_taken(port, f"run {self._run_id}")
+
+            def create(plan: ContainerPlan) -> None:
+                for volume in plan.volumes:
+                    engine.create_volume(volume, self._owner)
+                engine.create_container(plan, self._owner)
+
+            await _each(create, [*servers, *brokers])
+            for group in (servers, brokers):  # brokers find ZooKeeper by a name that it has once it runs
+                await _each(engine.start, [plan.name for plan in group])
+        for process in (*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)):
+            self._count_start(process)
+
+    def _remove_everything(self, engine: Engine) -> None:
+        with containers_held(self._root, later.GRACE_S):  # the guard may be at it
+            engine.remove_run(self._root)
+
+    def _anything_made(self) -> bool:
+        """Return whether a cluster was ever laid out here; before that no container is made."""
+        try:
+            ClusterLayout.load(self._root)
+        except ClusterError:
+            return False
+        return True
+
+    # --- one broker ---
+
+    async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
+        """Freeze a broker's container; a child of the supervisor thaws it after `at_most_s`, whatever comes."""
+        self._layout_with(broker_id)
+        if at_most_s <= 0:
+            raise ClusterError(f"at_most_s must be positive, not {at_most_s}")
+        process = broker_process(broker_id)
+        await self._running(process)
+        await self._end_pause(process)
+        pauser = _pauser(process)
+        argv = [sys.executable, "-m", later.__name__, later.PAUSE, self._names.of(process), str(at_most_s)]
+        log = RunFolder(self._root).cluster / f"{pauser}.log"
+        await self._supervision.spawn(pauser, argv, log, LAST_STAGE, later.GRACE_S)
+
+        async def paused() -> bool:
+            if (await self._supervision.ended(pauser, 0))["exited"]:
+                return True
+            return (await self._running(process)).state == "paused"
+
+        await until(paused, bool, what=f"{process} frozen", timeout_s=PAUSE_TIMEOUT_S, every_s=STATE_POLL_S)
+        ended = await self._supervision.ended(pauser, 0)
+        if ended["exited"] and ended["status"]:
+            raise ClusterError(f"{process} cannot be paused: {' '.join(tail_of(log)[-1:])}")
+
+    async def resume_broker(self, broker_id: int) -> None:
+        """Thaw a broker; nothing happens when it runs."""
+        self._layout_with(broker_id)
+        process = broker_process(broker_id)
+        await self._running(process)
+        await self._end_pause(process)
+        if (await self._servers_of([process]))[process].state == "paused":  # by somebody else
+            await self._ask(lambda engine: engine.unpause(self._names.of(process)))
+
+    async def _end_pause(self, process: str) -> None:
+        """End a pause that is in force."""
+        pauser = _pauser(process)
+        if (await self._supervision.children()).get(pauser, {"state": "exited"})["state"] == "exited":
+            return
+        await self._supervision.call("signal", name=pauser, signal="TERM")
+        if not (await self._supervision.ended(pauser, PAUSE_TIMEOUT_S))["exited"]:
+            raise ClusterError(f"{process} was not resumed within {PAUSE_TIMEOUT_S:g} s")
+
+    async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
+        refuse_taken(layout.brokers[broker_id].client, f"broker {broker_id}")
+        process = broker_process(broker_id)
+        await self._ask(lambda engine: engine.start(self._names.of(process)))
+        self._count_start(process)
+
+    async def _signal(self, name: str, signal_name: str) -> None:
+        await self._running(name)
+        await self._ask(lambda engine: engine.signal(self._names.of(name), signal_name))
+
+    async def _ended(self, name: str, timeout_s: float) -> bool:
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        async with self._engine() as engine:
+            while True:
+                state = await asyncio.to_thread(engine.state, self._names.of(name))
+                if state is None or not state.runs:
+                    return True
+                if asyncio.get_running_loop().time() >= deadline:
+                    return False
+                await asyncio.sleep(STATE_POLL_S)
+
+    async def _last_words(self, name: str) -> tuple[str, list[str]]:
+        layout = ClusterLayout.load(self._root)
+        logs = {zookeeper_process(server_id): layout.zookeeper_log(server_id) for server_id in layout.zookeeper}
+        logs |= {broker_process(broker_id): layout.human_log(broker_id) for broker_id in layout.brokers}
+        written = tail_of(logs[name])
+        printed = await self._ask(lambda engine: engine.last_words(self._names.of(name), LOG_TAIL_LINES))
+        return f"{logs[name]} and of its output", [*written, *(line for line in printed if line not in written)]
+
+    # --- looking ---
+
+    async def _servers(self, layout: ClusterLayout) -> dict[str, Seen]:
+        return await self._servers_of([*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)])
+
+    async def _servers_of(self, processes: Iterable[str]) -> dict[str, Seen]:
+        def look(engine: Engine) -> dict[str, Seen]:
+            return {name: self._seen(name, engine.state(self._names.of(name))) for name in processes}
+
+        return await self._ask(look)
+
+    def _seen(self, process: str, state: ContainerState | None) -> Seen:
+        runs = state is not None and state.runs
+        return Seen(
+            state="stopped" if state is None or not runs else state.state,
+            pid=state.pid if state is not None and runs else None,
+            starts=self._starts(process),
+            exit_status=None if state is None or runs else state.exit_status,
+            container=self._names.of(process),
+        )
+
+    async def _running(self, process: str) -> Seen:
+        """Return a server that runs; raises ClusterError."""
+        seen = (await self._servers_of([process]))[process]
+        if seen.state == "stopped":
+            raise ClusterError(f"{process} does not run; its exit status was {seen.exit_status}")
+        return seen
+
+    def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
+        return plans.peer_address(broker_id)
+
+    # --- how often each was started, which the engine does not count ---
+
+    def _starts_file(self, process: str) -> Path:
+        return RunFolder(self._root).cluster / f"{process}.starts"
+
+    def _starts(self, process: str) -> int:
+        try:
+            return int(self._starts_file(process).read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return 0
+
+    def _count_start(self, process: str) -> None:
+        self._starts_file(process).write_text(str(self._starts(process) + 1), encoding="ascii")
+
+    # --- the engine ---
+
+    @asynccontextmanager
+    async def _engine(self) -> AsyncIterator[Engine]:
+        engine = await asyncio.to_thread(Engine.connect)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    async def _ask(self, question: Callable[[Engine], T]) -> T:
+        """Return what the engine answers; it blocks a thread."""
+        async with self._engine() as engine:
+            return await asyncio.to_thread(question, engine)
+
+
+async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
+    """Do something with every item at once; when one fails, return its error after the others have ended."""
+    outcomes = await asyncio.gather(*(asyncio.to_thread(act, item) for item in items), return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+def _pauser(process: str) -> str:
+    return f"pause-{process}"
+
+
+def _without(absent: list[str]) -> str:
+    return f"the Docker engine has no {' and no '.join(absent)}; run: chaos images build"
+
+
+def _elsewhere(docker_host: str) -> str:
+    """Return the sentence that refuses an engine on another machine; empty for one on this."""
+    address = urlsplit(docker_host)
+    if address.scheme in ("", "unix", "npipe", "fd") or address.hostname in (LOOPBACK, "localhost", "::1"):
+        return ""
+    return f"the Docker engine at {docker_host} is on another machine; brokers are reached over this one's loopback"

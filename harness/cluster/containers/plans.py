@@ -1,0 +1,154 @@
+"""Which containers a cluster consists of: names, images, mounts, ports and limits of each."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster.broker_properties import Place
+from harness.cluster.containers import images
+from harness.cluster.containers.engine import ContainerPlan, Limits
+from harness.cluster.embedded_zookeeper import ServerPlan
+from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
+from harness.cluster.ports import LOOPBACK
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - in the container; the engine publishes it on loopback only
+PEER_PORT = 9093
+ZOOKEEPER_PORT = 2181
+QUORUM_PORT = 2888
+ELECTION_PORT = 3888
+
+BROKER_DATA = "/var/lib/kafka"
+BROKER_LOGS = "/var/log/kafka"
+BROKER_CONFIG = "/etc/kafka/broker.properties"
+ZOOKEEPER_DATA = "/var/lib/zookeeper"
+ZOOKEEPER_LOGS = "/var/log/zookeeper"
+ZOOKEEPER_CONFIG = "/etc/zookeeper"
+ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
+
+MIB = 1 << 20
+LIMITS = Limits(memory_bytes=512 * MIB, cpus=1.0, processes=256)
+"""A broker under load has 100 MiB and five threads, ZooKeeper's heap ends at 256 MiB; one CPU every machine has."""
+NOBODY = 65_534
+"""Who servers are when the harness is root: they never are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What everything of one run folder is called on the engine."""
+
+    root: Path
+
+    def of(self, process: str) -> str:
+        """Return the name of a server's container, and with it of its volume."""
+        return f"chaos-{hashlib.sha256(str(self.root.resolve()).encode()).hexdigest()[:10]}-{process}"
+
+    @property
+    def network(self) -> str:
+        """The name of the run's network."""
+        return self.of("network")
+
+
+def user() -> tuple[int, int]:
+    """Return the user and group that servers run as: the harness's own, but never root."""
+    return (os.getuid(), os.getgid()) if os.getuid() else (NOBODY, NOBODY)
+
+
+def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
+    """Write the configuration of a ZooKeeper server and return its container."""
+    name = Names(layout.root).of(zookeeper_process(server_id))
+    folder = layout.zookeeper_folder(server_id).resolve()
+    plan = ServerPlan(
+        server_id=server_id,
+        client_host=EVERYWHERE,
+        client_port=ZOOKEEPER_PORT,
+        data_dir=ZOOKEEPER_DATA,
+        ensemble={id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
+        if len(layout.zookeeper) > 1
+        else {},
+    )
+    log = layout.zookeeper_log(server_id).resolve()
+    embedded_zookeeper.write_configuration(
+        folder, plan, embedded_zookeeper.file_logging(f"{ZOOKEEPER_LOGS}/{log.name}")
+    )
+    files = {
+        name: f"{ZOOKEEPER_CONFIG}/{name}" for name in (embedded_zookeeper.CONFIG_NAME, embedded_zookeeper.LOGGING_NAME)
+    }
+    (folder / embedded_zookeeper.ID_NAME).write_text(f"{server_id}\n", encoding="ascii")
+    files[embedded_zookeeper.ID_NAME] = f"{ZOOKEEPER_DATA}/{embedded_zookeeper.ID_NAME}"
+    return ContainerPlan(
+        name=name,
+        image=images.zookeeper_image(),
+        command=plan.command(
+            "java",
+            ZOOKEEPER_CLASSPATH,
+            config_file=files[embedded_zookeeper.CONFIG_NAME],
+            log_file=files[embedded_zookeeper.LOGGING_NAME],
+        ),
+        user=_user_text(),
+        network=Names(layout.root).network,
+        alias=zookeeper_process(server_id),
+        limits=LIMITS,
+        volumes={name: ZOOKEEPER_DATA},
+        files={_readable(folder / own): inside for own, inside in files.items()},
+        folders={_writable(log.parent): ZOOKEEPER_LOGS},
+        ports={ZOOKEEPER_PORT: (LOOPBACK, layout.zookeeper[server_id].client)},
+    )
+
+
+def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) -> ContainerPlan:
+    """Write the configuration of a broker and return its container.
+
+    Clients and the harness reach it through a port of the host's loopback, which has the same number inside, because
+    that is what it tells them; other brokers reach it by its name.
+    """
+    name = Names(layout.root).of(broker_process(broker_id))
+    port = layout.brokers[broker_id].client
+    place = Place(
+        client_address=f"{LOOPBACK}:{port}",
+        peer_address=peer_address(broker_id),
+        listens_on=(f"{EVERYWHERE}:{port}", f"{EVERYWHERE}:{PEER_PORT}"),
+        log_dir=BROKER_DATA,
+        zookeeper_connect=",".join(f"{zookeeper_process(id_)}:{ZOOKEEPER_PORT}" for id_ in layout.zookeeper),
+    )
+    config = broker_properties.write(layout, broker_id, properties, place).resolve()
+    state_log = layout.state_change_log(broker_id).resolve()
+    command = ["--config", BROKER_CONFIG, "--state-log", f"{BROKER_LOGS}/{state_log.name}"]
+    command += ["--log", f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"]
+    for bug in layout.planted_bugs:
+        command += ["--planted-bug", bug]
+    return ContainerPlan(
+        name=name,
+        image=images.broker_image(),
+        command=command,
+        user=_user_text(),
+        network=Names(layout.root).network,
+        alias=broker_process(broker_id),
+        limits=LIMITS,
+        volumes={name: BROKER_DATA},
+        files={_readable(config): BROKER_CONFIG},
+        folders={_writable(state_log.parent): BROKER_LOGS},
+        ports={port: (LOOPBACK, port)},
+    )
+
+
+def peer_address(broker_id: int) -> str:
+    """Return where other brokers reach a broker."""
+    return f"{broker_process(broker_id)}:{PEER_PORT}"
+
+
+def _user_text() -> str:
+    return ":".join(map(str, user()))
+
+
+def _readable(path: Path) -> Path:
+    path.chmod(0o644)
+    return path
+
+
+def _writable(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.getuid() == 0:
+        os.chown(folder, *user())
+    return folder
