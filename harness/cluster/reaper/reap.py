@@ -51,7 +51,7 @@ from harness.cluster.reaper.standing import (
     supervised,
 )
 from harness.cluster.supervisor import LOCK_NAME
-from harness.errors import ClusterError, HarnessError, Interrupted
+from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.judging import assemble
 from harness.progress import Logged, Progress
 from harness.scratch import abandoned_scratch_folders, remove_scratch_folder
@@ -114,6 +114,8 @@ class _Reaper:
                 return self._folder(RunFolder(root)) if mine else [_kept(root, "another reaper deals with it")]
         except Interrupted:
             raise
+        except (EvidenceError, PluginError, ScenarioError) as error:
+            return [_kept(root, str(error))]
         except (HarnessError, OSError) as error:
             return [_run(root, Fate.FAILED, str(error))]
 
@@ -137,7 +139,7 @@ class _Reaper:
         standing = standing_of(run, patience_s=self.patience_s, remember=not self.dry_run)
         if standing.state is State.GOES_ON:
             return [_kept(run.root, standing.reason)]
-        if supervised(run) or not run.cluster.exists():
+        if self.dry_run or supervised(run) or not run.cluster.exists():
             return self._dead(run, standing)
         with _locked(run.cluster / LOCK_NAME) as mine:
             return self._dead(run, standing) if mine else [_kept(run.root, "a supervisor starts there")]

@@ -1,0 +1,49 @@
+"""Every quarter of an hour: removes what dead runs left behind, and gives runs that nobody goes on with a verdict."""
+
+from datetime import timedelta
+
+from airflow.sdk import dag, task
+
+
+@dag(
+    dag_id="chaos_reaper",
+    dag_display_name="Chaos reaper",
+    description="Remove what dead runs left behind, and nothing else",
+    schedule=timedelta(minutes=15),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["chaos", "maintenance"],
+    doc_md="""
+### What dead runs leave behind
+
+A worker that was killed, a machine that ran out of memory, a teardown that was killed too: then processes, containers,
+networks, volumes or half-made run folders may be left. This DAG removes them, by pid file and label only, and of runs
+in the configured runs folder only. A run that nobody has gone on with for a quarter of an hour after its load is
+collected, stopped and gets its verdict, which is never PASS.
+
+- **Live runs are never touched**: a cluster is alive as long as its supervisor is. One that waits for its load ends by
+  itself when it expires.
+- **It runs where the clusters run**: pids mean nothing elsewhere. With several workers, give this task the queue of the
+  worker that carries out the other chaos DAGs. It needs no slot of their pool, so a long run does not hold it up.
+- The task log names every thing and what became of it. The task fails when something could not be removed.
+
+The same from a terminal: `chaos reap`, or `chaos reap --dry-run` to see what it would do.
+""",
+)
+def chaos_reaper() -> None:
+    """One round."""
+
+    @task(execution_timeout=timedelta(minutes=30), retries=0)
+    def reap() -> dict[str, int]:
+        from kafka_chaos.airflow.reaping import reap_runs
+
+        return reap_runs()
+
+    reap()
+
+
+reaper = chaos_reaper()
+
+if __name__ == "__main__":
+    reaper.test()

@@ -1,0 +1,111 @@
+"""The reaper's DAG on a real Airflow without any service up: parsing, and one round by `dag.test()`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster.pids import ProcessIdentity, identify
+from harness.store import RunFolder
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "harness"}
+HALF_MADE = "smoke-20260101T000000-00000007"
+
+PARSE = """
+import json, sys
+import airflow.sdk
+import chaos_reaper
+dag = chaos_reaper.reaper
+print(json.dumps({
+    "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+    "catchup": dag.catchup,
+    "max_active_runs": dag.max_active_runs,
+    "timeouts_s": [task.execution_timeout.total_seconds() for task in dag.tasks],
+}))
+"""
+
+RUN = """
+import chaos_reaper
+run = chaos_reaper.reaper.test()
+print("STATE", run.state)
+"""
+
+STUCK = """
+from airflow.sdk.exceptions import AirflowFailException
+from harness.cluster.reaper.result import Fate, Item, Kind, Reaped
+from kafka_chaos.airflow import reaping
+
+stuck = Item(kind=Kind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
+reaping.reap = lambda runs: Reaped(items=[stuck])
+try:
+    reaping.reap_runs()
+except AirflowFailException as error:
+    print("SAID", error)
+"""
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An Airflow home of its own with a fresh metadata database, as environment variables."""
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "tmp").mkdir()
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__KAFKA_CHAOS__RUNS": str(home / "runs"),
+        "TMPDIR": str(home / "tmp"),  # scratch folders of anybody else are none of this test's business
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "dags"), str(ROOT / "plugins"), str(ROOT))),
+    }
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    return environment
+
+
+def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def left(airflow: dict[str, str]) -> Any:
+    """A process marked as of a run in the configured folder that is no more, and a half-made folder."""
+    runs = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"])
+    half_made = runs / HALF_MADE
+    half_made.mkdir(parents=True)
+    os.utime(half_made, (0, 0))
+    mark = str(RunFolder(runs / "gone").cluster)
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, "CHAOS_CLUSTER": mark})
+    yield identify(process.pid)
+    process.kill()
+    process.wait()
+
+
+def test_parsing_imports_nothing_heavy(airflow: dict[str, str]) -> None:
+    done = python(PARSE, airflow)
+    assert done.returncode == 0, done.stderr[-3000:]
+    parsed = json.loads(done.stdout.splitlines()[-1])
+    assert HEAVY & set(parsed["modules"]) == set()
+    assert (parsed["catchup"], parsed["max_active_runs"], parsed["timeouts_s"]) == (False, 1, [1800.0])
+
+
+def test_a_round_removes_what_is_left_and_names_it_in_its_log(airflow: dict[str, str], left: ProcessIdentity) -> None:
+    done = python(RUN, airflow)
+    said = done.stdout + done.stderr
+    assert "STATE success" in said, said[-3000:]
+    assert not left.alive()
+    assert not (Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]) / HALF_MADE).exists()
+    assert f"removed: process {left.pid} (sleep) of gone" in said
+    assert f"removed: folder {airflow['AIRFLOW__KAFKA_CHAOS__RUNS']}/{HALF_MADE}" in said
+
+
+def test_a_round_fails_when_something_could_not_be_removed(airflow: dict[str, str]) -> None:
+    assert "SAID failed: volume data of short: it is in use" in python(STUCK, airflow).stdout
