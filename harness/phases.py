@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from harness import registry
+from harness.capabilities import refuse_unless_able
 from harness.cluster.driver import ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
@@ -44,8 +45,10 @@ def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
     """Make the folder of a new run, with what is asked and what the seed made of it; nothing is started.
 
     Raises:
+        Refused: this machine cannot do what the scenario needs of its driver.
         ClusterError: the folder cannot be written.
     """
+    refuse_unless_able(scenario)
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     base = f"{scenario.name}-{instant}-{plan.seed:08x}"
     try:
@@ -91,6 +94,7 @@ def start(
         brokers=scenario.cluster.brokers,
         properties=scenario.cluster.properties,
         planted_bugs=tuple(scenario.planted_bugs),
+        zookeeper_servers=scenario.cluster.zookeeper_servers,
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),
     )

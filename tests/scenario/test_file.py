@@ -97,8 +97,8 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      id="unknown parameter"),
         pytest.param("at_s: 1", "at_s: 9.5\n    duration_s: 1", "s.yaml:16: faults.0.at_s: ends at 10.5 s (at_s + "
                      "jitter_s + duration_s), after the load of 10 s (duration_s)", id="it outlasts the load"),
-        pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr'; "
-                     "known: process", id="unknown driver"),
+        pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr' "
+                     "(did you mean docker?); known: process, docker", id="unknown driver"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"
                      " unknown planted bug 'acks-all-on-appen' (did you mean acks-all-on-append?)", id="unknown bug"),
         pytest.param("duration_s: 10", "duration_s: 10\nchecks:\n  - nonsense", "s.yaml:20: checks.0: unknown check "
