@@ -1,5 +1,7 @@
 """What tests of several rooms share."""
 
+import os
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,9 @@ import pytest
 from tests.airflow_server import airflow_server
 
 __all__ = ["airflow_server"]
+
+_airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
+os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow writes its configuration there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -65,22 +65,22 @@ def form() -> dict[str, Param]:
     params = {
         "scenario": Param(
             DEFAULT_SCENARIO,
-            "What is run; whatever is filled in below overrides a part of it",
             type="string",
+            description_md="What is run; whatever is filled in below overrides a part of it",
             enum=list(scenarios),
             values_display=_displayed(scenarios),
         ),
         "scenario_file": Param(
             None,
-            "A scenario of your own instead: the path of its YAML file on the machine that runs it",
             type=["null", "string"],
+            description_md="A scenario of your own instead: the path of its YAML file on the machine that runs it",
         ),
         "seed": Param(
             None,
-            "Decides all that is drawn; empty: a new one",
             type=["null", "integer"],
             minimum=0,
             maximum=LARGEST_SEED,
+            description_md="Decides all that is drawn; empty: a new one *(at least 0)*",
         ),
         **fields_of(Scenario),
     }
@@ -126,8 +126,8 @@ def _param(schema: Schema, name: str, section: str) -> Param:
     if choices:
         words["values_display"] = _displayed(choices) | _AS_THE_SCENARIO_SAYS
     if section:
-        words["section"] = section
-    return Param(OFFERED.get(name), described, **words)
+        words |= {"section": section, "title": name.rpartition(".")[2]}
+    return Param(OFFERED.get(name), **words)
 
 
 def _validation(schema: Schema, choices: list[str]) -> dict[str, Any]:

@@ -114,6 +114,7 @@ def serving(settings: Settings, say: Callable[[str], object] = _silent) -> Itera
             "api-server": [*airflow, "api-server"],
             "scheduler": [*airflow, "scheduler", "--skip-serve-logs"],
             "dag-processor": [*airflow, "dag-processor"],
+            "triggerer": [*airflow, "triggerer", "--skip-serve-logs"],
         }
         keeper = Keeper(components, log=settings.log, environment=environment)
         try:

@@ -1,0 +1,268 @@
+"""The trigger form of chaos_experiment: all that the models say, nothing they refuse, as the command line does it."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from airflow.sdk import Param
+from airflow.sdk.exceptions import ParamValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from harness import registry
+from harness.errors import ScenarioError
+from harness.registry import Kind
+from harness.scenario.file import load_scenario
+from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, Strict, TopicSpec, WorkloadSpec
+from harness.scenario.source import options
+from kafka_chaos.airflow.form import GROUPS, NOT_ASKED, OFFERED, asked, fields_of, form
+from kafka_chaos.airflow.request import Request, load
+from tests.airflow_server import Airflow
+
+ROOT = Path(__file__).resolve().parents[2]
+FORM = form()
+MODELS: dict[str, type[BaseModel]] = {
+    "": Scenario,
+    "cluster.": ClusterSpec,
+    "topics.0.": TopicSpec,
+    "workloads.0.": WorkloadSpec,
+    "fault.": FaultSpec,
+    **{f"{name}.": registry.fault(name).Parameters for name in registry.names(Kind.FAULT)},
+    **{f"{name}.": registry.workload(name).Parameters for name in registry.names(Kind.WORKLOAD)},
+}
+SAID = {
+    f"{prefix}{field}": (model, field, schema)
+    for prefix, model in MODELS.items()
+    for field, schema in model.model_json_schema()["properties"].items()
+    if f"{prefix}{field}" not in GROUPS
+}
+"""Everything that the models say, by the name it has in the form."""
+ASKED = sorted(SAID.keys() - NOT_ASKED.keys())
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern")
+HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
+
+
+def filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a DAG run whose form was filled in like this, and otherwise left as it opens."""
+    assert values.keys() <= FORM.keys()
+    return {name: param.value for name, param in FORM.items()} | dict(values)
+
+
+def accepted(param: Param, value: Any) -> bool:
+    try:
+        copy.copy(param).resolve(value)
+    except ParamValidationError:
+        return False
+    return True
+
+
+def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Values around every bound, and values of every type."""
+    yield from (
+        "x",
+        "",
+        "true",
+        "leader(orders,0)",
+        True,
+        0,
+        1,
+        2,
+        3,
+        -1,
+        0.5,
+        -0.5,
+        1e12,
+        ["x"],
+        ["i1"],
+        [1, "all"],
+        {"a": "b"},
+    )
+    for bound in BOUNDS:
+        if isinstance(schema.get(bound), int | float):
+            yield from (schema[bound] - 1, schema[bound] - 0.5, schema[bound], schema[bound] + 0.5, schema[bound] + 1)
+
+
+def model_accepts(name: str, value: Any) -> bool:
+    model, field, _ = SAID[name]
+    info = model.model_fields[field]
+    annotation: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+    adapter = TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
+    try:
+        adapter.validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_everything_a_model_says_is_asked_or_left_out_for_a_reason() -> None:
+    assert FORM.keys() - {"scenario", "scenario_file", "seed"} == set(ASKED)
+    assert SAID.keys() >= NOT_ASKED.keys()
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_field_shows_the_description_and_every_bound_and_may_stay_empty(name: str) -> None:
+    shown, schema = FORM[name].schema, SAID[name][2]
+    assert schema["description"] in shown["description_md"]
+    for bound in BOUNDS:
+        assert shown.get(bound) == schema.get(bound)
+        assert bound not in schema or str(schema[bound]) in shown["description_md"]
+    assert FORM[name].value == OFFERED.get(name)
+    assert accepted(FORM[name], None)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_form_refuses_what_the_model_refuses(name: str) -> None:
+    schema = SAID[name][2]
+    taken = [value for value in probes(schema) if accepted(FORM[name], value)]
+    meant = [value == "true" for value in taken] if schema.get("type") == "boolean" else taken
+    assert [value for value in meant if not model_accepts(name, value)] == []
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
+    choices = [value for value in FORM[name].schema.get("enum", []) if value is not None]
+    several = FORM[name].schema.get("items", {}).get("enum", [])[:1]
+    value = next(
+        value for value in (*choices, several, *probes(SAID[name][2])) if value and accepted(FORM[name], value)
+    )
+    kind = name.partition(".")[0]
+    fault = (
+        {"fault.kind": kind if registry.known(Kind.FAULT, kind) else "kill"}
+        if kind in ("fault", *registry.names(Kind.FAULT))
+        else {}
+    )
+    before = Request(scenario="smoke") if name == "fault.kind" else asked(filled(fault))
+    assert asked(filled(fault | {name: value})) != before
+
+
+def test_a_field_that_a_model_gains_is_asked_as_it_is() -> None:
+    class Gained(Strict):
+        level: Annotated[int, Field(ge=3, lt=9, description="How loud")] = 4
+        quick: Annotated[bool, Field(description="Whether it is quick")] = False
+        either: Annotated[int | None, Field(ge=2, description="A number or nothing")] = None
+
+    made = fields_of(Gained, prefix="new.", section="New")
+    assert made["new.level"].schema == {
+        "type": ["null", "integer"],
+        "minimum": 3,
+        "exclusiveMaximum": 9,
+        "section": "New",
+        "title": "level",
+        "description_md": "How loud *(at least 3, less than 9, default 4)*",
+    }
+    assert [value for value in (None, "true", "false", "yes", True) if accepted(made["new.quick"], value)] == [
+        None,
+        "true",
+        "false",
+    ]
+    assert [value for value in (None, 1, 2, "2") if accepted(made["new.either"], value)] == [None, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "driver", "bugs", "sets"),
+    [
+        pytest.param({}, None, [], [], id="an empty form is the scenario itself"),
+        pytest.param({"duration_s": 40.5}, None, [], ["duration_s=40.5"], id="a number"),
+        pytest.param({"cluster.brokers": 5}, None, [], ["cluster.brokers=5"], id="a number within a part"),
+        pytest.param({"driver": "process"}, "process", [], [], id="a driver"),
+        pytest.param({"planted_bugs": ["acks-all-on-append"]}, None, ["acks-all-on-append"], [], id="a planted bug"),
+        pytest.param({"checks": ["i1", "phantom"]}, None, [], ["checks=[i1, phantom]"], id="several checks"),
+        pytest.param(
+            {"topics.0.config": {"min.insync.replicas": "1", "segment.bytes": "1048576"}},
+            None,
+            [],
+            ["topics.0.config.min.insync.replicas=1", "topics.0.config.segment.bytes=1048576"],
+            id="properties join those of the scenario",
+        ),
+        pytest.param(
+            {"produce-consume.acks": [1, "all"], "produce-consume.reread": "true"},
+            None,
+            [],
+            ["workloads.0.parameters.acks=[1, all]", "workloads.0.parameters.reread=true"],
+            id="what the load takes",
+        ),
+        pytest.param(
+            {"fault.kind": "pause", "fault.duration_s": 3, "fault.target": "leader(orders,1)"},
+            None,
+            [],
+            ["faults=[{kind: pause, at_s: 2.0, duration_s: 3, target: 'leader(orders,1)'}]"],
+            id="a fault in the place of the scenario's",
+        ),
+        pytest.param(
+            {"fault.kind": "kill", "fault.at_s": 4, "fault.target": "1,2", "kill.confirm_timeout_s": 12.5},
+            None,
+            [],
+            ["faults=[{kind: kill, at_s: 4, target: '1,2', parameters: {confirm_timeout_s: 12.5}}]"],
+            id="a fault with what its kind takes",
+        ),
+    ],
+)
+def test_a_form_asks_for_what_the_command_line_would(
+    values: dict[str, Any], driver: str | None, bugs: list[str], sets: list[str]
+) -> None:
+    assert load(asked(filled(values))) == load_scenario("smoke", options(driver, bugs, sets))
+
+
+def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
+    request = asked(filled({"scenario_file": str(tmp_path / "mine.yaml"), "seed": 0}))
+    assert (request["scenario"], request["seed"]) == (str(tmp_path / "mine.yaml"), 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"fault.target": "controller"}, "fault.target: filled in, but fault.kind is as", id="no fault"),
+        pytest.param(
+            {"fault.kind": "pause", "kill.confirm_timeout_s": 3}, "kill.confirm_timeout_s.*is pause", id="another fault"
+        ),
+    ],
+)
+def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        asked(filled(values))
+
+
+PARSE = """
+import json, sys, time
+import airflow.sdk
+before = time.process_time()
+import chaos_experiment
+print(json.dumps({
+    "cpu_s": time.process_time() - before,
+    "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+}))
+"""
+
+
+def test_parsing_takes_less_than_a_second_and_imports_nothing_heavy() -> None:
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("dags", "plugins", ""))
+    command = [sys.executable, "-c", PARSE]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, timeout=120, check=True)
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert HEAVY & set(seen["modules"]) == set()
+    assert seen["cpu_s"] < 1
+
+
+@pytest.mark.airflow
+def test_airflow_refuses_a_bad_value_before_there_is_a_run(airflow_server: Airflow) -> None:
+    conf = {"duration_s": -1}
+    answer = airflow_server.api.post("/api/v2/dags/chaos_experiment/dagRuns", json={"logical_date": None, "conf": conf})
+    assert answer.status_code == 400
+    assert "duration_s" in answer.text
+    assert "-1 is less than or equal to the minimum of 0" in answer.text
+
+
+@pytest.mark.airflow
+def test_what_only_the_rules_see_ends_in_start_with_the_reason_and_nothing_started(airflow_server: Airflow) -> None:
+    conf = {"scenario": "kill-leader", "cluster.brokers": 2}
+    run_id = airflow_server.trigger("chaos_experiment", conf)
+    assert airflow_server.end_of("chaos_experiment", run_id, timeout_s=120) == "failed"
+    assert airflow_server.task_states("chaos_experiment", run_id)["drive"] == "upstream_failed"
+    log = airflow_server.log("chaos_experiment", run_id, "start")
+    assert "3 replicas do not fit on 2 brokers; allowed: 1 to 2" in log
+    assert not list(airflow_server.server.settings.runs.glob("kill-leader-*"))
