@@ -1,6 +1,12 @@
-"""The CI door: one short scenario on the embedded cluster, `dag.test(run_conf={"scenario": "smoke"})`."""
+"""The CI door: one short scenario on the embedded cluster, `python dags/chaos_smoke.py` or `dag.test(run_conf=…)`."""
 
+import sys
 from datetime import timedelta
+
+if __name__ == "__main__":  # before anything of Airflow is imported: it looks for its home at once
+    from kafka_chaos.airflow.door import main
+
+    sys.exit(main("chaos_smoke", "smoke"))
 
 from airflow.sdk import Param, dag
 
@@ -16,7 +22,9 @@ from kafka_chaos.airflow.tasks import run_phases
     tags=["chaos", "ci"],
     params={
         "scenario": Param("smoke", type="string", description="A built-in scenario, or the path of a YAML file"),
+        "driver": Param(None, type=["null", "string"], description="Cluster driver, instead of the scenario's"),
         "seed": Param(None, type=["null", "integer"], minimum=0, description="Decides all that is drawn"),
+        "planted_bugs": Param([], type="array", items={"type": "string"}, description="Protocol guards to break"),
         "set": Param([], type="array", items={"type": "string"}, description="Values to override, each key=value"),
     },
 )
@@ -26,6 +34,3 @@ def chaos_smoke() -> None:
 
 
 smoke = chaos_smoke()
-
-if __name__ == "__main__":
-    smoke.test()

@@ -20,6 +20,7 @@ from harness.cluster.driver import ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
 from harness.errors import ClusterError, HarnessError, Interrupted
+from harness.handover import end_elsewhere
 from harness.interruption import ENDLESS, Background, Interrupts
 from harness.judging import assemble, run_checks, run_suites, scenario_of
 from harness.phase_log import Phase, entered
@@ -118,14 +119,22 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
 
 
 def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
-    """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it."""
+    """Heal what is left, and bring all evidence into the run folder; an interruption before it does not cut it.
+
+    A process that still drives the cluster is ended first: a scheduler may have given it up without its knowing.
+    """
     progress = progress or Logged()
-    with _held(interrupts) as signals, entered(folder, Phase.COLLECT, progress) as notes:
-        signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), patience=1)
+    with _held(interrupts) as signals:
+        signals.run(end_elsewhere(folder, Phase.DRIVE, progress), patience=1)
+        with entered(folder, Phase.COLLECT, progress) as notes:
+            signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), patience=1)
 
 
-def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
-    """Stop everything, whatever state it is in, and look for what is left; no signal cuts this short."""
+def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
+    """Stop everything, whatever state it is in, and look for what is left; no signal cuts this short.
+
+    Returns and saves the result as far as it is known, whatever is left included.
+    """
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.STOP, progress) as notes:
         driver = driver_of(folder, scenario_of(folder))
@@ -138,7 +147,9 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
             notes.residue.extend(await driver.residue())
 
         signals.run(stop_and_look(), patience=ENDLESS)
-    assemble(folder).save(folder.verdict)
+    result = assemble(folder)
+    result.save(folder.verdict)
+    return result
 
 
 def judge(

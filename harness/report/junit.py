@@ -1,6 +1,8 @@
-"""The result as JUnit XML: a violation is a failure, no answer is an error."""
+"""The result as JUnit XML: a violation is a failure, no answer is an error, what was refused is skipped."""
 
-from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.result import RunResult
 from harness.store import RunFolder
@@ -8,7 +10,7 @@ from harness.verdict import FaultVerdict, SystemVerdict
 
 
 def write_junit(folder: RunFolder, result: RunResult) -> None:
-    """Write `junit.xml`: one suite each for faults, checks, expectations and the environment."""
+    """Write `junit.xml`: one suite each for faults, checks, expectations, evidence and environment."""
     suites = [
         _suite(
             f"{result.scenario}.faults",
@@ -19,7 +21,8 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
                     fault.detail,
                 )
                 for fault in result.faults
-            ],
+            ]
+            or [_case("any", False, "no fault was injected")],
         ),
         _suite(
             f"{result.scenario}.checks", [_judged(c.check, c.verdict, c.reason or c.promise) for c in result.checks]
@@ -27,6 +30,10 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
         _suite(
             f"{result.scenario}.expectations",
             [_judged(s.suite, s.verdict, "; ".join(s.failures) or "no evidence") for s in result.suites],
+        ),
+        _suite(
+            f"{result.scenario}.evidence",
+            [_case("whole", not result.evidence_damaged, "; ".join(result.evidence))],
         ),
         _suite(
             f"{result.scenario}.environment",
@@ -37,6 +44,15 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
     for suite in suites:
         xml.add_testsuite(suite)
     xml.write(str(folder.junit), pretty=True)
+
+
+def write_not_started(path: Path, scenario: str, reason: str, *, refused: bool) -> None:
+    """Write the result of what never became a run: skipped when it was refused, an error otherwise."""
+    case = TestCase("started")
+    case.result = [Skipped(reason)] if refused else [Error(reason, "not started")]
+    xml = JUnitXml(name=scenario)
+    xml.add_testsuite(_suite(f"{scenario}.start", [case]))
+    xml.write(str(path), pretty=True)
 
 
 def _suite(name: str, cases: list[TestCase]) -> TestSuite:

@@ -86,7 +86,8 @@ def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[st
         "drive": ["start"],
         "collect_and_stop": ["drive", "start"],
         "judge": ["collect_and_stop", "drive"],
-        "report": ["judge"],
+        "expectations": ["judge"],
+        "report": ["collect_and_stop", "expectations", "judge"],
     }
     assert (parsed["setups"], parsed["teardowns"]) == (["start"], ["collect_and_stop"])
     assert parsed["without_timeout"] == []

@@ -17,6 +17,8 @@ class Request(TypedDict, total=False):
     planted_bugs: list[str]
     set: list[str]
     """Values to override, each key=value."""
+    expect: str
+    """`held`, or `violated` where a bug is planted that must be found."""
 
 
 def request_of(params: Mapping[str, Any]) -> Request:
