@@ -17,6 +17,7 @@ from harness.errors import ClusterError
 DEFAULT_BASE_IMAGE = "python:3.11-slim-bookworm"
 """As the Dockerfiles have it."""
 REGISTRY_TIMEOUT_S = 10.0
+CLEAN_UP_TIMEOUT_S = 60.0
 SUPPORTED = ("3.11", "3.12", "3.13")
 
 WHICH_PYTHON = "import platform, sys; print('%d.%d' % sys.version_info[:2], platform.machine(), *platform.libc_ver())"
@@ -103,7 +104,16 @@ def run_script(command: list[str], output: Path, scratch: Path, say: Callable[[s
                 tail.append(line.rstrip())
                 say(line.rstrip())
         except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
+            _end(process)
             raise
     if process.returncode:
         raise ClusterError("\n".join(["no base could be made here:", *tail]))
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End a script with all it started, after it has cleaned up: what it mounted must be gone before its folder is."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(CLEAN_UP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
