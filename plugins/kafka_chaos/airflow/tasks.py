@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import PokeReturnValue, XComArg, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kafka_chaos.airflow.links import ChaosRunLink
 from kafka_chaos.airflow.request import Request, request_of
 from kafka_chaos.airflow.settings import local_runs_folder
 from kafka_chaos.airflow.verdicts import (
@@ -163,6 +164,9 @@ def run_phases(
     driven >> stopped
     [driven, stopped] >> judged >> expected
     [stopped, judged, expected] >> reported
+    steps: tuple[Any, ...] = (started, driven, stopped, judged, expected, reported)
+    for step in steps:
+        step.operator.operator_extra_links = (ChaosRunLink(),)
     return reported
 
 
