@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from harness import phases
 from harness.cli import app
 from harness.cluster.containers.engine import Engine, EngineUnavailable, Made
-from harness.cluster.pids import ProcessIdentity, identify, write_pid_file
+from harness.cluster.pids import ProcessIdentity, identify, marked, write_pid_file
 from harness.cluster.reaper.reap import reap
 from harness.cluster.reaper.result import Fate, Item, Kind
 from harness.cluster.reaper.standing import RUN_NAME, State, standing_of
@@ -100,6 +100,8 @@ class World:
         self.processes.append(process)
         identity = identify(process.pid)
         assert identity is not None
+        while run is not None and process.pid not in dict(marked("CHAOS_CLUSTER")):
+            assert process.poll() is None  # its environment shows a moment after Popen has returned
         if run is not None and name:
             (run.cluster / "pids").mkdir(parents=True, exist_ok=True)
             write_pid_file(run.cluster / "pids" / f"{name}.pid", identity)
@@ -447,6 +449,11 @@ def test_no_engine_is_said_and_is_no_error(world: World) -> None:
         pytest.param(lambda run: run.root, "another reaper deals with it", id="another reaper is at it"),
         pytest.param(
             lambda run: run.cluster / "supervisor.lock", "a supervisor starts there", id="a supervisor starts"
+        ),
+        pytest.param(
+            lambda run: run.cluster / "containers.lock",
+            "its containers' data is just brought out, or they are removed",
+            id="a guard is at work",
         ),
     ],
 )

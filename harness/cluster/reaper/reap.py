@@ -27,6 +27,8 @@ What may happen at the same time, and why it does no harm:
   reaper finds the lock taken and lets the run be, or the launch is refused.
 - Making containers: only under a live supervisor. If that dies meanwhile, the process that carries out the start phase
   is alive, and the run is let be until it is not.
+- Removing containers after their supervisor was killed, which their guard does: it holds a lock meanwhile, and a
+  reaper comes back another time.
 - Another reaper: each locks the run folder that it deals with; the second one lets it be.
 """
 
@@ -38,6 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cluster.containers.bringing_out import LOCK_NAME as CONTAINERS_LOCK_NAME
 from harness.cluster.reaper import PATIENCE_S, closing
 from harness.cluster.reaper.leftovers import Finds, Leftover, looking
 from harness.cluster.reaper.result import Fate, Item, Kind, Reaped
@@ -139,6 +142,8 @@ class _Reaper:
         standing = standing_of(run, patience_s=self.patience_s, remember=not self.dry_run)
         if standing.state is State.GOES_ON:
             return [_kept(run.root, standing.reason)]
+        if _held(run.cluster / CONTAINERS_LOCK_NAME):
+            return [_kept(run.root, "its containers' data is just brought out, or they are removed")]
         if self.dry_run or supervised(run) or not run.cluster.exists():
             return self._dead(run, standing)
         with _locked(run.cluster / LOCK_NAME) as mine:
@@ -222,6 +227,14 @@ def _locked(path: Path) -> Iterator[bool]:
             yield True
     finally:
         os.close(lock)
+
+
+def _held(path: Path) -> bool:
+    """Return whether somebody holds the lock of a file."""
+    if not path.exists():
+        return False
+    with _locked(path) as mine:
+        return not mine
 
 
 def _verdicts(run: RunFolder) -> str:
