@@ -18,6 +18,7 @@ COPY expectations expectations
 COPY plugins plugins
 COPY dags dags
 RUN ["python3", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--editable", "."]
+RUN ["useradd", "--uid", "50000", "--gid", "0", "--home-dir", "/opt/airflow", "--no-create-home", "airflow"]
 RUN ["install", "-d", "-o", "50000", "-g", "0", "-m", "0770", "/opt/airflow", "/opt/airflow/logs", "/opt/airflow/auth", "/runs"]
 ENV AIRFLOW_HOME=/opt/airflow HOME=/opt/airflow PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/kafka-chaos/dags AIRFLOW__CORE__PLUGINS_FOLDER=/opt/kafka-chaos/plugins \
