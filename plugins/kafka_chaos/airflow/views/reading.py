@@ -5,6 +5,7 @@ and a few small files a row.
 """
 
 import json
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -86,15 +87,15 @@ class Runs:
     """
 
     def __init__(self, root: "ObjectStoragePath") -> None:
-        self._root = root
+        self._root = root.path.rstrip("/")
         self._fs: Any = filesystem_of(root)
-        self._on_disk = Path(root.path).resolve() if root.protocol in ("", "file", "local") else None
+        self._on_disk = os.path.realpath(root.path) if root.protocol in ("", "file", "local") else None
 
     def names(self) -> list[RunName]:
         """Return every run's name, the newest first; a place that does not exist yet has none."""
         self._fs.invalidate_cache()
         try:
-            found = self._fs.ls(self._root.path, detail=False)
+            found = self._fs.ls(self._root, detail=False)
         except FileNotFoundError:
             return []
         names = [name for path in found if (name := RunName.parse(path.rstrip("/").rsplit("/", 1)[-1]))]
@@ -102,7 +103,7 @@ class Runs:
 
     def overviews(self, names: Sequence[RunName]) -> list[Overview]:
         """Return these runs as they are now, in the same order."""
-        results = self._read_each(names, NAMES.verdict)
+        results = self._read_each(names, str(NAMES.verdict))
         origins = self.origins(names)
         read = [_result(content, name) for content, name in zip(results, names, strict=True)]
         unfinished = [
@@ -110,7 +111,7 @@ class Runs:
             for name, result in zip(names, read, strict=True)
             if result is None or (isinstance(result, RunResult) and REPORTED not in result.phase_durations_s)
         ]
-        phases = dict(zip(unfinished, self._read_each(unfinished, NAMES.phases), strict=True))
+        phases = dict(zip(unfinished, self._read_each(unfinished, str(NAMES.phases)), strict=True))
         return [
             _overview(name, result, origin, phases.get(name))
             for name, result, origin in zip(names, read, origins, strict=True)
@@ -118,7 +119,7 @@ class Runs:
 
     def origins(self, names: Sequence[RunName]) -> list[Origin | None]:
         """Return which task made each run; None for the command line, and for a note that is damaged."""
-        return [_origin(content) for content in self._read_each(names, NAMES.origin)]
+        return [_origin(content) for content in self._read_each(names, str(NAMES.origin))]
 
     def overview(self, name: str) -> Overview:
         """Return one run.
@@ -127,14 +128,14 @@ class Runs:
             NotThere: there is no such run.
         """
         parsed = RunName.parse(name)
-        if parsed is None or not self._fs.isdir(self._inside(parsed.text, PurePosixPath())):
+        if parsed is None or not self._fs.isdir(self._inside(parsed.text, "")):
             raise NotThere(f"no run {name}")
         return self.overviews([parsed])[0]
 
     def has(self, name: RunName, file: str) -> bool:
         """Return whether a run has this file."""
         try:
-            return bool(self._fs.isfile(self._inside(name.text, PurePosixPath(file))))
+            return bool(self._fs.isfile(self._inside(name.text, file)))
         except NotThere:
             return False
 
@@ -145,7 +146,7 @@ class Runs:
             NotThere: there is no such file, or it lies outside.
             TooLarge: it is to be read elsewhere.
         """
-        path = self._inside(name.text, PurePosixPath(file))
+        path = self._inside(name.text, file)
         if not self._fs.isfile(path):
             raise NotThere(f"{name.text} has no {file}")
         content: bytes = self._fs.cat_file(path, start=0, end=MAX_FILE_BYTES + 1)
@@ -153,21 +154,22 @@ class Runs:
             raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it where the run lies")
         return content
 
-    def _inside(self, run: str, file: PurePosixPath) -> str:
-        """Return the path of something in a run, which no name and no link can lead out of the place of all runs."""
-        if file.is_absolute() or ".." in file.parts or any(character in str(file) for character in "\\\0"):
+    def _inside(self, run: str, file: str) -> str:
+        """Return the path of something in a run, which no name and no link can lead out of that run."""
+        parts = PurePosixPath(file)
+        if parts.is_absolute() or ".." in parts.parts or "\\" in file or "\0" in file:
             raise NotThere("a path outside the run")
-        path: str = (self._root / run / file.as_posix()).path if file.parts else (self._root / run).path
-        if self._on_disk is not None and not Path(path).resolve().is_relative_to(self._on_disk / run):
+        path = f"{self._root}/{run}/{file}".rstrip("/")
+        if self._on_disk is not None and not f"{os.path.realpath(path)}/".startswith(f"{self._on_disk}/{run}/"):
             raise NotThere("a path outside the run")
         return path
 
-    def _read_each(self, names: Sequence[RunName], file: Path) -> list[bytes | OSError]:
+    def _read_each(self, names: Sequence[RunName], file: str) -> list[bytes | OSError]:
         """Return the same small file of many runs, or why it cannot be had; one request where the place can do that."""
         paths = []
         for name in names:
             try:
-                paths.append(self._inside(name.text, PurePosixPath(file.as_posix())))
+                paths.append(self._inside(name.text, file))
             except NotThere:
                 paths.append("")
         wanted = [path for path in paths if path]
