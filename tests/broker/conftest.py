@@ -1,12 +1,12 @@
 import pytest
 
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
 
 
 @pytest.fixture
-def zookeeper() -> FakeServer:
+def zookeeper() -> Ensemble:
     """A ZooKeeper with the paths that every broker makes sure of."""
-    server = FakeServer()
+    server = Ensemble()
     for path in ("/brokers/topics", "/config/topics", "/config/changes"):
         server.put(path)
     return server

@@ -26,7 +26,8 @@ from harness.broker.wire.transport import Message, PeerError
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
 from harness.events import EpochAssign, Event
 from harness.simulation.disk import MemoryStorage
-from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 TOPIC = "t"
 CONTROLLER = 9
@@ -138,7 +139,7 @@ class Broker:
         self,
         broker_id: int,
         network: Network,
-        zookeeper: FakeZooKeeper,
+        zookeeper: SimulatedZooKeeper,
         properties: dict[str, str],
         planted_bugs: list[str],
         storage: MemoryStorage | None = None,
@@ -222,7 +223,7 @@ class ReplicaCluster:
 
     def __init__(self, *, planted_bugs: Iterable[str] = (), **properties: str) -> None:
         self.network = Network()
-        self.ensemble = FakeServer()
+        self.ensemble = Ensemble()
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
         self.planted_bugs = list(planted_bugs)
         self.brokers = self.network.brokers
@@ -232,7 +233,7 @@ class ReplicaCluster:
             self.brokers[broker_id] = self._broker(broker_id)
 
     def _broker(self, broker_id: int, storage: MemoryStorage | None = None) -> Broker:
-        zookeeper = self.ensemble.client()
+        zookeeper = SimulatedZooKeeper(self.ensemble)
         return Broker(broker_id, self.network, zookeeper, self.properties, self.planted_bugs, storage)
 
     def __getitem__(self, broker_id: int) -> Broker:

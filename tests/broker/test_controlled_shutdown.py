@@ -11,7 +11,8 @@ from harness.broker.wire.messages import ControlledShutdownRequest, ControlledSh
 from harness.broker.wire.transport import PeerError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.loop import run
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 CONFIG = parse_config(
     {
@@ -54,9 +55,9 @@ class FakeController:
     def close(self) -> None: ...
 
 
-def ask(controller: FakeController, zookeeper: FakeServer) -> bool:
+def ask(controller: FakeController, zookeeper: Ensemble) -> bool:
     async def play() -> bool:
-        session = ZooKeeperSession(zookeeper.client, RecordingStateLog([]))
+        session = ZooKeeperSession(lambda: SimulatedZooKeeper(zookeeper), RecordingStateLog([]))
         await session.start()
         done = await ControlledShutdown(config=CONFIG, session=session, transport=controller).run(33)
         await session.stop()
@@ -65,8 +66,8 @@ def ask(controller: FakeController, zookeeper: FakeServer) -> bool:
     return run(play())
 
 
-def cluster() -> FakeServer:
-    zookeeper = FakeServer()
+def cluster() -> Ensemble:
+    zookeeper = Ensemble()
     zookeeper.put("/controller", CONTROLLER)
     zookeeper.put("/brokers/ids/7", REGISTRATION)
     return zookeeper

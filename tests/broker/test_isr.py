@@ -5,8 +5,8 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.znodes import ISR_CHANGES, partition_state_path
 from harness.events import IsrPropose, IsrResult, ZkWrite
 from harness.simulation.loop import run
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster
-from tests.broker.zookeeper.fake_zookeeper import FakeZooKeeper
 
 
 async def _behind(cluster: ReplicaCluster, broker_id: int) -> None:
@@ -86,7 +86,7 @@ def test_a_refused_write_keeps_the_old_isr_and_is_tried_again():
     run(play())
 
 
-class AnswersLate(FakeZooKeeper):
+class AnswersLate(SimulatedZooKeeper):
     """Carries out a write at once and answers when told."""
 
     answer: asyncio.Event
@@ -125,7 +125,7 @@ def test_a_session_that_ends_leaves_the_isr_as_it_was():
             await asyncio.sleep(3.5)
             assert {r.result for r in cluster[1].of(IsrResult)} == {"unknown"}
             assert cluster[1].replica().isr == (1, 2, 3)
-            cluster[1].zookeeper = cluster.ensemble.client()
+            cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
             await cluster[1].zookeeper.connect()
             await cluster.until(lambda: cluster[1].replica().isr == (1, 2), "shrink in the next session")
 
@@ -195,7 +195,7 @@ def test_a_publication_that_failed_is_made_later():
             cluster[1].zookeeper.expire()
             await asyncio.sleep(20)
             assert _notified(cluster) == []
-            cluster[1].zookeeper = cluster.ensemble.client()
+            cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
             await cluster[1].zookeeper.connect()
             await asyncio.sleep(3)
             assert _notified(cluster) == [[0]]

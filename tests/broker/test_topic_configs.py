@@ -8,7 +8,8 @@ from harness.broker.state_log import RecordingStateLog
 from harness.broker.topic_configs import TopicConfigs
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import encode_config
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 CONFIG = parse_config(
     {
@@ -23,15 +24,20 @@ CHANGE = b'{"version":2,"entity_path":"topics/t"}'
 
 
 @pytest.fixture
-async def configs(zookeeper: FakeServer) -> AsyncIterator[TopicConfigs]:
+async def session(zookeeper: Ensemble) -> AsyncIterator[ZooKeeperSession]:
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "3"}))
-    session = ZooKeeperSession(zookeeper.client, RecordingStateLog([]))
-    await session.start()
+    made = ZooKeeperSession(lambda: SimulatedZooKeeper(zookeeper), RecordingStateLog([]))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def configs(session: ZooKeeperSession) -> AsyncIterator[TopicConfigs]:
     following = TopicConfigs(CONFIG, session)
     await following.start()
     yield following
     await following.stop()
-    await session.stop()
 
 
 async def soon(seen: Callable[[], bool]) -> bool:
@@ -53,56 +59,60 @@ async def test_what_a_topic_sets_holds_and_the_brokers_word_for_the_rest(configs
     assert min_isr(configs, "unheard of") == 2
 
 
-async def test_a_topic_is_read_when_it_is_first_heard_of(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_a_topic_is_read_when_it_is_first_heard_of(configs: TopicConfigs, zookeeper: Ensemble) -> None:
     zookeeper.put("/config/topics/new", encode_config({"min.insync.replicas": "1"}))
     await configs.load(["new", "without znode"])
     assert (min_isr(configs, "new"), min_isr(configs, "without znode")) == (1, 2)
 
 
-async def test_a_notification_has_the_topic_read_again(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_a_notification_has_the_topic_read_again(configs: TopicConfigs, zookeeper: Ensemble) -> None:
     for number, value in enumerate(("4", "5")):
         zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": value}))
         zookeeper.put(f"/config/changes/config_change_{number}", CHANGE)
         assert await soon(lambda value=value: min_isr(configs) == int(value))
 
 
-async def test_without_a_notification_nothing_is_read_again(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_without_a_notification_nothing_is_read_again(configs: TopicConfigs, zookeeper: Ensemble) -> None:
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
     zookeeper.put("/config/changes/config_change_0", b'{"version":2,"entity_path":"topics/other"}')
     assert not await soon(lambda: min_isr(configs) == 4)
 
 
-async def test_after_a_lost_connection_everything_is_read_again(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_after_a_lost_connection_everything_is_read_again(
+    configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
+) -> None:
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
-    zookeeper.clients[0].disconnect()
-    zookeeper.clients[0].reconnect()
+    session.current.disconnect()
+    session.current.reconnect()
     assert await soon(lambda: min_isr(configs) == 4)
 
 
-async def test_nonsense_in_zookeeper_counts_as_nothing(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_nonsense_in_zookeeper_counts_as_nothing(configs: TopicConfigs, zookeeper: Ensemble) -> None:
     zookeeper.put("/config/topics/bad", encode_config({"min.insync.replicas": "many"}))
     zookeeper.put("/config/topics/worse", b"{")
     await configs.load(["bad", "worse"])
     assert (min_isr(configs, "bad"), min_isr(configs, "worse")) == (2, 2)
 
 
-async def test_listeners_hear_of_changes_alone(configs: TopicConfigs, zookeeper: FakeServer) -> None:
+async def test_listeners_hear_of_changes_alone(
+    configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
+) -> None:
     heard: list[tuple[str, int]] = []
     configs.on_change(lambda topic, config: heard.append((topic, config["min.insync.replicas"])))
     await configs.load(["new"])
-    zookeeper.clients[0].disconnect()
-    zookeeper.clients[0].reconnect()
+    session.current.disconnect()
+    session.current.reconnect()
     assert not await soon(lambda: bool(heard))
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
-    zookeeper.clients[0].disconnect()
-    zookeeper.clients[0].reconnect()
+    session.current.disconnect()
+    session.current.reconnect()
     assert await soon(lambda: heard == [("t", 4)])
 
 
 async def test_after_a_new_session_everything_is_read_again_and_followed(
-    configs: TopicConfigs, zookeeper: FakeServer
+    configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
 ) -> None:
-    zookeeper.clients[0].expire()
+    session.current.expire()
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
     assert await soon(lambda: min_isr(configs) == 4)
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "5"}))

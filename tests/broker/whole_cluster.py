@@ -25,7 +25,8 @@ from harness.broker.wire.messages import (
 from harness.broker.wire.transport import Message, PeerError
 from harness.events import Event
 from harness.simulation.disk import MemoryStorage
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 LATENCY_S = 0.001
 CLIENT, PEER = "PLAINTEXT", "REPL"
@@ -140,7 +141,7 @@ class WholeCluster:
 
     properties: dict[str, str] = field(default_factory=dict)
     planted_bugs: tuple[str, ...] = ()
-    zookeeper: FakeServer = field(default_factory=FakeServer)
+    zookeeper: Ensemble = field(default_factory=Ensemble)
     network: Network = field(default_factory=Network)
     disks: dict[int, MemoryStorage] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -171,7 +172,7 @@ class WholeCluster:
         )
 
         def open_session() -> Any:
-            self.sessions[broker_id] = self.zookeeper.client()
+            self.sessions[broker_id] = SimulatedZooKeeper(self.zookeeper)
             return self.sessions[broker_id]
 
         self.logs.setdefault(broker_id, RecordingStateLog([]))

@@ -69,10 +69,21 @@ class Dispatcher:
             listener=listener,
             peer=peer,
         )
-        response = await self._handlers[api_key](request, context)
+        response = await self.answer(request, context)
         if response is None:
             return None
         return encode_response(response, header.api_version, correlation_id=header.correlation_id)
+
+    async def answer(self, request: Message, context: RequestContext) -> Message | None:
+        """Return the response to a decoded request, as its handler made it; None for no response.
+
+        Raises:
+            CloseConnection: nobody serves this API, or the handler does not answer.
+        """
+        handler = self._handlers.get(context.api_key)
+        if handler is None:
+            raise CloseConnection(f"{context.api_key.name} is not served")
+        return await handler(request, context)
 
     async def _api_versions(self, request: Message, context: RequestContext) -> Message:
         return api_versions(request, context.api_version, self._handlers)

@@ -6,20 +6,21 @@ from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import Create, Op
 from harness.broker.zookeeper.znodes import ControllerZnode
 from harness.events import ControllerElected
-from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 ME = ControllerZnode(broker_id=1, timestamp_ms=0)
 OTHER = ControllerZnode(broker_id=2, timestamp_ms=0)
 
 
 @pytest.fixture
-def server() -> FakeServer:
-    return FakeServer()
+def server() -> Ensemble:
+    return Ensemble()
 
 
 @pytest.fixture
-async def zk(server: FakeServer) -> FakeZooKeeper:
-    made = server.client()
+async def zk(server: Ensemble) -> SimulatedZooKeeper:
+    made = SimulatedZooKeeper(server)
     await made.connect()
     return made
 
@@ -29,7 +30,9 @@ def log() -> RecordingStateLog:
     return RecordingStateLog(events=[])
 
 
-async def test_the_first_controller_has_epoch_1(server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog) -> None:
+async def test_the_first_controller_has_epoch_1(
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
+) -> None:
     assert await read_controller(zk) == -1
     won = await register_and_increment(zk, ME, state_log=log)
     assert won == ControllerEpoch(value=1, zk_version=1)
@@ -39,13 +42,15 @@ async def test_the_first_controller_has_epoch_1(server: FakeServer, zk: FakeZooK
     assert log.events == [ControllerElected(controller_epoch=1, epoch_zk_version=1)]
 
 
-async def test_every_election_raises_the_epoch(server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog) -> None:
+async def test_every_election_raises_the_epoch(
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
+) -> None:
     for epoch in (1, 2, 3):
         assert (await register_and_increment(zk, ME, state_log=log)).value == epoch
         server.remove("/controller")
 
 
-async def test_who_comes_second_has_lost(server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog) -> None:
+async def test_who_comes_second_has_lost(server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog) -> None:
     server.put("/controller_epoch", b"4")
     server.put("/controller", OTHER.encode())
     with pytest.raises(ControllerMovedError, match="broker 2 is controller with epoch 4"):
@@ -54,7 +59,7 @@ async def test_who_comes_second_has_lost(server: FakeServer, zk: FakeZooKeeper, 
 
 
 async def test_a_znode_left_by_an_earlier_session_of_ours_is_no_victory(
-    server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:
     server.put("/controller_epoch", b"4")
     server.put("/controller", ME.encode())
@@ -63,7 +68,7 @@ async def test_a_znode_left_by_an_earlier_session_of_ours_is_no_victory(
 
 
 async def test_an_epoch_raised_meanwhile_is_a_lost_election(
-    server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:
     def other_came_and_went(op: Op) -> None:
         if isinstance(op, Create) and op.path == "/controller":
@@ -78,7 +83,7 @@ async def test_an_epoch_raised_meanwhile_is_a_lost_election(
 
 
 async def test_a_victory_whose_answer_was_lost_is_found(
-    server: FakeServer, zk: FakeZooKeeper, log: RecordingStateLog
+    server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:
     server.lose_answer_to = "/controller"
     assert await register_and_increment(zk, ME, state_log=log) == ControllerEpoch(value=1, zk_version=1)

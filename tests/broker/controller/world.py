@@ -13,8 +13,9 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import create_topic
 from harness.broker.zookeeper.znodes import BrokerRegistration, PartitionStateZnode, encode_config, topic_config_path
 from harness.events import Event
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.controller.fake_transport import FakeTransport
-from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
 
 E = TypeVar("E", bound=Event)
 
@@ -52,13 +53,13 @@ class FakeBroker:
     """One broker: session, registration and controller, wired as the real one wires them."""
 
     broker_id: int
-    server: FakeServer
+    server: Ensemble
     transport: FakeTransport
     properties: Mapping[str, str] = field(default_factory=dict)
     log: RecordingStateLog = field(default_factory=lambda: RecordingStateLog(events=[]))
 
     def __post_init__(self) -> None:
-        self.sessions: list[FakeZooKeeper] = []
+        self.sessions: list[SimulatedZooKeeper] = []
         self.session = ZooKeeperSession(self._open, self.log)
         self.controller = Controller(
             config=config_of(self.broker_id, self.properties),
@@ -84,8 +85,8 @@ class FakeBroker:
     def events(self, kind: type[E]) -> list[E]:
         return [event for event in self.log.events if isinstance(event, kind)]
 
-    def _open(self) -> FakeZooKeeper:
-        self.sessions.append(self.server.client())
+    def _open(self) -> SimulatedZooKeeper:
+        self.sessions.append(SimulatedZooKeeper(self.server))
         return self.sessions[-1]
 
     async def _register(self) -> None:
@@ -105,10 +106,10 @@ class World:
     """ZooKeeper, the network, and brokers; the one started first is controller."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = Ensemble()
         self.transport = FakeTransport()
         self.brokers: dict[int, FakeBroker] = {}
-        self._outside = self.server.client()
+        self._outside = SimulatedZooKeeper(self.server)
 
     async def start(self, *broker_ids: int, properties: Mapping[str, str] | None = None) -> None:
         """Start brokers one after the other."""

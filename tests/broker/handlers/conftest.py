@@ -11,7 +11,8 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.messages import ApiKey, UpdateMetadataRequest
 from harness.broker.zookeeper.session import ZooKeeperSession
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 _Broker = UpdateMetadataRequest.UpdateMetadataBroker
 _Topic = UpdateMetadataRequest.UpdateMetadataTopicState
@@ -90,8 +91,13 @@ def tell() -> Callable[..., None]:
 
 
 @pytest.fixture
-async def creator(config: BrokerConfig, zookeeper: FakeServer) -> AsyncIterator[TopicCreator]:
-    session = ZooKeeperSession(zookeeper.client, RecordingStateLog([]))
-    await session.start()
-    yield TopicCreator(config, MetadataCache(), session, random.Random(1))
-    await session.stop()
+async def session(zookeeper: Ensemble) -> AsyncIterator[ZooKeeperSession]:
+    made = ZooKeeperSession(lambda: SimulatedZooKeeper(zookeeper), RecordingStateLog([]))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def creator(config: BrokerConfig, session: ZooKeeperSession) -> TopicCreator:
+    return TopicCreator(config, MetadataCache(), session, random.Random(1))

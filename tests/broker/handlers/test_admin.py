@@ -11,7 +11,8 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.simulation.zookeeper.ensemble import Ensemble
 
 Context = Callable[..., RequestContext]
 Tell = Callable[..., None]
@@ -51,7 +52,7 @@ async def create(handlers: AdminHandlers, context: Context, request: CreateTopic
     return {topic.name: topic.error_code for topic in response.topics}
 
 
-async def test_only_the_controller_creates(handlers: AdminHandlers, context: Context, zookeeper: FakeServer) -> None:
+async def test_only_the_controller_creates(handlers: AdminHandlers, context: Context, zookeeper: Ensemble) -> None:
     handlers.controller = FakeController(is_active=False)
     assert await create(handlers, context, asks("a", "b")) == {
         "a": ErrorCode.NOT_CONTROLLER,
@@ -77,14 +78,14 @@ async def test_the_answer_waits_for_the_leaders(handlers: AdminHandlers, context
 
 @pytest.mark.parametrize("timeout_ms", [0, 1])
 async def test_a_topic_without_leaders_in_time_is_timed_out_and_exists(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer, timeout_ms: int
+    handlers: AdminHandlers, context: Context, zookeeper: Ensemble, timeout_ms: int
 ) -> None:
     assert await create(handlers, context, asks("t", timeout_ms=timeout_ms)) == {"t": ErrorCode.REQUEST_TIMED_OUT}
     assert zookeeper.names("/brokers/topics") == ["t"]
 
 
 async def test_validation_alone_creates_nothing_and_does_not_wait(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+    handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
     answer = await create(handlers, context, asks("t", "a b", validate_only=True))
     assert answer == {"t": ErrorCode.NONE, "a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
@@ -92,21 +93,21 @@ async def test_validation_alone_creates_nothing_and_does_not_wait(
 
 
 async def test_a_topic_named_twice_is_not_created(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+    handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
     assert await create(handlers, context, asks("t", "t")) == {"t": ErrorCode.INVALID_REQUEST}
     assert zookeeper.names("/brokers/topics") == []
 
 
 async def test_a_topic_that_zookeeper_has_exists_even_when_metadata_does_not_know(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+    handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
     zookeeper.put("/brokers/topics/t", b"{}")
     assert await create(handlers, context, asks("t")) == {"t": ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
 async def test_a_placement_by_hand_is_written_as_given(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+    handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
     placed = CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment
     config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
@@ -124,9 +125,9 @@ async def test_a_placement_by_hand_is_written_as_given(
 
 
 async def test_a_lost_session_refuses_without_a_crash(
-    handlers: AdminHandlers, context: Context, zookeeper: FakeServer
+    handlers: AdminHandlers, context: Context, session: ZooKeeperSession
 ) -> None:
-    zookeeper.clients[0].expire()
+    session.current.expire()
     assert await create(handlers, context, asks("t")) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
 
 

@@ -8,7 +8,7 @@ from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
 
 BOTH = ("PLAINTEXT", "REPL")
 Context = Callable[..., RequestContext]
@@ -109,7 +109,7 @@ async def test_a_partition_whose_leader_cannot_be_reached_is_an_error(
 
 
 async def test_an_unknown_topic_is_created_and_the_client_told_to_come_again(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
     for _ in range(2):
@@ -142,7 +142,7 @@ async def test_who_decides_about_creation(
 
 
 async def test_an_invalid_name_is_not_created(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
     response = await handlers.describe(asks("a b"), context(8))
@@ -151,7 +151,7 @@ async def test_an_invalid_name_is_not_created(
 
 
 async def test_the_first_question_for_a_coordinator_creates_the_offsets_topic(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
     tell(handlers.metadata, {1: BOTH, 2: BOTH, 3: BOTH}, {})
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="g", key_type=0), context(2))
@@ -177,7 +177,7 @@ async def test_version_0_can_only_ask_for_a_groups_coordinator(
 
 
 async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
-    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: FakeServer
+    handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
     tell(handlers.metadata, {1: BOTH, 2: BOTH}, {})
     response = await handlers.find_coordinator(FindCoordinatorRequest(key="g", key_type=0), context(2))

@@ -1,7 +1,8 @@
-"""One table of what the protocol promises, held against the fake and against a real server behind kazoo."""
+"""One table of what the protocol promises, held against the stand-in and against a real server behind kazoo."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -25,8 +26,12 @@ from harness.broker.zookeeper.client import (
     ZooKeeper,
 )
 from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from harness.waiting import until
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.zookeeper.sessions import expire as expire_session
+from harness.zookeeper.sessions import to_text
+from tests.broker.zookeeper.cut_proxy import CutProxy
 
 _roots = count()
 
@@ -36,47 +41,103 @@ class Bench:
     """Sessions to try things with, below a path of their own."""
 
     open: Callable[[], ZooKeeper]
+    expire: Callable[[ZooKeeper], Awaitable[None]]
+    """Ends a session at the server, unknown to its client."""
+    cut: Callable[[ZooKeeper], None]
+    """Breaks a session's connection and keeps it broken, until …"""
+    mend: Callable[[ZooKeeper], None]
     root: str
     sessions: list[ZooKeeper] = field(default_factory=list)
     seen: list[tuple[WatchType, str]] = field(default_factory=list)
+    states: list[SessionState] = field(default_factory=list)
+    """Of the session opened last."""
 
     async def session(self) -> ZooKeeper:
         zk = self.open()
         self.sessions.append(zk)
+        self.states = []
+        zk.on_state(self.states.append)
         await zk.connect()
         return zk
 
     def record(self, kind: WatchType, path: str) -> None:
         self.seen.append((kind, path.removeprefix(self.root)))
 
+    async def heard(self) -> list[tuple[WatchType, str]]:
+        return list(self.seen)
+
     async def sees(self, *expected: tuple[WatchType, str]) -> None:
         """Wait for the expected watches, and give unexpected ones the time of a round trip to show up."""
 
-        async def seen() -> list[tuple[WatchType, str]]:
-            return list(self.seen)
-
-        await until(seen, lambda now: len(now) >= len(expected), what=f"watches {expected}", timeout_s=10)
+        await until(self.heard, lambda now: len(now) >= len(expected), what=f"watches {expected}", timeout_s=10)
         for zk in self.sessions:
             if not zk.expired:
                 await zk.exists("/")
         assert self.seen == list(expected)
 
+    async def reaches(self, state: SessionState) -> None:
+        states = self.states
 
-@pytest.fixture(params=["fake", pytest.param("kazoo", marks=pytest.mark.cluster)])
+        async def last() -> SessionState | None:
+            return states[-1] if states else None
+
+        await until(last, lambda now: now is state, what=f"state {state}", timeout_s=15, every_s=0.01)
+
+
+@pytest.fixture(params=["simulated", pytest.param("kazoo", marks=pytest.mark.cluster)])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    if request.param == "fake":
-        server = FakeServer()
-        made = Bench(open=server.client, root=f"/t{next(_roots)}")
-    else:
-        hosts = f"127.0.0.1:{request.getfixturevalue('server_port')}"
-        made = Bench(
-            open=lambda: KazooZooKeeper(hosts, session_timeout_s=4, connection_timeout_s=10), root=f"/t{next(_roots)}"
-        )
-    zk = await made.session()
-    await zk.create(made.root, b"")
-    yield made
-    for session in made.sessions:
-        await session.close()
+    async with AsyncExitStack() as stack:
+        if request.param == "simulated":
+            made = _simulated()
+        else:
+            made = await _real(request.getfixturevalue("server_port"), stack)
+        zk = await made.session()
+        await zk.create(made.root, b"")
+        yield made
+        for session in made.sessions:
+            made.mend(session)
+        for session in made.sessions:
+            await session.close()
+
+
+def _simulated() -> Bench:
+    ensemble = Ensemble()
+
+    async def expire(zk: ZooKeeper) -> None:
+        ensemble.end(zk.session_id)
+
+    return Bench(
+        open=lambda: SimulatedZooKeeper(ensemble, session_timeout_s=0.3),
+        expire=expire,
+        cut=lambda zk: zk.disconnect(),
+        mend=lambda zk: zk.reconnect(),
+        root=f"/t{next(_roots)}",
+    )
+
+
+async def _real(port: int, stack: AsyncExitStack) -> Bench:
+    proxies: dict[int, CutProxy] = {}
+    free = [CutProxy(port) for _ in range(3)]
+    for proxy in free:
+        await proxy.start()
+        stack.push_async_callback(proxy.stop)
+
+    def open_session() -> ZooKeeper:
+        proxy = free.pop()
+        zk = KazooZooKeeper(f"127.0.0.1:{proxy.port}", session_timeout_s=4, connection_timeout_s=10)
+        proxies[id(zk)] = proxy
+        return zk
+
+    async def expire(zk: ZooKeeper) -> None:
+        assert await expire_session(f"127.0.0.1:{port}", to_text(zk.session_id))
+
+    return Bench(
+        open=open_session,
+        expire=expire,
+        cut=lambda zk: proxies[id(zk)].cut(),
+        mend=lambda zk: proxies[id(zk)].mend(),
+        root=f"/t{next(_roots)}",
+    )
 
 
 async def _writes_and_versions(bench: Bench) -> None:
@@ -241,6 +302,142 @@ async def _edges(bench: Bench) -> None:
     assert (seen, zk.expired) == ([SessionState.CONNECTED], True)
 
 
+async def _watch_before_answer(bench: Bench) -> None:
+    zk, other, path = bench.sessions[0], await bench.session(), f"{bench.root}/a"
+    await zk.create(path, b"0")
+    zk.watch_node(path, bench.record)
+    for version in range(20):
+        data, stat = await zk.get(path)
+        assert (stat.version, len(bench.seen)) == (version, version)
+        await other.set(path, str(version + 1).encode(), version)
+        data, _ = await zk.get(path)
+        assert (data, len(bench.seen)) == (str(version + 1).encode(), version + 1)
+
+
+async def _watches_of_a_deletion(bench: Bench) -> None:
+    zk, other, path = bench.sessions[0], await bench.session(), f"{bench.root}/a"
+    await zk.create(path, b"")
+    for watched in (bench.root, path):
+        zk.watch_node(watched, bench.record)
+        zk.watch_children(watched, bench.record)
+        await zk.exists(watched)
+        await zk.children(watched)
+    await other.delete(path)
+    await bench.sees((WatchType.DELETED, "/a"), (WatchType.DELETED, "/a"), (WatchType.CHILDREN, ""))
+
+
+async def _watches_of_a_multi(bench: Bench) -> None:
+    zk, other, path = bench.sessions[0], await bench.session(), f"{bench.root}/a"
+    zk.watch_node(path, bench.record)
+    await zk.exists(path)
+    await other.multi([Create(path=path, data=b""), Delete(path=f"{path}/none")])
+    await bench.sees()
+    await other.multi([Create(path=path, data=b""), Set(path=path, data=b"x", version=0)])
+    await bench.sees((WatchType.CREATED, "/a"))
+    assert (await zk.get(path))[1].version == 1
+
+
+async def _transactions_in_order(bench: Bench) -> None:
+    zk, other = bench.sessions[0], await bench.session()
+    made = [await session.create(f"{bench.root}/n_", b"", sequential=True) for session in (zk, other) * 10]
+    zxids = [stat.czxid for _, stat in made]
+    assert zxids == sorted(set(zxids))
+    results = await zk.multi([Create(path=f"{bench.root}/m_", data=b"", sequential=True) for _ in range(2)])
+    assert results == [f"{bench.root}/m_{number:010d}" for number in (20, 21)]
+    stats = [await zk.exists(str(path)) for path in results]
+    assert len({stat.czxid for stat in stats if stat is not None}) == 1
+
+
+async def _one_winner(bench: Bench) -> None:
+    zk, other, path = bench.sessions[0], await bench.session(), f"{bench.root}/a"
+    for number in range(10):
+        calls = [session.create(f"{path}{number}", b"", ephemeral=True) for session in (zk, other)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes].count(NodeExists) == 1
+    await zk.create(path, b"")
+    for version in range(10):
+        sets = await asyncio.gather(
+            *(session.set(path, b"", version) for session in (zk, other)), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in sets].count(BadVersion) == 1
+
+
+async def _succession(bench: Bench) -> None:
+    zk, path = bench.sessions[0], f"{bench.root}/a"
+    holder = await bench.session()
+    await holder.create(path, b"first", ephemeral=True)
+    zk.watch_node(path, bench.record)
+    assert await zk.exists(path)
+    await holder.close()
+    await bench.sees((WatchType.DELETED, "/a"))
+    await zk.create(path, b"second", ephemeral=True)
+    assert await zk.get(path) == (b"second", await zk.exists(path))
+
+
+async def _forced_expiry(bench: Bench) -> None:
+    zk, path = bench.sessions[0], f"{bench.root}/a"
+    zk.watch_children(bench.root, bench.record)
+    zk.watch_node(path, bench.record)
+    owner = await bench.session()
+    await owner.create(path, b"", ephemeral=True)
+    owner.watch_node(path, lambda kind, path: bench.record(kind, "the owner hears of it"))
+    await owner.exists(path)
+    await zk.children(bench.root)
+    await zk.exists(path)
+    await bench.expire(owner)
+    await bench.reaches(SessionState.LOST)
+    assert bench.states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.LOST]
+    await bench.sees((WatchType.DELETED, "/a"), (WatchType.CHILDREN, ""))
+    assert owner.expired
+    for call in (owner.exists("/"), owner.set(bench.root, b"", ANY_VERSION), owner.multi([Delete(path=path)])):
+        with pytest.raises(SessionExpired):
+            await call
+
+
+async def _lost_connection(bench: Bench) -> None:
+    zk, path = bench.sessions[0], f"{bench.root}/a"
+    subject = await bench.session()
+    await subject.create(path, b"", ephemeral=True)
+    subject.watch_node(path, bench.record)
+    subject.watch_children(bench.root, bench.record)
+    await subject.get(path)
+    session_id = subject.session_id
+    bench.cut(subject)
+    await bench.reaches(SessionState.SUSPENDED)
+    await zk.set(path, b"changed while it could not hear", 0)
+    waiting = [asyncio.ensure_future(subject.set(path, b"", version)) for version in range(1, 6)]
+    bench.mend(subject)
+    assert [(await call).version for call in waiting] == [2, 3, 4, 5, 6]
+    assert bench.states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.CONNECTED]
+    assert (subject.session_id, subject.expired) == (session_id, False)
+    told = [(WatchType.MAYBE, "/a"), (WatchType.MAYBE, "")]
+    await bench.sees(*told)
+    await zk.set(path, b"unheard: the watch went with the connection", 6)
+    await bench.sees(*told)
+    await subject.get(path)
+    await zk.set(path, b"heard", 7)
+    await bench.sees(*told, (WatchType.DATA, "/a"))
+
+
+async def _silence(bench: Bench) -> None:
+    zk, path = bench.sessions[0], f"{bench.root}/a"
+    subject = await bench.session()
+    await subject.create(path, b"", ephemeral=True)
+    zk.watch_node(path, bench.record)
+    await zk.exists(path)
+    bench.cut(subject)
+    await bench.reaches(SessionState.SUSPENDED)
+    call = asyncio.ensure_future(subject.set(path, b"", 0))
+    await until(lambda: zk.exists(path), lambda stat: stat is None, what="end of the session", timeout_s=15)
+    await until(bench.heard, lambda seen: seen == [(WatchType.DELETED, "/a")], what="the watch", timeout_s=5)
+    assert not call.done()
+    assert not subject.expired
+    bench.mend(subject)
+    await bench.reaches(SessionState.LOST)
+    with pytest.raises(SessionExpired):
+        await call
+
+
 @pytest.mark.parametrize(
     "promise",
     [
@@ -255,6 +452,17 @@ async def _edges(bench: Bench) -> None:
         pytest.param(_unwatched, id="a handler that was forgotten hears nothing"),
         pytest.param(_no_watch_without_node, id="a get that finds nothing arms nothing"),
         pytest.param(_order, id="calls are carried out in the order they were made"),
+        pytest.param(_watch_before_answer, id="a watch is told before what it announces can be read"),
+        pytest.param(_watches_of_a_deletion, id="a deletion is told to both handlers of the path and to the parent's"),
+        pytest.param(_watches_of_a_multi, id="a multi that fails tells nobody, one that succeeds tells of each op"),
+        pytest.param(_transactions_in_order, id="all sessions' writes have one order, a multi one place in it"),
+        pytest.param(_one_winner, id="of two writes that exclude each other exactly one succeeds"),
+        pytest.param(_succession, id="whoever watched an ephemeral can take its place when its session has ended"),
+        pytest.param(
+            _forced_expiry, id="a session ended by others: the watchers hear, then its owner, and nothing works"
+        ),
+        pytest.param(_lost_connection, id="a lost connection: calls wait in order, handlers are told and not armed"),
+        pytest.param(_silence, id="a session that is silent too long is over, and its owner hears when it is back"),
         pytest.param(_edges, id="a session connects once, and a closed one is over without a word"),
     ],
 )

@@ -14,7 +14,8 @@ from harness.broker.zookeeper.partition_state import (
 )
 from harness.broker.zookeeper.znodes import PartitionStateZnode, decode_isr_change
 from harness.events import ZkWrite
-from tests.broker.zookeeper.fake_zookeeper import FakeServer
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 PATH = "/brokers/topics/t/partitions/0/state"
 BEFORE = PartitionStateZnode(leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=5)
@@ -26,11 +27,11 @@ LATER_EPOCH = replace(WANTED, leader_epoch=4)
 OTHER_CONTROLLER = replace(WANTED, controller_epoch=6)
 
 
-def answer_lost(server: FakeServer) -> None:
+def answer_lost(server: Ensemble) -> None:
     server.lose_answer_to = PATH
 
 
-def somebody_writes(state: PartitionStateZnode) -> Callable[[FakeServer], None]:
+def somebody_writes(state: PartitionStateZnode) -> Callable[[Ensemble], None]:
     return lambda server: server.put(PATH, state.encode())
 
 
@@ -57,10 +58,10 @@ def somebody_writes(state: PartitionStateZnode) -> Callable[[FakeServer], None]:
     ],
 )
 async def test_an_isr_is_written_only_over_the_expected_version(
-    meanwhile: Callable[[FakeServer], None], result: str, version: int
+    meanwhile: Callable[[Ensemble], None], result: str, version: int
 ) -> None:
-    server, log = FakeServer(), RecordingStateLog(events=[])
-    zk = server.client()
+    server, log = Ensemble(), RecordingStateLog(events=[])
+    zk = SimulatedZooKeeper(server)
     await zk.connect()
     server.put(PATH, BEFORE.encode())
     meanwhile(server)
@@ -84,8 +85,8 @@ async def test_an_isr_is_written_only_over_the_expected_version(
 
 
 async def test_only_partitions_that_had_a_leader_have_a_state() -> None:
-    server = FakeServer()
-    zk = server.client()
+    server = Ensemble()
+    zk = SimulatedZooKeeper(server)
     await zk.connect()
     server.put(PATH, BEFORE.encode())
     assert await read_partition_states(zk, [("t", 0), ("t", 1)]) == {
@@ -94,9 +95,9 @@ async def test_only_partitions_that_had_a_leader_have_a_state() -> None:
 
 
 async def test_isr_changes_are_told_one_after_the_other() -> None:
-    server, log = FakeServer(), RecordingStateLog(events=[])
+    server, log = Ensemble(), RecordingStateLog(events=[])
     server.put("/isr_change_notification")
-    zk = server.client()
+    zk = SimulatedZooKeeper(server)
     await zk.connect()
     paths = [await publish_isr_changes(zk, [("t", number)], state_log=log) for number in (0, 1)]
     assert paths == [f"/isr_change_notification/isr_change_000000000{number}" for number in (0, 1)]

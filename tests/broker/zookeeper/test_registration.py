@@ -16,7 +16,8 @@ from harness.broker.zookeeper.registration import (
 )
 from harness.broker.zookeeper.znodes import PERSISTENT_PATHS, BrokerRegistration, new_uuid
 from harness.events import BrokerRegistered
-from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 PATH = "/brokers/ids/1"
 
@@ -27,20 +28,20 @@ def registration(broker_id: int = 1) -> BrokerRegistration:
     )
 
 
-async def session(server: FakeServer) -> FakeZooKeeper:
-    zk = server.client()
+async def session(server: Ensemble) -> SimulatedZooKeeper:
+    zk = SimulatedZooKeeper(server)
     await zk.connect()
     return zk
 
 
 @pytest.fixture
-def server() -> FakeServer:
-    made = FakeServer()
+def server() -> Ensemble:
+    made = Ensemble()
     made.put("/brokers/ids")
     return made
 
 
-async def test_a_registration_is_created_empty_and_set_in_one_multi(server: FakeServer) -> None:
+async def test_a_registration_is_created_empty_and_set_in_one_multi(server: Ensemble) -> None:
     zk, log = await session(server), RecordingStateLog(events=[])
     epoch = await register_broker(zk, registration(), previous_session_id=0, state_log=log)
     node = server.nodes[PATH]
@@ -49,7 +50,7 @@ async def test_a_registration_is_created_empty_and_set_in_one_multi(server: Fake
     assert log.events == [BrokerRegistered(czxid=epoch)]
 
 
-async def test_a_registration_of_this_session_is_taken_as_it_stands(server: FakeServer) -> None:
+async def test_a_registration_of_this_session_is_taken_as_it_stands(server: Ensemble) -> None:
     zk, log = await session(server), RecordingStateLog(events=[])
     server.lose_answer_to = PATH
     epoch = await register_broker(zk, registration(), previous_session_id=0, state_log=log)
@@ -57,7 +58,7 @@ async def test_a_registration_of_this_session_is_taken_as_it_stands(server: Fake
     assert log.events == [BrokerRegistered(czxid=epoch)]
 
 
-async def test_a_registration_of_the_session_before_is_replaced(server: FakeServer) -> None:
+async def test_a_registration_of_the_session_before_is_replaced(server: Ensemble) -> None:
     old, zk, log = await session(server), await session(server), RecordingStateLog(events=[])
     first = await register_broker(old, registration(), previous_session_id=0, state_log=log)
     second = await register_broker(zk, registration(), previous_session_id=old.session_id, state_log=log)
@@ -65,7 +66,7 @@ async def test_a_registration_of_the_session_before_is_replaced(server: FakeServ
     assert server.nodes[PATH].owner == zk.session_id
 
 
-async def test_a_registration_of_anybody_else_is_a_duplicate_broker_id(server: FakeServer) -> None:
+async def test_a_registration_of_anybody_else_is_a_duplicate_broker_id(server: Ensemble) -> None:
     other, zk, log = await session(server), await session(server), RecordingStateLog(events=[])
     await register_broker(other, registration(), previous_session_id=0, state_log=log)
     with pytest.raises(BrokerIdTaken, match=f"belongs to session 0x{other.session_id:x}"):
@@ -74,12 +75,12 @@ async def test_a_registration_of_anybody_else_is_a_duplicate_broker_id(server: F
 
 
 async def test_registering_without_the_parent_fails() -> None:
-    zk = await session(FakeServer())
+    zk = await session(Ensemble())
     with pytest.raises(NoNode.__base__, match="cannot register"):
         await register_broker(zk, registration(), previous_session_id=0, state_log=RecordingStateLog(events=[]))
 
 
-async def test_live_brokers_come_with_their_epochs(server: FakeServer) -> None:
+async def test_live_brokers_come_with_their_epochs(server: Ensemble) -> None:
     zk, log = await session(server), RecordingStateLog(events=[])
     epochs = {
         broker_id: await register_broker(zk, registration(broker_id), previous_session_id=0, state_log=log)
@@ -91,7 +92,7 @@ async def test_live_brokers_come_with_their_epochs(server: FakeServer) -> None:
 
 
 async def test_persistent_paths_are_there_after_any_number_of_brokers() -> None:
-    server = FakeServer()
+    server = Ensemble()
     zk = await session(server)
     await ensure_persistent_paths(zk)
     await ensure_persistent_paths(await session(server))
@@ -100,7 +101,7 @@ async def test_persistent_paths_are_there_after_any_number_of_brokers() -> None:
 
 
 async def test_the_first_broker_gives_the_cluster_its_id() -> None:
-    server = FakeServer()
+    server = Ensemble()
     zk = await session(server)
     await ensure_persistent_paths(zk)
     mine, yours = new_uuid(random.Random(1)), new_uuid(random.Random(2))

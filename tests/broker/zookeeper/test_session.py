@@ -7,8 +7,9 @@ from harness.broker.zookeeper import session as session_module
 from harness.broker.zookeeper.client import ConnectionLoss, SessionExpired
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.events import ZkSession
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from harness.waiting import until
-from tests.broker.zookeeper.fake_zookeeper import FakeServer, FakeZooKeeper
 
 
 class StampedStateLog(RecordingStateLog):
@@ -33,16 +34,16 @@ class Watched:
     """A session over the fake, with hooks that tell what they see."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = Ensemble()
         self.log = StampedStateLog()
-        self.opened: list[FakeZooKeeper] = []
+        self.opened: list[SimulatedZooKeeper] = []
         self.session = ZooKeeperSession(self._open, self.log)
         self.renewed = asyncio.Event()
         self.session.before_new_session(self._before)
         self.session.after_new_session(self._after)
 
-    def _open(self) -> FakeZooKeeper:
-        self.opened.append(self.server.client())
+    def _open(self) -> SimulatedZooKeeper:
+        self.opened.append(SimulatedZooKeeper(self.server))
         return self.opened[-1]
 
     async def _before(self) -> None:
