@@ -17,6 +17,8 @@ os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow w
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from harness.cluster.containers.engine import Engine
+
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
@@ -25,3 +27,28 @@ def spark() -> "Iterator[SparkSession]":
 
     with spark_session() as session, for_small_data(session, 0):
         yield session
+
+
+@pytest.fixture(scope="session")
+def docker_images() -> "Iterator[Engine]":
+    """A Docker engine with the images of this checkout, built if need be; without an engine the test is skipped."""
+    from harness.cluster.containers.building import build
+    from harness.cluster.containers.engine import Engine, EngineUnavailable
+
+    try:
+        engine = Engine.connect()
+    except EngineUnavailable as error:
+        pytest.skip(str(error))
+    with engine:
+        build(engine, BuildInSilence())
+        yield engine
+
+
+class BuildInSilence:
+    """A build that tells nobody how it goes on."""
+
+    def started(self, step: str, doing: str) -> None: ...
+
+    def line(self, text: str) -> None: ...
+
+    def finished(self, step: str, came_to: str) -> None: ...

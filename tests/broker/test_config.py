@@ -18,6 +18,20 @@ def test_the_least_configuration_has_kafkas_defaults() -> None:
     assert config["unclean.leader.election.enable"] is False
 
 
+def test_what_is_advertised_is_by_default_what_is_bound() -> None:
+    config = parse_config(MINIMAL)
+    assert config.advertised_endpoints == config.endpoints
+
+
+def test_what_is_advertised_may_lie_elsewhere() -> None:
+    bound = "PLAINTEXT://0.0.0.0:9092,REPL://0.0.0.0:9093"
+    told = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
+    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": told})
+    assert [(end.host, end.port) for end in config.endpoints] == [("0.0.0.0", 9092), ("0.0.0.0", 9093)]
+    assert [(end.host, end.port) for end in config.advertised_endpoints] == [("127.0.0.1", 10000), ("broker-1", 9093)]
+    assert config.peer_endpoint.host == "broker-1"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -26,6 +40,27 @@ def test_the_least_configuration_has_kafkas_defaults() -> None:
         pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
         pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),
         pytest.param({"inter.broker.listener.name": "X"}, "is none of PLAINTEXT, REPL", id="no such listener"),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://a:1,REPL://a:2,X://a:3"},
+            "advertised.listeners: X is none of the listeners PLAINTEXT, REPL",
+            id="a listener that is advertised and not bound",
+        ),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://a:1"}, "REPL is none of PLAINTEXT", id="brokers told of no listener"
+        ),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1,REPL://a:2"},
+            "nobody can connect to 0.0.0.0",
+            id="every address advertised",
+        ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://0.0.0.0:1,REPL://0.0.0.0:2"},
+            "nobody can connect to 0.0.0.0; it must be given",
+            id="every address bound and nothing advertised",
+        ),
+        pytest.param(
+            {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
+        ),
         pytest.param(
             {"min.insync.replica": "1"}, r"did you mean min.insync.replicas\?", id="an unknown property, nearly known"
         ),

@@ -3,18 +3,47 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import embedded_zookeeper
+from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.errors import ClusterError
+
+
+def plan(data: Path, ensemble: dict[int, str]) -> ServerPlan:
+    return ServerPlan(server_id=2, client_host="127.0.0.1", client_port=1234, data_dir=str(data), ensemble=ensemble)
+
+
+def values(file: str | Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in Path(file).read_text().splitlines())
 
 
 def test_the_command_names_the_configuration_and_every_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_zookeeper, "java", lambda: "/the/java")
-    command = embedded_zookeeper.prepare(tmp_path, 1234)
-    configuration = dict(line.split("=", 1) for line in Path(command[-1]).read_text().splitlines())
+    command = embedded_zookeeper.prepare(tmp_path, plan(tmp_path / "data", {}))
+    configuration = values(command[-1])
     assert command[0] == "/the/java"
+    assert command[-2].endswith(".ZooKeeperServerMain")
     assert configuration["clientPort"] == "1234"
     assert configuration["clientPortAddress"] == "127.0.0.1"
-    assert configuration["dataDir"] == str(embedded_zookeeper.data_dir(tmp_path).resolve())
+    assert configuration["dataDir"] == str(tmp_path / "data")
+    assert not [name for name in configuration if name.startswith("server.")]
     assert "zookeeper-jute-" in command[command.index("-cp") + 1]
+
+
+def test_a_server_of_an_ensemble_knows_all_of_them_and_which_it_is(tmp_path: Path) -> None:
+    servers = {1: "a:1:2", 2: "b:1:2", 3: "c:1:2"}
+    command = embedded_zookeeper.prepare(tmp_path, plan(tmp_path / "data", servers))
+    configuration = values(command[-1])
+    assert {name: value for name, value in configuration.items() if name.startswith("server.")} == {
+        "server.1": "a:1:2",
+        "server.2": "b:1:2",
+        "server.3": "c:1:2",
+    }
+    assert command[-2].endswith(".QuorumPeerMain")
+    assert (tmp_path / "data" / "myid").read_text() == "2\n"
+
+
+def test_a_log_file_is_named_in_the_logging_configuration(tmp_path: Path) -> None:
+    embedded_zookeeper.write_configuration(tmp_path, plan(tmp_path, {}), embedded_zookeeper.file_logging("/logs/z.log"))
+    assert "fileName = /logs/z.log" in (tmp_path / "log4j2.properties").read_text()
 
 
 def test_every_jar_is_found_once() -> None:

@@ -10,7 +10,7 @@ from kazoo.exceptions import RolledBackError
 from harness.errors import EvidenceError
 from harness.history import ZnodeChange
 from harness.zookeeper.sessions import to_text
-from harness.zookeeper.transaction_log import read_transaction_log
+from harness.zookeeper.transaction_log import read_ensemble_log, read_transaction_log
 
 HEADER = b"ZKLG" + struct.pack(">iq", 2, 0)
 ZEROS = bytes(4096)
@@ -128,3 +128,28 @@ def test_every_change_of_a_real_server_is_there(client: KazooClient, server: Any
         ("delete", "/log", "", -1, own, ""),
     ]
     assert len({change.zxid for change in changes}) == len(changes) - 2
+
+
+def test_the_logs_of_an_ensemble_make_one_though_one_began_late_and_one_ended_early(tmp_path: Path) -> None:
+    late = write_log(tmp_path / "late", HEADER + set_data(3, 3) + set_data(4, 4) + ZEROS)
+    early = write_log(tmp_path / "early", HEADER + set_data(1, 1) + set_data(2, 2) + set_data(3, 3) + ZEROS)
+    log = read_ensemble_log([late, early])
+    assert [(change.zxid, change.version) for change in log.changes] == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert log.damage == ""
+
+
+def test_servers_that_disagree_are_named_and_the_longest_log_decides(tmp_path: Path) -> None:
+    long = write_log(tmp_path / "long", HEADER + set_data(1, 1) + set_data(2, 2) + ZEROS)
+    other = write_log(tmp_path / "other", HEADER + set_data(2, 9) + ZEROS)
+    log = read_ensemble_log([other, long])
+    assert [change.version for change in log.changes] == [1, 2]
+    assert log.damage == "the ZooKeeper servers disagree about zxid 2"
+
+
+def test_a_server_without_a_log_is_a_remark_unless_none_has_one(tmp_path: Path) -> None:
+    one = write_log(tmp_path / "one", HEADER + set_data(1, 1) + ZEROS)
+    log = read_ensemble_log([tmp_path / "nowhere", one])
+    assert len(log.changes) == 1
+    assert "no transaction log in" in log.damage
+    with pytest.raises(EvidenceError, match="no transaction log"):
+        read_ensemble_log([tmp_path / "nowhere"])

@@ -1,0 +1,425 @@
+# ruff: noqa: ASYNC220, ASYNC240 - small local files and short-lived processes are what is tested
+"""What every cluster driver must do: the same tests for each, on real clusters."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from confluent_kafka import Producer
+
+from harness import registry
+from harness.cluster.driver import (
+    CAPABILITIES,
+    BrokerStatus,
+    CanKill,
+    CanPause,
+    CanRunClients,
+    ClusterDriver,
+    ClusterRequest,
+)
+from harness.cluster.embedded_zookeeper import serves
+from harness.cluster.layout import ClusterLayout
+from harness.cluster.pids import read_pid_file, state_of
+from harness.errors import ClusterError, DeadlineError, ScenarioError
+from harness.evidence.segments import ReplicaLog
+from harness.history import read_jsonl
+from harness.scenario.model import TopicSpec
+from harness.topics import create_topics
+from harness.waiting import until
+from harness.zookeeper.kazoo_view import KazooView
+from harness.zookeeper.merged_history import merge_history
+
+QUICK = {"zookeeper.session.timeout.ms": "1000"}
+ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
+GUARD_S = 40.0
+"""For what outlives a supervisor to have brought everything out and removed it."""
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+POLITE = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(15, lambda *_: exit(3)); print('ready', flush=True); time.sleep(60)",
+]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
+]
+
+
+class Driver(ClusterDriver, CanKill, CanPause, CanRunClients, Protocol):
+    """All powers."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("process", marks=pytest.mark.cluster), pytest.param("docker", marks=pytest.mark.docker)],
+)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The driver's name; what it needs is there, or the test is skipped with the reason."""
+    name: str = request.param
+    if name == "docker":
+        request.getfixturevalue("docker_images")
+    return name
+
+
+def made(kind: str, root: Path, run_id: str = "run") -> Driver:
+    driver: Driver = registry.driver_class(kind)(root, run_id)
+    return driver
+
+
+@pytest.fixture(scope="module")
+def root(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The run folder of a cluster that tests share; each leaves all three brokers running."""
+    root = tmp_path_factory.mktemp("run")
+    driver = made(kind, root)
+    asyncio.run(driver.start(ClusterRequest(brokers=3, properties=QUICK)))
+    yield root
+    asyncio.run(driver.stop())
+    assert asyncio.run(driver.residue()) == []
+
+
+@pytest.fixture
+def driver(kind: str, root: Path) -> Driver:
+    """A driver that knows the folder of the shared cluster and nothing else."""
+    return made(kind, root)
+
+
+@pytest.fixture
+async def alone(kind: str, tmp_path: Path) -> AsyncIterator[Driver]:
+    """The driver of a cluster of this test's own, not started."""
+    driver = made(kind, tmp_path)
+    yield driver
+    await driver.stop()
+    assert await driver.residue() == []
+
+
+async def state_is(driver: Driver, broker_id: int, state: str) -> None:
+    async def look() -> str:
+        return (await driver.status()).broker(broker_id).state
+
+    await until(look, lambda seen: seen == state, what=f"broker {broker_id} {state}", timeout_s=10, every_s=0.02)
+
+
+async def all_gone(driver: Driver) -> None:
+    """Wait until a cluster that nobody stops is gone, but for the socket that a killed supervisor leaves."""
+
+    async def left() -> list[str]:
+        return [sentence for sentence in await driver.residue() if "socket" not in sentence]
+
+    await until(left, lambda sentences: not sentences, what="nothing left", timeout_s=GUARD_S, every_s=0.05)
+
+
+async def produce(driver: Driver, topic: str) -> None:
+    """Create a topic of one partition and write a record to all its replicas."""
+    status = await driver.status()
+    replicas = len(status.brokers)
+    await create_topics(
+        status.bootstrap_servers, [TopicSpec(name=topic, partitions=1, replication_factor=replicas)], timeout_s=20
+    )
+    outcomes: list[str] = []
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": status.bootstrap_servers, "acks": "all"})
+        producer.produce(topic, b"kept", on_delivery=lambda error, _: outcomes.append(str(error)))
+        producer.flush(20)
+
+    await asyncio.to_thread(write)
+    assert outcomes == ["None"]
+
+
+def values(broker: BrokerStatus, topic: str) -> list[bytes | None]:
+    """Return what a broker's replica holds, from where `status` says that the data lies."""
+    return [record.value for record in ReplicaLog(broker.log_dir / f"{topic}-0")]
+
+
+async def ready(log: Path) -> None:
+    async def text() -> str:
+        return log.read_text()
+
+    await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=10, every_s=0.02)
+
+
+def test_it_has_every_capability_and_this_machine_lacks_none(driver: Driver) -> None:
+    assert isinstance(driver, ClusterDriver)
+    assert all(isinstance(driver, capability) for capability in CAPABILITIES.values())
+    assert registry.driver_class(driver.name).lacks() == {}
+
+
+async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_everything_is(driver: Driver) -> None:
+    status = await driver.status()
+    assert status.driver == driver.name
+    assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, "running") for id_ in range(3)]
+    assert len(status.bootstrap_servers.split(",")) == 3
+    (server,) = status.zookeeper
+    assert (server.server_id, server.state, server.client_address) == (1, "running", status.zookeeper_connect)
+    for broker in status.brokers:
+        assert next(iter(read_jsonl(broker.state_change_log)))["ev"] == "broker_start"
+        assert "startup.complete" in broker.human_log.read_text()
+        assert state_of(broker.pid or 0) is not None
+    async with KazooView(status.zookeeper_connect) as view:
+        assert set(await view.registrations()) == {0, 1, 2}
+        assert (await view.controller()).broker_id in {0, 1, 2}
+    as_dict = status.as_dict()
+    assert as_dict["brokers"][1]["pid"] == status.broker(1).pid
+    assert as_dict["zookeeper_data_dir"] == str(server.data_dir)
+
+
+async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driver: Driver) -> None:
+    await produce(driver, "killed")
+    before = (await driver.status()).broker(1)
+
+    await driver.kill_broker(1)
+
+    dead = (await driver.status()).broker(1)
+    assert (dead.state, dead.pid) == ("stopped", None)
+    with pytest.raises(ClusterError, match="does not run"):
+        await driver.kill_broker(1)
+    await driver.start_broker(1)
+    after = (await driver.status()).broker(1)
+    assert (after.state, after.starts) == ("running", before.starts + 1)
+    assert after.client_address == before.client_address
+    recovered = [line for line in read_jsonl(after.state_change_log) if line["ev"] == "recovery"]
+    assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
+    with pytest.raises(ClusterError, match="broker 1 runs already"):
+        await driver.start_broker(1)
+
+
+async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> None:
+    await driver.stop_broker(2, timeout_s=20)
+    status = (await driver.status()).broker(2)
+    assert status.state == "stopped"
+    assert [line["ev"] for line in read_jsonl(status.state_change_log)][-1] == "broker_stop"
+    await driver.start_broker(2)
+
+
+async def test_a_paused_broker_stands_still_and_hears_nothing_until_it_is_resumed(driver: Driver) -> None:
+    await driver.pause_broker(0, at_most_s=60)
+    assert (await driver.status()).broker(0).state == "paused"
+    with pytest.raises(DeadlineError, match=r"broker-0 still runs 0\.1 s after SIGTERM"):
+        await driver.stop_broker(0, timeout_s=0.1)
+    assert (await driver.status()).broker(0).state == "paused"
+    await driver.resume_broker(0)
+    await state_is(driver, 0, "stopped")
+    await driver.start_broker(0)
+
+
+async def test_a_paused_broker_that_is_killed_is_gone(driver: Driver) -> None:
+    await driver.pause_broker(0, at_most_s=60)
+    await driver.kill_broker(0)
+    assert (await driver.status()).broker(0).state == "stopped"
+    await driver.start_broker(0)
+
+
+async def test_a_pause_ends_by_itself(driver: Driver) -> None:
+    await driver.pause_broker(0, at_most_s=0.5)
+    await state_is(driver, 0, "running")
+
+
+async def test_a_second_pause_counts_from_its_own_beginning(driver: Driver) -> None:
+    await driver.pause_broker(0, at_most_s=60)
+    await driver.pause_broker(0, at_most_s=0.5)
+    await state_is(driver, 0, "running")
+    await driver.resume_broker(0)
+    assert (await driver.status()).broker(0).state == "running"
+
+
+async def test_a_port_that_was_taken_meanwhile_is_named(driver: Driver) -> None:
+    await driver.kill_broker(1)
+    host, port = (await driver.status()).broker(1).client_address.split(":")
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind((host, int(port)))
+        stranger.listen()
+        with pytest.raises(ClusterError, match=f"port {port} of broker 1 is taken"):
+            await driver.start_broker(1)
+    await driver.start_broker(1)
+
+
+async def test_an_unknown_broker_is_named_with_those_there_are(driver: Driver) -> None:
+    with pytest.raises(ClusterError, match="no broker 7; there are: 0, 1, 2"):
+        await driver.kill_broker(7)
+
+
+async def test_a_second_cluster_in_the_same_folder_is_refused_and_the_first_stays(driver: Driver) -> None:
+    with pytest.raises(ClusterError, match="another supervisor runs"):
+        await driver.start(ONE_BROKER)
+    assert {broker.state for broker in (await driver.status()).brokers} == {"running"}
+
+
+async def test_a_client_that_ends_when_asked_has_its_exit_status(driver: Driver, tmp_path: Path) -> None:
+    await driver.start_client("polite", POLITE, tmp_path / "log")
+    await ready(tmp_path / "log")
+    assert await driver.stop_client("polite", timeout_s=5) == 3
+    assert await driver.stop_client("polite", timeout_s=5) == 3
+
+
+async def test_a_client_that_does_not_end_is_killed(driver: Driver, tmp_path: Path) -> None:
+    await driver.start_client("stubborn", STUBBORN, tmp_path / "log")
+    await ready(tmp_path / "log")
+    assert await driver.stop_client("stubborn", timeout_s=0.1) is None
+
+
+async def test_data_can_be_had_of_running_paused_killed_and_stopped_brokers(alone: Driver) -> None:
+    await alone.start(ClusterRequest(brokers=4, properties=QUICK))
+    await produce(alone, "evidence")
+    await alone.kill_broker(1)
+    await alone.stop_broker(2, timeout_s=20)
+    await alone.pause_broker(3, at_most_s=60)
+
+    assert await alone.bring_out() == []
+
+    status = await alone.status()
+    assert [broker.state for broker in status.brokers] == ["running", "stopped", "stopped", "paused"]
+    assert [values(broker, "evidence") for broker in status.brokers] == [[b"kept"]] * 4
+    history = alone_history(status.zookeeper[0].data_dir)
+    assert merge_history(history, status.zookeeper[0].data_dir)[1:] == []
+    assert "/brokers/topics/evidence" in history.read_text()
+    await alone.stop()
+    assert values((await alone.status()).broker(1), "evidence") == [b"kept"], "it stays when the cluster is gone"
+
+
+def alone_history(data_dir: Path) -> Path:
+    return data_dir.with_name("history.jsonl")
+
+
+@pytest.mark.parametrize(
+    "victim", [pytest.param("supervisor", id="the supervisor"), pytest.param("owner", id="the owner")]
+)
+async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
+    alone: Driver, tmp_path: Path, victim: str
+) -> None:
+    owner = subprocess.Popen(SLEEP)
+    try:
+        await alone.start(ClusterRequest(brokers=1, properties=QUICK, owner_pid=owner.pid))
+        await produce(alone, "evidence")
+        await alone.start_client("client", SLEEP, tmp_path / "client.log")
+        await alone.pause_broker(0, at_most_s=60)
+        if victim == "supervisor":
+            supervisor = read_pid_file(tmp_path / "cluster" / "pids" / "supervisor.pid")
+            assert supervisor is not None
+            supervisor.send(signal.SIGKILL)
+        else:
+            owner.kill()
+        await all_gone(alone)
+    finally:
+        owner.kill()
+        owner.wait()
+    assert await alone.bring_out() == []
+    broker = (await alone.status()).broker(0)
+    assert broker.state == "stopped"
+    assert values(broker, "evidence") == [b"kept"]
+    assert next(line["ev"] for line in read_jsonl(broker.state_change_log)) == "broker_start"
+
+
+async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_it_is_up(
+    kind: str, alone: Driver, tmp_path: Path
+) -> None:
+    program = (
+        "import asyncio, sys; from pathlib import Path; from harness import registry\n"
+        "from harness.cluster.driver import ClusterRequest\n"
+        "request = ClusterRequest(brokers=1, properties={})\n"
+        "asyncio.run(registry.driver_class(sys.argv[2])(Path(sys.argv[1]), 'run').start(request))"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), kind])
+
+    async def begun() -> bool:
+        return bool((tmp_path / "cluster" / "cluster.json").exists()) and len(await alone.residue()) > 3
+
+    await until(begun, bool, what="a first server", timeout_s=20, every_s=0.01)
+    starter.kill()
+    starter.wait()
+    await all_gone(alone)
+
+
+async def test_a_cluster_that_nobody_owns_ends_itself_when_it_has_lived_long_enough(alone: Driver) -> None:
+    await alone.start(ClusterRequest(brokers=1, properties=QUICK, expires_after_s=0.1))
+    await all_gone(alone)
+
+
+async def test_stopping_takes_five_seconds_at_most_and_leaves_only_files(alone: Driver, tmp_path: Path) -> None:
+    await alone.start(ClusterRequest(brokers=3, properties=QUICK))
+    await alone.start_client("client", SLEEP, tmp_path / "client.log")
+    await alone.pause_broker(1, at_most_s=60)
+    assert len(await alone.residue()) > 5
+
+    began = time.monotonic()
+    await alone.stop()
+
+    assert time.monotonic() - began < 5
+    assert await alone.residue() == []
+    status = await alone.status()
+    assert {broker.state for broker in status.brokers} == {"stopped"}
+    assert status.zookeeper[0].pid is None
+    await alone.stop()
+
+
+async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: Driver, tmp_path: Path) -> None:
+    status = await alone.start(ClusterRequest(brokers=1, properties=QUICK, zookeeper_servers=3))
+    assert [(server.server_id, server.state) for server in status.zookeeper] == [(id_, "running") for id_ in (1, 2, 3)]
+    assert [server.client_address for server in status.zookeeper] == status.zookeeper_connect.split(",")
+    for server in status.zookeeper:
+        assert await serves(int(server.client_address.split(":")[1]))
+    await produce(alone, "evidence")
+    assert await alone.bring_out() == []
+    history = tmp_path / "zookeeper.jsonl"
+    remarks = merge_history(history, *(server.data_dir for server in status.zookeeper))
+    assert [remark for remark in remarks if "disagree" in remark] == []
+    lines = list(read_jsonl(history))
+    assert {"/brokers/ids/0", "/controller", "/brokers/topics/evidence"} <= {line["path"] for line in lines}
+    written = [(line["zxid"], line["path"], line["version"], line["type"]) for line in lines]
+    assert len(set(written)) == len(written), "what three servers logged is told once"
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        pytest.param(ClusterRequest(brokers=0, properties={}), "at least one broker", id="no brokers"),
+        pytest.param(
+            ClusterRequest(brokers=1, properties={"zookeeper.session.timeout": "1"}),
+            "did you mean zookeeper.session.timeout.ms",
+            id="an unknown property",
+        ),
+        pytest.param(
+            ClusterRequest(brokers=1, properties={}, planted_bugs=("no-such-bug",)),
+            "unknown planted bug no-such-bug",
+            id="an unknown planted bug",
+        ),
+        pytest.param(
+            ClusterRequest(brokers=1, properties={}, zookeeper_servers=2),
+            "ZooKeeper has 1 or 3 servers, not 2",
+            id="an ensemble without a majority",
+        ),
+    ],
+)
+async def test_a_wrong_request_starts_nothing(
+    kind: str, tmp_path: Path, request_: ClusterRequest, message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        await made(kind, tmp_path).start(request_)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_broker_that_dies_at_its_start_shows_its_last_words_and_nothing_is_left(alone: Driver) -> None:
+    too_short = {"zookeeper.connection.timeout.ms": "1"}
+    with pytest.raises(ClusterError, match=r"(?s)broker-0 ended with status 1; the end of .*broker\.log.*:\n.*startup"):
+        await alone.start(ClusterRequest(brokers=1, properties=too_short))
+    assert await alone.residue() == []
+
+
+async def test_where_no_cluster_was_ever_started_the_status_says_so(kind: str, tmp_path: Path) -> None:
+    driver = made(kind, tmp_path)
+    with pytest.raises(ClusterError, match="no cluster was started in"):
+        await driver.status()
+    await driver.stop()
+    assert await driver.residue() == []
+
+
+def test_what_attaches_later_finds_the_driver_in_the_folder(kind: str, root: Path) -> None:
+    assert ClusterLayout.load(root).driver == kind
