@@ -1,0 +1,376 @@
+"""The servers: one order of writes, reads that may lag behind on another server, one-shot watches, sessions that end.
+
+The guarantees are ZooKeeper's, and no more: writes of all clients are in one order; a client sees its own writes and
+never goes back in time, not even on another server; what one client wrote, another one may not read at once unless both
+are at one server; a watch is told before what it announces can be read; requests of one session are answered in order.
+"""
+
+import asyncio
+import math
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from harness.broker.zookeeper.client import (
+    ANY_VERSION,
+    Create,
+    Delete,
+    Op,
+    OpResult,
+    SessionExpired,
+    Set,
+    WatchType,
+    ZooKeeperError,
+)
+from harness.simulation.links import Links, Pipe
+from harness.simulation.zookeeper.tree import Change, Tree, Znode, parent_of
+
+FIRST_SESSION = 0x1000_0000_0000
+
+
+class Request(NamedTuple):
+    """What a client asks; `number` comes back with the answer."""
+
+    number: int
+    kind: str
+    """get, exists, children, write, multi, ping or close."""
+    path: str = ""
+    watch: bool = False
+    ops: tuple[Op, ...] = ()
+
+
+class Answer(NamedTuple):
+    """What a request came to: a result or an error."""
+
+    number: int
+    result: Any
+    error: ZooKeeperError | None = None
+
+
+class Event(NamedTuple):
+    """A watch that fired."""
+
+    kind: WatchType
+    path: str
+
+
+class Attached(NamedTuple):
+    """The server's answer to a connect: the session, 0 when it is over."""
+
+    session_id: int
+
+
+class Closed(NamedTuple):
+    """The connection is gone."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One connection of one session to one server, as the server has it."""
+
+    server: "Server"
+    session_id: int
+    down: Pipe
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    timeout_s: float
+    heard_s: float
+    connection: Connection | None = None
+
+
+Watchers = dict[str, dict[Connection, None]]
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """One server: its view of the tree, and who watches it there."""
+
+    host: str
+    tree: Tree
+    lag: "deque[tuple[Change, ...]] | None"
+    """What is decided and not yet carried out here; None for the server whose tree is the decided one."""
+    node_watches: Watchers = field(default_factory=dict)
+    child_watches: Watchers = field(default_factory=dict)
+
+    def catch_up(self) -> None:
+        """Carry out all that is decided."""
+        while self.lag:
+            self.carry_out_next()
+
+    def carry_out_next(self) -> None:
+        """Carry out the oldest of what is decided, unless that is done, and tell who watches."""
+        if self.lag:
+            changes = self.lag.popleft()
+            for change in changes:
+                self.tree.replay(change)
+            self.tell(changes)
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """Fire the watches of a transaction."""
+        for change in changes:
+            parent = parent_of(change.path)
+            if change.type == "set":
+                self._fire(WatchType.DATA, change.path, self.node_watches)
+            elif change.type == "create":
+                self._fire(WatchType.CREATED, change.path, self.node_watches)
+                self._fire(WatchType.CHILDREN, parent, self.child_watches)
+            else:
+                self._fire(WatchType.DELETED, change.path, self.node_watches, self.child_watches)
+                self._fire(WatchType.CHILDREN, parent, self.child_watches)
+
+    def forget(self, connection: Connection) -> None:
+        """Drop all watches of a connection."""
+        for watches in (self.node_watches, self.child_watches):
+            for path in [path for path, watchers in watches.items() if connection in watchers]:
+                watches[path].pop(connection)
+
+    def _fire(self, kind: WatchType, path: str, *tables: Watchers) -> None:
+        told: dict[Connection, None] = {}
+        for table in tables:
+            told |= table.pop(path, {})
+        for connection in told:
+            connection.down.put(Event(kind, path))
+
+
+class Ensemble:
+    """All servers together; the first one's tree is what is decided."""
+
+    def __init__(self, *, links: Links | None = None, servers: int = 1, rng: random.Random | None = None) -> None:
+        """Without `links` nothing takes time; `rng` draws how far servers lag, and to which one a client goes."""
+        self.links = links or Links()
+        self.context: Context = copy_context()
+        self.tree = Tree()
+        self.zxid = 0
+        self.history: list[tuple[float, Change]] = []
+        """Every change with its virtual time, in order."""
+        self.reachable = True
+        """Whether anybody can connect."""
+        self.before_write: Callable[[Op], None] | None = None
+        """Called before a write that is not part of a multi, and before each op of one; for what others do then."""
+        self.lose_answer_to: str | None = None
+        """The next write to this path is carried out, its answer lost, and the write sent again."""
+        self._rng = rng
+        self._sessions: dict[int, _Session] = {}
+        self._opened = 0
+        trees = [self.tree, *(Tree() for _ in range(servers - 1))]
+        self.servers = [
+            Server(host=f"zookeeper-{number}", tree=tree, lag=None if tree is self.tree else deque())
+            for number, tree in enumerate(trees, start=1)
+        ]
+
+    # --- the tree, as an outsider at the first server has it ---
+
+    @property
+    def nodes(self) -> dict[str, Znode]:
+        """All znodes, by path."""
+        return self.tree.nodes
+
+    @property
+    def writes(self) -> list[tuple[int, str, str]]:
+        """Session, operation and path of every write that was carried out."""
+        return [(change.session_id, change.type, change.path) for _, change in self.history]
+
+    @property
+    def sessions(self) -> list[int]:
+        """The sessions that live, in the order they were opened."""
+        return list(self._sessions)
+
+    def data(self, path: str) -> bytes:
+        """Return a znode's data."""
+        return self.tree.nodes[path].data
+
+    def names(self, path: str) -> list[str]:
+        """Return the names of a znode's children, sorted."""
+        return self.tree.names(path)
+
+    def put(self, path: str, data: bytes = b"") -> None:
+        """Write a znode with its parents, as somebody without a session would."""
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts)):
+            above = "/" + "/".join(parts[:depth])
+            if above not in self.nodes:
+                self.write(0, Create(path=above, data=b""))
+        exists = path in self.nodes
+        self.write(0, Set(path=path, data=data, version=ANY_VERSION) if exists else Create(path=path, data=data))
+
+    def remove(self, path: str) -> None:
+        """Delete a znode, as somebody without a session would."""
+        self.write(0, Delete(path=path))
+
+    # --- writing ---
+
+    def write(self, session_id: int, op: Op) -> Any:
+        """Carry out one op and return its result; raises its error."""
+        self.zxid += 1
+        result, change = self.tree.carry_out(session_id, op, self.zxid)
+        self._decided([change] if change is not None else [])
+        return result
+
+    def write_all(self, session_id: int, ops: Sequence[Op]) -> list[OpResult]:
+        """Carry out all ops or none, and return what each came to."""
+        self.zxid += 1
+        results, changes = self.tree.carry_out_all(session_id, ops, self.zxid)
+        self._decided(changes)
+        return results
+
+    def _decided(self, changes: Sequence[Change]) -> None:
+        """Let every server carry a transaction out, sooner or later."""
+        if not changes:
+            return
+        now_s = _now_s()
+        self.history.extend((now_s, change) for change in changes)
+        for server in self.servers:
+            if server.lag is None:
+                server.tell(changes)
+            else:
+                server.lag.append(tuple(changes))
+                self._soon(self._lag_s(server), server.carry_out_next)
+
+    def _lag_s(self, server: Server) -> float:
+        return self.links.delay_s((self.servers[0].host, server.host))
+
+    def _soon(self, delay_s: float, action: Callable[..., None], *args: Any) -> None:
+        asyncio.get_running_loop().call_later(delay_s, action, *args, context=self.context)
+
+    # --- sessions ---
+
+    def server_for(self, number: int) -> Server:
+        """Return the server that a client's try to connect goes to: another one each time, the first from the seed."""
+        first = self._rng.randrange(len(self.servers)) if self._rng is not None else 0
+        return self.servers[(first + number) % len(self.servers)]
+
+    def attach(self, server: Server, session_id: int, timeout_s: float, down: Pipe) -> Connection | None:
+        """Open a session (`session_id` 0) or go on with one over a new connection; None when that one is over."""
+        now_s = _now_s()
+        if session_id == 0:
+            self._opened += 1
+            session_id = FIRST_SESSION + self._opened
+            self._sessions[session_id] = _Session(timeout_s=timeout_s, heard_s=now_s)
+            if not math.isinf(timeout_s):
+                self._soon(timeout_s, self._look, session_id)
+        session = self._sessions.get(session_id)
+        if session is None:
+            down.put(Attached(0))
+            return None
+        server.catch_up()  # a client never goes back in time: a server that is behind would turn it away
+        if session.connection is not None:
+            self._drop(session.connection)
+        session.heard_s = now_s
+        session.connection = Connection(server=server, session_id=session_id, down=down)
+        down.put(Attached(session_id))
+        return session.connection
+
+    def end(self, session_id: int) -> None:
+        """End a session, whoever asks: its ephemerals go in one transaction, its connection is closed."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            return
+        if session.connection is not None:
+            self._drop(session.connection)
+        self.zxid += 1
+        changes = []
+        for path in self.tree.owned_by(session_id):
+            _, change = self.tree.carry_out(session_id, Delete(path=path), self.zxid)
+            assert change is not None
+            changes.append(change)
+        self._decided(changes)
+
+    def drop_connection(self, session_id: int) -> None:
+        """Lose a session's connection; answers on their way are lost, the session lives on."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.connection is not None:
+            self._drop(session.connection)
+            session.connection = None
+
+    def _drop(self, connection: Connection) -> None:
+        connection.server.forget(connection)
+        connection.down.put(Closed())
+
+    def _look(self, session_id: int) -> None:
+        """End a session that was not heard of for too long."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        left_s = session.heard_s + session.timeout_s - _now_s()
+        if left_s > 0:
+            self._soon(left_s, self._look, session_id)
+        else:
+            self.end(session_id)
+
+    # --- requests ---
+
+    def receive(self, connection: Connection, request: Request) -> None:
+        """Carry out a request that came in, and answer it."""
+        session = self._sessions.get(connection.session_id)
+        if session is None or session.connection is not connection:
+            return  # the session is over or goes on elsewhere: what is left on this connection is lost
+        session.heard_s = _now_s()
+        try:
+            connection.down.put(Answer(request.number, self._answer(connection, request)))
+        except ZooKeeperError as error:
+            connection.down.put(Answer(request.number, None, error))
+
+    def _answer(self, connection: Connection, request: Request) -> Any:
+        server, path = connection.server, request.path
+        match request.kind:
+            case "get":
+                node = server.tree.node(path)
+                _watch(server.node_watches, connection, request)
+                return node.data, node.stat
+            case "exists":
+                _watch(server.node_watches, connection, request)
+                found = server.tree.nodes.get(path)
+                return None if found is None else found.stat
+            case "children":
+                server.tree.node(path)
+                _watch(server.child_watches, connection, request)
+                return server.tree.names(path)
+            case "write" | "multi":
+                return self._written(connection, request)
+            case "close":
+                self.end(connection.session_id)
+                raise SessionExpired("closed")
+        return None
+
+    def _written(self, connection: Connection, request: Request) -> Any:
+        for op in request.ops:
+            self._meanwhile(op)
+        server = connection.server
+        server.catch_up()  # its own writes are there when a client has their answer
+        result = self._write_once(connection.session_id, request)
+        if self.lose_answer_to is not None and any(op.path == self.lose_answer_to for op in request.ops):
+            self.lose_answer_to = None
+            result = self._write_once(connection.session_id, request)
+        server.catch_up()
+        return result
+
+    def _write_once(self, session_id: int, request: Request) -> Any:
+        if request.kind == "multi":
+            return self.write_all(session_id, request.ops)
+        (op,) = request.ops
+        result = self.write(session_id, op)
+        return (result, self.nodes[result].stat) if isinstance(op, Create) else result
+
+    def _meanwhile(self, op: Op) -> None:
+        hook, self.before_write = self.before_write, None
+        if hook is not None:
+            hook(op)
+            self.before_write = self.before_write or hook
+
+
+def _watch(table: Watchers, connection: Connection, request: Request) -> None:
+    if request.watch:
+        table.setdefault(request.path, {})[connection] = None
+
+
+def _now_s() -> float:
+    """Return the loop's time; 0 for what is there before any loop runs."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 0.0
