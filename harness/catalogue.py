@@ -5,13 +5,16 @@ from ruamel.yaml import YAML
 from harness import registry
 from harness.broker.rules import PLANTED_BUGS
 from harness.registry import Kind
+from harness.scenario.suite import load_suites
 
 
 def catalogue(what: str) -> list[tuple[str, str]]:
-    """Return name and summary of every scenario, fault, workload, check, driver or planted bug."""
+    """Return name and summary of every scenario, suite, fault, workload, check, driver or planted bug."""
     match what:
         case "scenarios":
             return [(listed.name, _description(listed)) for listed in registry.scenarios()]
+        case "suites":
+            return [(name, suite.description) for name, suite in load_suites().items()]
         case "drivers":
             return [(name, ", ".join(sorted(registry.capabilities(name)))) for name in registry.DRIVERS]
         case "planted-bugs":

@@ -39,6 +39,7 @@ class Listable(StrEnum):
     """What `chaos list` knows."""
 
     SCENARIOS = "scenarios"
+    SUITES = "suites"
     FAULTS = "faults"
     WORKLOADS = "workloads"
     CHECKS = "checks"

@@ -64,7 +64,7 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
     if not source.problems and not isinstance(source.data, dict):
         source.problems.append(Problem((), "must be a mapping of keys; a scenario starts with `name:`"))
     if not isinstance(source.data, dict):
-        raise _refusal(source)
+        raise refusal(source)
     for override in overrides:
         source.override(override)
     scenario: Scenario | None = None
@@ -74,11 +74,12 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
         source.problems += problems_of(Scenario, error)
     source.problems += broken_rules(draft_of(source.data))
     if source.problems or scenario is None:
-        raise _refusal(source)
+        raise refusal(source)
     return scenario
 
 
-def _refusal(source: Source) -> ScenarioError:
+def refusal(source: Source) -> ScenarioError:
+    """Return the error that lists every problem of a file, by line."""
     lines = dict.fromkeys(source.describe(problem) for problem in source.problems)
     return ScenarioError("\n".join(sorted(lines, key=_by_line)))
 

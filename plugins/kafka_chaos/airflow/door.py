@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.verdict import ExitCode
+from kafka_chaos.airflow.request import Request
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
@@ -38,11 +39,10 @@ def main(module: str, attribute: str) -> None:
         junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
     ) -> None:
         """Carry out one run by Airflow's tasks and say what held: exit codes as of `chaos run`."""
-        conf = {"scenario": scenario, "driver": driver, "seed": seed}
-        conf |= {"planted_bugs": planted_bugs or [], "set": sets or []}
+        conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
         with _airflow(runs):
             dag = getattr(importlib.import_module(module), attribute)
-            code = _answer(dag.test(run_conf=conf), scenario, junit)
+            code = _answer(dag.test(run_conf=dict(conf)), scenario, junit)
         raise typer.Exit(code)
 
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -76,7 +76,7 @@ def _migrate() -> None:
     from airflow import settings
     from airflow.utils import db
 
-    if settings.engine.dialect.name == "sqlite":
+    if settings.engine is not None and settings.engine.dialect.name == "sqlite":
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)
         try:

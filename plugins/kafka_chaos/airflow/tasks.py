@@ -67,8 +67,9 @@ NOISY = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "matplotlib
 """Loggers that have nothing to say about a run below a warning."""
 RUN_NAME = "run_name"
 """Where a task leaves the name of its run for `map_index_template`."""
-WHATEVER_HAPPENED = "all_done_min_one_success"
-"""After whatever became of the tasks before, unless nothing was started: then none of them succeeded."""
+WHATEVER_HAPPENED = "none_skipped"
+"""After whatever became of the tasks before, unless the run was refused. The rule that also asks for one success, so
+that nothing would run where nothing was started, gives up in a mapped task group before that is expanded."""
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
 # default is another: a fault schedule is not to be carried out twice in one run.
@@ -104,6 +105,7 @@ def run_phases(
             from kafka_chaos.airflow.starting import begin
 
             wanted = request or asked(context["params"])
+            _named(run_name(wanted["scenario"], wanted.get("driver"), wanted.get("seed")))
             folder = begin(wanted, local_runs_folder(), context, drive_timeout=drive_timeout)
         if folder is None:
             return PokeReturnValue(is_done=False)
@@ -199,10 +201,18 @@ def _saying_why(context: "Context") -> Iterator[None]:
 
 
 def _root() -> str:
-    """Return the run folder that the task `start` of the same run has made."""
+    """Return the run folder that the task `start` of the same run has made.
+
+    Raises:
+        AirflowFailException: it has made none.
+    """
     ti: Any = get_current_context()["ti"]
     group, dot, _ = ti.task_id.rpartition(".")
-    root: str = ti.xcom_pull(task_ids=f"{group}{dot}start", map_indexes=ti.map_index)
+    start = {"task_ids": f"{group}{dot}start", "map_indexes": ti.map_index}
+    root: str | None = ti.xcom_pull(**start)
+    if root is None:
+        problem: Problem | None = ti.xcom_pull(**start, key=PROBLEM_KEY)
+        raise AirflowFailException(f"nothing was started: {problem['reason'] if problem else 'see the log of start'}")
     return root
 
 
@@ -215,14 +225,18 @@ def _run(root: str) -> "RunFolder":
     _quiet()
     folder = RunFolder(Path(root))
     scenario = scenario_of(folder)
-    name = run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed)
-    get_current_context()[RUN_NAME] = name  # type: ignore[literal-required]  # as Airflow's documentation has it
+    _named(run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed))
     return folder
 
 
+def _named(name: str) -> None:
+    context: Any = get_current_context()
+    context[RUN_NAME] = name
+
+
 def run_name(scenario: str, driver: str | None, seed: int | None) -> str:
-    """Return how a run is called where Airflow would show a map index."""
-    return " · ".join((scenario, *([driver] if driver else []), f"seed {seed}"))
+    """Return how a run is called where Airflow would show a map index; what is not decided yet is left out."""
+    return " · ".join(filter(None, (Path(scenario).stem, driver, None if seed is None else f"seed {seed}")))
 
 
 def _quiet() -> None:

@@ -1,0 +1,96 @@
+"""The nightly suite: its runs one after the other, those that proved nothing once more, and a summary of them all."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, Param, dag, get_current_context, task, task_group
+from airflow.sdk.exceptions import AirflowFailException
+
+from kafka_chaos.airflow.request import Request
+from kafka_chaos.airflow.tasks import RUN_NAME, run_phases
+
+log = logging.getLogger(__name__)
+
+VERDICTS = Asset("kafka-chaos/nightly-verdicts")
+SHORT = timedelta(minutes=5)
+NAMED = {"map_index_template": f"{{{{ {RUN_NAME} }}}}"}
+
+
+@dag(
+    dag_id="chaos_nightly",
+    dag_display_name="Chaos nightly",
+    description="Carry out a suite, run by run, and summarize what held",
+    schedule="0 2 * * *",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    tags=["chaos"],
+    params={"suite": Param("nightly", type="string", description="A suite, or FILE:NAME for one of your own")},
+    doc_md="""
+### The nightly suite
+
+The runs of a suite in `suites.yaml`, mapped over the task group of a run, one after the other: the pool `chaos` has one
+slot, and `start` waits while the cluster of another run is alive.
+
+A run that proved nothing is tried once more, with the same seed. A broken promise never is: it is red, with its report.
+`summary` puts the verdicts of all runs together, in its log, in XCom, in a file beside the runs, and as the extra of an
+event of the asset `kafka-chaos/nightly-verdicts`; then `verdict` fails if any run did not come to what was expected.
+""",
+)
+def chaos_nightly() -> None:
+    """Map the suite over the task group of a run, twice."""
+
+    @task(execution_timeout=SHORT)
+    def suite() -> list[Request]:
+        from kafka_chaos.airflow.nightly import requests_of
+
+        return requests_of(get_current_context()["params"]["suite"])
+
+    @task_group(default_args=NAMED)
+    def run(request: Request) -> None:
+        """Carry out one run."""
+        run_phases(request)
+
+    @task_group(default_args=NAMED)
+    def again(request: Request) -> None:
+        """Carry out once more what proved nothing."""
+        run_phases(request)
+
+    @task(execution_timeout=SHORT, trigger_rule="all_done")
+    def inconclusive(requests: list[Request]) -> list[Request]:
+        from kafka_chaos.airflow.nightly import conclusions, inconclusive
+
+        return inconclusive(requests, conclusions(get_current_context()["ti"], "run", requests))
+
+    @task(execution_timeout=SHORT, trigger_rule="all_done", outlets=[VERDICTS])
+    def summary(requests: list[Request], doubtful: list[Request]) -> dict[str, Any]:
+        from kafka_chaos.airflow.nightly import conclusions, keep, summarized, table
+
+        context = get_current_context()
+        ti: Any = context["ti"]
+        first, second = conclusions(ti, "run", requests), conclusions(ti, "again", doubtful)
+        whole = summarized(context["params"]["suite"], ti.run_id, requests, first, second)
+        for line in table(whole):
+            log.info("%s", line)
+        log.info("kept in %s", keep(whole, context["dag_run"].run_after))
+        context["outlet_events"][VERDICTS].extra = dict(whole)
+        return dict(whole)
+
+    @task(execution_timeout=SHORT)
+    def verdict(whole: dict[str, Any]) -> None:
+        if whole["unexpected"]:
+            raise AirflowFailException(f"{whole['unexpected']} of {len(whole['entries'])} runs are not as expected")
+
+    requests: Any = suite()
+    doubtful: Any = inconclusive(requests)
+    whole: Any = summary(requests, doubtful)
+    run.expand(request=requests) >> doubtful
+    again.expand(request=doubtful) >> whole
+    verdict(whole)
+
+
+nightly = chaos_nightly()
+
+if __name__ == "__main__":
+    nightly.test()
