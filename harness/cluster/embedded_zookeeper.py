@@ -5,7 +5,7 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cluster.ports import LOOPBACK
@@ -77,12 +77,12 @@ def file_logging(path: str) -> str:
 class ServerPlan:
     """One ZooKeeper server, with paths as the server itself sees them."""
 
-    server_id: int
-    client_host: str
-    """The address that it listens on."""
     client_port: int
+    client_host: str = LOOPBACK
+    """The address that it listens on."""
     data_dir: str
-    ensemble: Mapping[int, str]
+    server_id: int = 1
+    ensemble: Mapping[int, str] = field(default_factory=dict)
     """host:quorum-port:election-port of every server by id; empty for one that is alone."""
 
     def configuration(self) -> str:

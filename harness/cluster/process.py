@@ -90,7 +90,6 @@ class ProcessDriver(SupervisedDriver):
         port = layout.zookeeper[server_id].client
         plan = ServerPlan(
             server_id=server_id,
-            client_host=LOOPBACK,
             client_port=port,
             data_dir=str(layout.zookeeper_data(server_id).resolve()),
             ensemble={id_: f"{LOOPBACK}:{own.quorum}:{own.election}" for id_, own in layout.zookeeper.items()}

@@ -8,6 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from harness.cluster import embedded_zookeeper
+from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.ports import PortReservations
 from harness.waiting import until
 
@@ -24,7 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("zookeeper")
     with PortReservations() as ports, (folder / "log").open("wb") as log:
         (port,) = ports.reserve(1)
-        command = embedded_zookeeper.prepare(folder, port)
+        plan = ServerPlan(client_port=port, data_dir=str(folder / "data"))
+        command = embedded_zookeeper.prepare(folder, plan)
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
 
@@ -32,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                 return await embedded_zookeeper.serves(port)
 
             asyncio.run(until(serves, bool, what="ZooKeeper", timeout_s=30))
-            yield Server(f"127.0.0.1:{port}", embedded_zookeeper.data_dir(folder))
+            yield Server(f"127.0.0.1:{port}", Path(plan.data_dir))
         finally:
             process.kill()
             process.wait()

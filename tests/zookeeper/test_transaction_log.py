@@ -30,7 +30,7 @@ def set_data(zxid: int, version: int) -> bytes:
 
 
 def write_log(folder: Path, *files: bytes) -> Path:
-    (folder / "version-2").mkdir()
+    (folder / "version-2").mkdir(parents=True)
     for number, data in enumerate(files, start=9):
         (folder / "version-2" / f"log.{number:x}").write_bytes(data)
     return folder

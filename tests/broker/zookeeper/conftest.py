@@ -5,6 +5,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from harness.cluster import embedded_zookeeper
+from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.ports import PortReservations
 
 
@@ -14,7 +15,8 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("zookeeper")
     with PortReservations() as ports, (folder / "log").open("wb") as log:
         (port,) = ports.reserve(1)
-        process = subprocess.Popen(embedded_zookeeper.prepare(folder, port), stdout=log, stderr=log)
+        command = embedded_zookeeper.prepare(folder, ServerPlan(client_port=port, data_dir=str(folder / "data")))
+        process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             first = KazooClient(f"127.0.0.1:{port}")
             first.start(timeout=30)
