@@ -1,0 +1,228 @@
+"""Copies out of containers, from an engine in memory."""
+
+import io
+import resource
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster.containers.bringing_out import bring_out, containers_held
+from harness.cluster.containers.engine import ContainerState
+from harness.cluster.containers.plans import Names
+from harness.cluster.layout import BrokerPorts, ClusterLayout
+from harness.errors import ClusterError, DeadlineError
+
+CHUNK = 700
+"""Not a multiple of tar's blocks."""
+
+
+def archive(**files: bytes) -> bytes:
+    """Return a tar archive as the engine makes it: a folder, then its files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        folder = tarfile.TarInfo("./")
+        folder.type, folder.mode, folder.uid = tarfile.DIRTYPE, 0o1777, 65_534
+        tar.addfile(folder)
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.uid = len(data), 0o400, 65_534
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def with_member(**attributes: Any) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        info = tarfile.TarInfo()
+        for name, value in attributes.items():
+            setattr(info, name, value)
+        tar.addfile(info)
+    return buffer.getvalue()
+
+
+@dataclass
+class FakeEngine:
+    """Containers of two brokers by state, each with an archive."""
+
+    names: Names
+    states: dict[str, str] = field(default_factory=lambda: {"broker-0": "exited", "broker-1": "exited"})
+    archives: dict[str, bytes] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    freezes: bool = True
+
+    def _process(self, container: str) -> str:
+        return next(process for process in ("broker-0", "broker-1") if self.names.of(process) == container)
+
+    def state(self, container: str) -> ContainerState | None:
+        state = self.states.get(self._process(container))
+        return None if state is None else ContainerState(state=state, pid=1, exit_status=0, out_of_memory=False)
+
+    def can_freeze(self) -> bool:
+        return self.freezes
+
+    def pause(self, container: str) -> None:
+        self.calls.append(f"pause {self._process(container)}")
+
+    def unpause(self, container: str) -> None:
+        self.calls.append(f"unpause {self._process(container)}")
+
+    def archive(self, container: str, path: str) -> Iterator[bytes]:
+        process = self._process(container)
+        self.calls.append(f"archive {process} {path}")
+        data = self.archives[process]
+        for start in range(0, len(data), CHUNK):
+            yield data[start : start + CHUNK]
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> ClusterLayout:
+    layout = ClusterLayout(
+        root=tmp_path,
+        run_id="r",
+        driver="docker",
+        zookeeper={},
+        brokers={0: BrokerPorts(client=1), 1: BrokerPorts(client=2)},
+        planted_bugs=(),
+    )
+    for broker_id in layout.brokers:
+        layout.log_dir(broker_id).parent.mkdir(parents=True)
+    return layout
+
+
+@pytest.fixture
+def engine(layout: ClusterLayout) -> Any:
+    whole = archive(log=b"x" * 3000, checkpoint=b"0\n")
+    return FakeEngine(names=Names(layout.root), archives={"broker-0": whole, "broker-1": whole})
+
+
+def content(layout: ClusterLayout, broker_id: int) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in layout.log_dir(broker_id).iterdir()}
+
+
+WHOLE = {"log": 3000, "checkpoint": 2}
+
+
+def test_everything_comes_and_a_second_time_replaces_the_first(layout: ClusterLayout, engine: Any) -> None:
+    assert bring_out(engine, layout) == []
+    assert content(layout, 0) == content(layout, 1) == WHOLE
+    engine.archives["broker-0"] = archive(log=b"longer" * 1000)
+    assert bring_out(engine, layout) == []
+    assert content(layout, 0) == {"log": 6000}
+    assert [path.name for path in layout.log_dir(0).parent.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("state", "freezes", "calls"),
+    [
+        pytest.param("running", True, ["pause", "archive", "unpause"], id="a running server stands still meanwhile"),
+        pytest.param("paused", True, ["archive"], id="a paused one stays paused"),
+        pytest.param("exited", True, ["archive"], id="a dead one is copied as it is"),
+        pytest.param("running", False, ["archive"], id="an engine that cannot freeze copies all the same"),
+    ],
+)
+def test_what_is_done_with_a_container(
+    layout: ClusterLayout, engine: Any, state: str, freezes: bool, calls: list[str]
+) -> None:
+    engine.states["broker-0"] = state
+    engine.freezes = freezes
+    assert bring_out(engine, layout) == []
+    assert [call.split()[0] for call in engine.calls if "broker-0" in call] == calls
+
+
+def test_a_server_whose_copy_fails_is_thawed(layout: ClusterLayout, engine: Any) -> None:
+    engine.states["broker-0"] = "running"
+    engine.archives["broker-0"] = archive(log=b"x" * 5000)[:2000]
+    assert len(bring_out(engine, layout)) == 1
+    assert engine.calls[2] == "unpause broker-0"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        pytest.param(archive(log=b"x" * 5000)[:2000], "unexpected end of data", id="half an archive"),
+        pytest.param(b"", "empty", id="no archive"),
+        pytest.param(with_member(name="../../escaped"), "outside the destination", id="a path that leaves the folder"),
+        pytest.param(
+            with_member(name="link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+            "absolute path",
+            id="a link to a file of the host",
+        ),
+        pytest.param(with_member(name="pipe", type=tarfile.FIFOTYPE), "special file", id="what is no file"),
+    ],
+)
+def test_what_cannot_be_had_is_a_sentence_and_keeps_nothing_else_back(
+    layout: ClusterLayout, engine: Any, data: bytes, why: str
+) -> None:
+    engine.archives["broker-0"] = data
+    (sentence,) = bring_out(engine, layout)
+    assert sentence.startswith("the data of broker-0 could not be brought out: ")
+    assert why in sentence
+    assert list(layout.log_dir(0).parent.iterdir()) == [], "half a copy never looks like a whole one"
+    assert content(layout, 1) == WHOLE
+
+
+def test_an_earlier_copy_stays_when_a_later_one_fails(layout: ClusterLayout, engine: Any) -> None:
+    assert bring_out(engine, layout) == []
+    engine.archives["broker-0"] = b""
+    assert len(bring_out(engine, layout)) == 1
+    assert content(layout, 0) == WHOLE
+
+
+def test_a_container_that_is_gone_is_missed_unless_its_data_were_brought_out_before(
+    layout: ClusterLayout, engine: Any
+) -> None:
+    del engine.states["broker-0"]
+    (sentence,) = bring_out(engine, layout)
+    assert "is gone" in sentence
+    engine.states["broker-0"] = "exited"
+    assert bring_out(engine, layout) == []
+    del engine.states["broker-0"]
+    assert bring_out(engine, layout) == []
+    assert content(layout, 0) == WHOLE
+
+
+@contextmanager
+def small_disk(limit_bytes: int) -> Iterator[None]:
+    """Files of this process end at a size, as they do on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_a_sentence_and_what_fits_is_there(layout: ClusterLayout, engine: Any) -> None:
+    engine.archives["broker-0"] = archive(log=b"x" * 200_000)
+    with small_disk(100_000):
+        (sentence,) = bring_out(engine, layout)
+    assert "the data of broker-0 could not be brought out" in sentence
+    assert "File too large" in sentence
+    assert not layout.log_dir(0).exists()
+    assert content(layout, 1) == WHOLE
+
+
+def test_only_one_at_a_time_deals_with_the_containers_of_a_run(layout: ClusterLayout) -> None:
+    with (
+        containers_held(layout.root, 1),
+        pytest.raises(DeadlineError, match="is held by another process"),
+        containers_held(layout.root, 0),
+    ):
+        raise AssertionError("both have it")
+    with containers_held(layout.root, 0):
+        pass
+
+
+def test_an_engine_that_goes_away_while_it_answers_is_a_sentence(layout: ClusterLayout, engine: Any) -> None:
+    def broken(container: str, path: str) -> Iterator[bytes]:
+        yield archive(log=b"x" * 5000)[:1000]
+        raise ClusterError("the Docker engine does not answer")
+
+    engine.archive = broken
+    sentences = bring_out(engine, layout)
+    assert [sentence.split(":")[-1].strip() for sentence in sentences] == ["the Docker engine does not answer"] * 2
