@@ -20,12 +20,19 @@ BESIDE_PLUGINS = Path(__file__).resolve().parents[3] / "runs"
 
 
 def runs_folder() -> "ObjectStoragePath":
-    """Return the place all runs are read from, by the API server too; finished runs are published to it."""
+    """Return the place all runs are read from, by the API server too; finished runs are published to it.
+
+    Raises:
+        OSError: there are no such places.
+    """
     from airflow.sdk import ObjectStoragePath
 
     first = _configured()[0]
     local = _local_path(first)
-    return ObjectStoragePath(first) if local is None else ObjectStoragePath(local.as_posix(), protocol="file")
+    try:
+        return ObjectStoragePath(first) if local is None else ObjectStoragePath(local.as_posix(), protocol="file")
+    except ValueError as error:
+        raise OSError(f"{first}: {error}") from error
 
 
 def local_runs_folder() -> Path:

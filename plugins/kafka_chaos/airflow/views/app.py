@@ -65,7 +65,7 @@ def list_runs(
 ) -> Response:
     """Show the runs, the newest first."""
     asked = Asked(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
-    return pages.runs(asked, page_of(runs, reader, asked))
+    return pages.runs(asked, page_of(runs, asked, reader.may_see))
 
 
 def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:

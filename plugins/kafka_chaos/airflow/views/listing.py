@@ -1,11 +1,10 @@
 """Which runs a page of the list shows: filters by name cost nothing, filters by content read as little as they can."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_chaos.airflow.runs import Origin, RunName
-from kafka_chaos.airflow.views.access import Reader
 from kafka_chaos.airflow.views.reading import Overview, Runs, State
 
 PAGE = 50
@@ -40,7 +39,7 @@ class Page:
     """Of the rows, by what became of them."""
 
 
-def page_of(runs: Runs, reader: Reader, asked: Asked) -> Page:
+def page_of(runs: Runs, asked: Asked, may_see: Callable[[Origin | None], bool]) -> Page:
     """Return the newest runs that are asked for and that the reader may see."""
     names = runs.names()
     chosen = [name for name in names if asked.scenario in ("", name.scenario)]
@@ -52,7 +51,7 @@ def page_of(runs: Runs, reader: Reader, asked: Asked) -> Page:
     looked_at = 0
     for row in _read(runs, chosen[:SCANNED]):
         looked_at += 1
-        if reader.may_see(row.origin) and asked.outcome in (None, row.state):
+        if may_see(row.origin) and asked.outcome in (None, row.state):
             rows.append(row)
             if len(rows) == PAGE:
                 break
