@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel
 
 from harness.cluster.driver import ClusterDriver
+from harness.state_changes import LogFiles, StateChanges
 from harness.targets import Role, Target
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView
@@ -37,6 +38,13 @@ class Arena:
 
     driver: ClusterDriver
     view: ClusterView
+    said: StateChanges | None = None
+    """What the brokers say, if that is not in files."""
+
+    @property
+    def state_changes(self) -> StateChanges:
+        """What the brokers say they do."""
+        return self.said or LogFiles(self.driver)
 
 
 class Fault(Protocol):

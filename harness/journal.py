@@ -3,13 +3,24 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from harness.faults import Injection
 from harness.history import InjectionStep, JournalEntry, JsonlWriter, now_ns, read_jsonl
 from harness.plan import Plan
 from harness.result import FaultResult
 from harness.verdict import FaultVerdict
+
+
+class FaultLog(Protocol):
+    """Where the nemesis writes down what it does, before it does it."""
+
+    def note(
+        self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
+    ) -> None:
+        """Write one step of one injection, with all that healing needs."""
+        ...
+
 
 VERDICT_STEPS = {
     InjectionStep.CONFIRMED: FaultVerdict.CONFIRMED,
@@ -29,25 +40,28 @@ class Journal:
         self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
     ) -> None:
         """Write one step of one injection, with all that healing needs."""
-        targets: Iterable[int] = injection.targets if injection else ()
-        parameters: dict[str, Any] = injection.parameters if injection else {}
-        self._writer.write(
-            JournalEntry(
-                time_ns=now_ns(),
-                injection=number,
-                fault=fault,
-                step=step,
-                targets=tuple(map(str, targets)),
-                parameters=parameters,
-                detail=detail,
-                state=injection.state if injection else {},
-            )
-        )
+        self._writer.write(entry_of(now_ns(), number, fault, step, injection, detail))
         self._writer.sync()
 
     def close(self) -> None:
         """Close the file."""
         self._writer.close()
+
+
+def entry_of(
+    time_ns: int, number: int, fault: str, step: InjectionStep, injection: Injection | None, detail: str
+) -> JournalEntry:
+    """Return the line of one step of one injection."""
+    return JournalEntry(
+        time_ns=time_ns,
+        injection=number,
+        fault=fault,
+        step=step,
+        targets=tuple(map(str, injection.targets)) if injection else (),
+        parameters=injection.parameters if injection else {},
+        detail=detail,
+        state=injection.state if injection else {},
+    )
 
 
 def read_journal(path: Path) -> list[JournalEntry]:

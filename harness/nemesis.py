@@ -5,7 +5,6 @@ plugin raises, the run is cancelled) what was intended is healed.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from harness import registry
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.faults import Arena, Effect, Fault, Injection
 from harness.history import InjectionStep
-from harness.journal import STEP_OF, Journal, open_injections, read_journal
+from harness.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.plan import PlannedFault
 from harness.progress import Progress
 from harness.targets import parse_target, resolve
@@ -28,6 +27,11 @@ LATE_S = 0.1
 """An injection that is later than this says so in the journal."""
 
 T = TypeVar("T")
+
+
+def _now_s() -> float:
+    """Return the loop's time: the monotonic clock, or virtual time in a simulation."""
+    return asyncio.get_running_loop().time()
 
 
 async def bounded(call: Awaitable[T], limit_s: float) -> T:
@@ -52,7 +56,7 @@ class Nemesis:
     """One schedule, carried out once."""
 
     arena: Arena
-    journal: Journal
+    journal: FaultLog
     faults: Iterable[PlannedFault]
     progress: Progress
     _claims: dict[int, int] = field(default_factory=dict)
@@ -63,7 +67,7 @@ class Nemesis:
 
         When cancelled, heals what is in force before it goes; a second cancellation ends that too.
         """
-        start_s = time.monotonic()
+        start_s = _now_s()
         tasks = [asyncio.create_task(self._at_its_instant(planned, start_s)) for planned in self.faults]
         try:
             await _all(tasks)
@@ -73,7 +77,7 @@ class Nemesis:
 
     async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
         due_s = start_s + planned.at_s
-        await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+        await asyncio.sleep(max(0.0, due_s - _now_s()))
         plugin = registry.fault(planned.fault)
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
@@ -81,7 +85,7 @@ class Nemesis:
             self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
             return
         try:
-            late_s = time.monotonic() - due_s
+            late_s = _now_s() - due_s
             detail = f"{late_s:.2f} s late" if late_s > LATE_S else ""
             self.journal.note(
                 planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail
@@ -111,12 +115,12 @@ class Nemesis:
         judged = False
         try:
             injection = await bounded(plugin.inject(self.arena, injection), INJECT_TIMEOUT_S)
-            heal_due_s = time.monotonic() + planned.duration_s
+            heal_due_s = _now_s() + planned.duration_s
             self.journal.note(planned.injection, planned.fault, InjectionStep.INJECTED, injection=injection)
             effect = await bounded(plugin.confirm(self.arena, injection), CONFIRM_TIMEOUT_S)
             self._judge(planned, injection, effect)
             judged = True
-            await asyncio.sleep(max(0.0, heal_due_s - time.monotonic()))
+            await asyncio.sleep(max(0.0, heal_due_s - _now_s()))
         except HarnessError as error:
             effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
         finally:
@@ -146,7 +150,7 @@ def brokers_hit(fault: str, injection: Injection) -> str:
 
 
 async def heal(
-    plugin: Fault, arena: Arena, journal: Journal, number: int, injection: Injection, progress: Progress
+    plugin: Fault, arena: Arena, journal: FaultLog, number: int, injection: Injection, progress: Progress
 ) -> bool:
     """Undo one injection and write down how that went; return whether it is undone."""
     what = brokers_hit(injection.fault, injection)

@@ -1,8 +1,41 @@
 """Reads what a broker has said in its state-change log since some moment, while it goes on writing."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from harness.cluster.driver import ClusterDriver
+
+
+class StateChanges(Protocol):
+    """What the brokers of a cluster say they do; a place in a broker's log is a number."""
+
+    async def end_of(self, broker_id: int) -> int:
+        """Return where a broker's log ends now."""
+        ...
+
+    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `place` on, and the place for the next look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """State changes as they stand in files, wherever the driver says these are."""
+
+    driver: ClusterDriver
+
+    async def end_of(self, broker_id: int) -> int:
+        """Return where a broker's log ends now."""
+        return end_of(await self._path(broker_id))
+
+    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `place` on, and the place for the next look."""
+        return events_after(await self._path(broker_id), place, *kinds)
+
+    async def _path(self, broker_id: int) -> Path:
+        return (await self.driver.status()).broker(broker_id).state_change_log
 
 
 def end_of(path: Path) -> int:
@@ -11,7 +44,7 @@ def end_of(path: Path) -> int:
 
 
 def events_after(path: Path, offset: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
-    """Return the whole lines from `offset` on that are events of these kinds, and where the next look starts."""
+    """Return the whole lines from `offset` on that are events of these kinds, and where the next look starts from."""
     if not path.exists():
         return [], offset
     with path.open("rb") as file:

@@ -1,7 +1,6 @@
 """Waiting with a deadline: the only way the harness waits for the cluster to change."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -25,7 +24,8 @@ async def until(
     Raises:
         DeadlineError: not within `timeout_s`; the message says what was last seen.
     """
-    deadline = time.monotonic() + timeout_s
+    clock = asyncio.get_running_loop().time  # virtual in a simulation
+    deadline = clock() + timeout_s
     last = "nothing"
     while True:
         try:
@@ -36,6 +36,6 @@ async def until(
             if accept(seen):
                 return seen
             last = repr(seen)
-        if time.monotonic() >= deadline:
+        if clock() >= deadline:
             raise DeadlineError(f"{what}: not within {timeout_s:g} s; last saw {last}")
         await asyncio.sleep(every_s)

@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 from harness.errors import DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.state_changes import end_of, events_after
 from harness.targets import EVERY_ROLE, NOBODY, Role, Target
 from harness.verdict import FaultVerdict
 from harness.waiting import until
@@ -40,7 +39,7 @@ class ControlledShutdown:
             parameters=parameters.model_dump(),
             state={
                 "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-                "log_ends": {str(broker): end_of(status.broker(broker).state_change_log) for broker in brokers},
+                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
                 "led": [
                     {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
                     for p in partitions
@@ -60,10 +59,9 @@ class ControlledShutdown:
         idle = sorted(set(injection.targets) - set(injection.state["running"]))
         if idle:
             return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to stop")
-        status = await arena.driver.status()
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
-            stops, _ = events_after(status.broker(broker).state_change_log, log_end, "broker_stop")
+            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not stops[-1]["controlled"]:
                 said = "a stop that was not controlled" if stops else "no clean stop"
                 return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {said}")

@@ -8,7 +8,6 @@ from harness.cluster.driver import CanKill
 from harness.errors import DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.state_changes import end_of, events_after
 from harness.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 from harness.waiting import until
@@ -45,7 +44,7 @@ class Kill:
             state={
                 "running": [broker for broker in brokers if status.broker(broker).state == RUNNING],
                 "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-                "log_ends": {str(broker): end_of(status.broker(broker).state_change_log) for broker in brokers},
+                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
             },
         )
 
@@ -70,7 +69,8 @@ class Kill:
 
         async def look() -> str:
             status = (await arena.driver.status()).broker(broker)
-            if events_after(status.state_change_log, log_end, "broker_start")[0]:
+            started, _ = await arena.state_changes.after(broker, log_end, "broker_start")
+            if started:
                 return "a new process has started"
             registration = (await arena.view.registrations()).get(broker)
             if status.state != "stopped":

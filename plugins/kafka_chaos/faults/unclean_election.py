@@ -13,7 +13,6 @@ from harness.cluster.driver import CanKill
 from harness.errors import ClusterError, DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.state_changes import end_of, events_after
 from harness.targets import NOBODY, Role, Target
 from harness.verdict import FaultVerdict
 from harness.waiting import until
@@ -70,8 +69,8 @@ class UncleanElection:
             what="an ISR of the leader alone",
             timeout_s=timeout_s,
         )
-        log = (await driver.status()).broker(state["leader"]).state_change_log
-        lag = await self._leader_moves_on(arena, injection, end_of(log), timeout_s)
+        since = await arena.state_changes.end_of(state["leader"])
+        lag = await self._leader_moves_on(arena, injection, since, timeout_s)
         await driver.kill_broker(state["leader"])
         await asyncio.gather(*(driver.start_broker(follower) for follower in state["followers"]))
         before = {"isr": list(alone.isr), "leader_epoch": alone.leader_epoch, "lag_records": lag}
@@ -83,11 +82,10 @@ class UncleanElection:
         """Return how many records the leader took alone, once they are enough."""
         state = injection.state
         taken, offset = 0, since
-        log = (await arena.driver.status()).broker(state["leader"]).state_change_log
 
         async def look() -> int:
             nonlocal taken, offset
-            events, offset = events_after(log, offset, "append")
+            events, offset = await arena.state_changes.after(state["leader"], offset, "append")
             taken += sum(int(event["last_offset"] - event["base_offset"] + 1) for event in events if _of(state, event))
             return taken
 
