@@ -8,8 +8,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ import psutil
 import pytest
 
 from harness import phases
+from harness.cluster.containers.engine import Engine
 from harness.cluster.pids import ProcessIdentity, read_pid_file
 from harness.cluster.reaper.reap import reap
 from harness.cluster.reaper.result import Fate, Kind
@@ -53,7 +56,8 @@ from harness.store import RunFolder
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-folder, *names = sys.argv[1:]
+folder, prelude, *names = sys.argv[1:]
+exec(prelude)
 for place in filter(None, os.environ.get("DIES_AT", "").split()):
     owner, _, name = place.rpartition(".")
     setattr(pkgutil.resolve_name(owner), name, die)
@@ -67,12 +71,19 @@ STOPPING = "harness.cluster.supervision:Supervision.end"
 """With everything still up."""
 
 
-def task(run: RunFolder, *names: str, dies_at: str = "", **environment: str) -> int:
-    """Carry out phases as a task of a scheduler does, in a process of their own; return its exit status."""
-    command = [sys.executable, "-c", TASK, str(run.root), *names]
+def attempt(
+    run: RunFolder, *names: str, dies_at: str = "", prelude: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Carry out phases as a task of a scheduler does, in a process of their own, after some lines of code."""
+    command = [sys.executable, "-c", TASK, str(run.root), prelude, *names]
     variables = {**os.environ, "DIES_AT": dies_at, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0 or done.returncode == -signal.SIGKILL or not dies_at, done.stderr[-3000:]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+
+
+def task(run: RunFolder, *names: str, dies_at: str = "", **environment: str) -> int:
+    """Carry out phases that succeed, or die where they are told to; return the exit status."""
+    done = attempt(run, *names, dies_at=dies_at, **environment)
+    assert done.returncode == (-signal.SIGKILL if dies_at else 0), done.stderr[-3000:]
     return done.returncode
 
 
@@ -171,7 +182,7 @@ def test_a_cluster_that_waits_for_its_drive_phase_is_let_be_and_can_be_driven(ru
 def test_reapers_beside_a_run_that_starts_do_it_no_harm(runs: Path) -> None:
     command = [sys.executable, "-m", "harness", "reap", "--runs", str(runs), "--patience", "0", "--json"]
     run = brief(runs)
-    starting = subprocess.Popen([sys.executable, "-c", TASK, str(run.root), "start"], stderr=subprocess.DEVNULL)
+    starting = subprocess.Popen([sys.executable, "-c", TASK, str(run.root), "", "start"], stderr=subprocess.DEVNULL)
     rounds = 0
     while starting.poll() is None:
         rounds += 1
@@ -220,3 +231,242 @@ def the_run_once_a_fault_is_in_force(running: subprocess.Popen[Any], runs: Path)
             if any(entry.step is InjectionStep.INJECTED for entry in read_journal(folder.journal)):
                 return folder
         time.sleep(0.02)
+
+
+@pytest.mark.spark
+def test_a_worker_that_is_killed_after_the_cluster_was_stopped(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    run = brief(runs)
+    task(run, "start", "drive", "collect", "stop")
+
+    def killed(phase: str, dies_at: str) -> RunResult:
+        task(run, phase, dies_at=dies_at, TMPDIR=str(scratch))
+        nothing_runs_in(scratch)
+        reaped = reap([runs], progress=Silent())
+        assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
+        assert list(scratch.iterdir()) == [], "Spark's scratch folder went with its process"
+        assert reap([runs]).items == []
+        return RunResult.load(run.verdict)
+
+    assert "the phase judge was cut off" in killed("judge", "harness.analysis.judge.judge").evidence
+    closed(run)
+    task(run, "judge", TMPDIR=str(scratch))
+    assert "the phase expectations was cut off" in killed("expectations", "expectations.runner.run").evidence
+    closed(run)
+    task(run, "expectations", TMPDIR=str(scratch))
+    assert RunResult.load(run.verdict).verdicts.exit_code is ExitCode.HELD
+    assert killed("report", "harness.report.page.write").verdicts.exit_code is ExitCode.HELD, "all was judged"
+    assert not run.report.exists()
+
+
+def nothing_runs_in(scratch: Path) -> None:
+    """Return when the JVM of a killed process has ended, as it does when its standard input does."""
+
+    async def jvms() -> list[str]:
+        return processes_of(scratch)
+
+    asyncio.run(until(jvms, lambda lines: not lines, what="end of the JVM", timeout_s=30))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of its own that has room for one short run."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk takes root")
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full_while_evidence_is_collected(small_disk: Path) -> None:
+    runs, filler = small_disk / "runs", small_disk / "filler"
+    run = brief(runs)
+    try:
+        task(run, "start", "drive")
+        fill(filler)
+        task(run, "collect", "stop")
+        assert not supervised(run), "a full disk keeps no cluster up"
+        assert any("No space left on device" in remark for remark in closed(run).evidence)
+        assert reap([runs]).items == []
+
+        run.verdict.unlink()  # as if there had been no room for it either
+        fill(filler)
+        assert reap([runs]).exit_code is ExitCode.ENVIRONMENT, "it cannot be saved, and that is said"
+        filler.unlink()
+        assert [item.fate for item in reap([runs]).items] == [Fate.CLOSED]
+        closed(run)
+    finally:
+        if (supervisor := read_pid_file(run.cluster / "pids" / "supervisor.pid")) is not None:
+            supervisor.send(signal.SIGKILL)
+
+
+def fill(path: Path) -> None:
+    """Write a file until the disk has no byte left."""
+    for size in (1 << 20, 1 << 12, 1):
+        while appended(path, bytes(size)):
+            pass
+
+
+def appended(path: Path, data: bytes) -> bool:
+    try:
+        with path.open("ab", buffering=0) as file:
+            return bool(file.write(data))
+    except OSError:
+        return False
+
+
+TAKEN = """
+from harness.cluster.supervision import Supervision
+reserve = Supervision.reserve_ports
+
+async def taken(self, count):
+    return [{port}, *await reserve(self, count)][:count]
+
+Supervision.reserve_ports = taken
+"""
+
+
+def test_a_port_that_somebody_takes_between_its_choice_and_its_use(runs: Path) -> None:
+    run = brief(runs)
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        done = attempt(run, "start", prelude=TAKEN.format(port=port))
+        assert f"port {port} of" in done.stderr
+        assert "is taken by another program" in done.stderr
+        assert not supervised(run)
+        reaped = reap([runs], progress=Silent())
+        assert [(item.kind, item.fate) for item in reaped.items] == [(Kind.RUN, Fate.CLOSED)]
+        assert any("is taken by another program" in remark for remark in closed(run).evidence)
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+NO_ENGINE = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+
+
+def chaos(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "harness", *arguments]
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_without_an_engine_nothing_is_begun_and_the_reaper_says_what_it_could_not_look_at(runs: Path) -> None:
+    refused = chaos("run", "smoke", "--driver", "docker", "--runs", str(runs), **NO_ENGINE)
+    assert refused.returncode == ExitCode.USAGE, refused.stderr
+    assert "no Docker engine answers" in refused.stderr
+    assert "process" in refused.stderr, "it names a driver that could"
+    assert not runs.exists() or not list(runs.iterdir())
+    reaped = chaos("reap", "--runs", str(runs), "--json", **NO_ENGINE)
+    assert reaped.returncode == ExitCode.HELD
+    assert "no Docker engine answers" in json.loads(reaped.stdout)["remarks"][0]
+
+
+ON_DOCKER = SCENARIO + "driver: docker\n"
+IMAGE_GONE = (
+    "from harness.cluster.containers import images; images.missing = lambda engine: ['kafka-chaos-broker:gone']"
+)
+PROXY = """
+import asyncio, sys
+
+async def serve(here, there):
+    async def forward(reader, writer):
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        writer.close()
+
+    async def accept(reader, writer):
+        behind = await asyncio.open_unix_connection(there)
+        await asyncio.gather(forward(reader, behind[1]), forward(behind[0], writer))
+
+    server = await asyncio.start_unix_server(accept, here)
+    print("ready", flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve(*sys.argv[1:]))
+"""
+ENGINE_SOCKET = "/var/run/docker.sock"
+
+
+@pytest.fixture
+def on_docker(docker_images: Engine, runs: Path) -> Iterator[RunFolder]:
+    """A run whose containers are gone when the test is over, however it ends."""
+    run = phases.create_from(read_scenario(ON_DOCKER, "brief.yaml"), 1, runs)
+    yield run
+    docker_images.remove_run(run.root)
+
+
+@pytest.mark.docker
+def test_an_image_that_is_gone_when_its_cluster_is_to_start(
+    docker_images: Engine, on_docker: RunFolder, runs: Path
+) -> None:
+    done = attempt(on_docker, "start", prelude=IMAGE_GONE)
+    assert "the Docker engine has no kafka-chaos-broker:gone; run: chaos images build" in done.stderr
+    assert not supervised(on_docker)
+    reap([runs], progress=Silent())
+    closed(on_docker)
+    assert docker_images.made(on_docker.root) == []
+
+
+@pytest.mark.docker
+def test_a_worker_and_its_supervisor_that_are_killed_leave_no_container_and_keep_their_data(
+    docker_images: Engine, on_docker: RunFolder, runs: Path
+) -> None:
+    task(on_docker, "start")
+    task(on_docker, "drive", dies_at=HEALING)
+    assert [item.fate for item in reap([runs], progress=Silent()).items] == [Fate.KEPT]
+    reaped = reap([runs], patience_s=0, progress=Silent())
+    kinds = {item.kind for item in reaped.items if item.fate is Fate.REMOVED}
+    assert {Kind.CONTAINER, Kind.NETWORK, Kind.VOLUME, Kind.PROCESS} <= kinds
+    closed(on_docker)
+    assert on_docker.replica_dump(1, "orders", 0).exists()
+    assert docker_images.made(on_docker.root) == []
+
+
+@pytest.mark.docker
+def test_an_engine_that_goes_in_the_middle_of_a_run_and_comes_back_later(
+    docker_images: Engine, on_docker: RunFolder, runs: Path, tmp_path: Path
+) -> None:
+    proxy_socket = tmp_path / "engine.sock"
+    proxied = {"DOCKER_HOST": f"unix://{proxy_socket}"}
+    proxy = subprocess.Popen(
+        [sys.executable, "-c", PROXY, str(proxy_socket), ENGINE_SOCKET], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert proxy.stdout is not None
+        assert proxy.stdout.readline() == "ready\n"
+        task(on_docker, "start", "drive", **proxied)
+    finally:
+        proxy.kill()
+        proxy.communicate()
+    for phase in ("collect", "stop"):
+        attempt(on_docker, phase, **proxied)
+    result = RunResult.load(on_docker.verdict)
+    assert result.verdicts.system is SystemVerdict.UNKNOWN
+    assert result.verdicts.environment is EnvironmentVerdict.RESIDUE
+    assert processes_of(on_docker.root) == []
+
+    reaped_without = chaos("reap", "--runs", str(runs), "--json", **proxied)
+    said = json.loads(reaped_without.stdout)
+    assert (reaped_without.returncode, said["items"], len(said["remarks"])) == (ExitCode.HELD, [], 1)
+    assert docker_images.made(on_docker.root) != []
+
+    reaped = reap([runs], progress=Silent())
+    assert {item.fate for item in reaped.items} == {Fate.REMOVED}
+    assert docker_images.made(on_docker.root) == []
+    result = RunResult.load(on_docker.verdict)
+    assert result.verdicts.system is SystemVerdict.UNKNOWN
+    assert result.verdicts.environment is EnvironmentVerdict.RESIDUE, "it was left behind, and is gone only now"
+    assert on_docker.replica_dump(1, "orders", 0).exists(), "its data was brought out before it was removed"
+    assert reap([runs]).items == []

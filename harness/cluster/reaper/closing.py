@@ -26,13 +26,13 @@ def unreadable(run: RunFolder) -> str:
     return ""
 
 
-def collect_remains(run: RunFolder, reason: str, progress: Progress) -> str:
-    """Collect the evidence, unless that was done; return what went wrong.
+def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: bool = False) -> str:
+    """Collect the evidence, unless that was done, or the run was judged; return what went wrong.
 
     The remark that it was done this way forbids a PASS, also when the run is judged again.
     """
     done = {entry.phase for entry in entries(run) if entry.over}
-    if done & {Phase.COLLECT, Phase.JUDGE}:
+    if Phase.JUDGE in done or (Phase.COLLECT in done and not again):
         return ""
     try:
         with entered(run, Phase.COLLECT, progress) as notes:

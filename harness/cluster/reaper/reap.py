@@ -171,6 +171,8 @@ class _Reaper:
             return [_run(run.root, Fate.DUE, standing.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
         if abandoned:
             return self._abandoned(run, standing.reason, left)
+        if any(it.kind is Kind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
+            closing.collect_remains(run, "its containers were left", self.progress, again=True)
         swept = self._sweep(run.root, left)
         if swept and run.phases.exists():
             closing.own_up(run, [f"{item.kind} {item.name}" for item in swept], self.progress)
