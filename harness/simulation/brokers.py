@@ -1,0 +1,201 @@
+"""A broker as an operating system process: started, killed, paused, stopped, and started again with its disk."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.config import BrokerConfig
+from harness.broker.log.storage import StorageError
+from harness.broker.server import Broker, Surroundings
+from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.registration import BrokerIdTaken
+from harness.plan import derived_seed
+from harness.simulation.disk import MemoryStorage
+from harness.simulation.evidence import BrokerLog, wall_ms
+from harness.simulation.loop import Process, SimulatedLoop
+from harness.simulation.network import Network
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
+
+RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
+START_ERRORS = (ZooKeeperError, StorageError, BrokerIdTaken, OSError)
+"""What can keep a broker from starting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What all processes of a simulation share."""
+
+    network: Network
+    ensemble: Ensemble
+    seed: int
+
+
+@dataclass(slots=True, eq=False)
+class _Life:
+    """One process of a broker, from its start to its end."""
+
+    process: Process
+    broker: Broker
+    ended: "asyncio.Future[None]"
+    sessions: list[SimulatedZooKeeper] = field(default_factory=list)
+
+
+class SimulatedBroker:
+    """One broker with all its lives; its methods are called from outside its processes."""
+
+    def __init__(self, world: World, host: str, config: BrokerConfig, planted_bugs: Sequence[str] = ()) -> None:
+        self.broker_id = config.broker_id
+        self.host = host
+        self.config = config
+        self.disk = MemoryStorage()
+        self.log = BrokerLog(config.broker_id)
+        self.starts = 0
+        self.failure: Exception | None = None
+        """Why the last start failed."""
+        self._world = world
+        self._planted_bugs = planted_bugs
+        self._life: _Life | None = None
+
+    @property
+    def state(self) -> str:
+        """running, paused or stopped."""
+        if self._life is None:
+            return STOPPED
+        return PAUSED if self._life.process.frozen else RUNNING
+
+    @property
+    def broker(self) -> Broker | None:
+        """The broker that runs or is paused."""
+        return self._life.broker if self._life is not None else None
+
+    @property
+    def session(self) -> SimulatedZooKeeper | None:
+        """The ZooKeeper session that the running broker opened last."""
+        return self._life.sessions[-1] if self._life is not None else None
+
+    async def start(self) -> bool:
+        """Start it with the disk that it has; return whether it runs when it has registered, failed or died."""
+        assert self._life is None, f"broker {self.broker_id} runs already"
+        self.starts += 1
+        life = self._new_life()
+        self._life = life
+        self.failure = await self._until_done(life, life.broker.start())
+        if self._life is life and self.failure is not None:
+            await self._until_done(life, life.broker.abandon())
+            self._ended(life)
+        elif self._life is life:
+            life.process.call(_spawn, self._watch(life))
+        return self._life is life
+
+    async def stop(self, timeout_s: float) -> bool:
+        """Ask for a clean stop; return whether it ended in time (it goes on with that otherwise)."""
+        life = self._life
+        if life is None:
+            return True
+        task = life.process.call(_spawn, life.broker.stop())
+        task.add_done_callback(lambda _: self._ended(life))
+        await asyncio.wait({life.ended}, timeout=timeout_s)
+        return life.ended.done()
+
+    def kill(self) -> None:
+        """End it without a word; what it wrote is with the kernel, its session lives until it times out."""
+        if self._life is not None:
+            self._ended(self._life)
+
+    def lose_power(self, rng: random.Random | None = None) -> None:
+        """End it with its whole host: nobody is told, and what was not synced is gone; `rng` draws torn tails."""
+        if self._life is not None:
+            self._ended(self._life, silently=True)
+        self.disk.lose_power(rng)
+
+    def pause(self, at_most_s: float | None = None) -> None:
+        """Freeze it, until `resume` or until `at_most_s` have passed."""
+        life = self._life
+        if life is None or life.process.frozen:
+            return
+        _loop().freeze(life.process)
+        if at_most_s is not None:
+            _loop().call_later(at_most_s, self._resume, life)
+
+    def resume(self) -> None:
+        """Let it go on, first with all that became due."""
+        if self._life is not None:
+            self._resume(self._life)
+
+    # --- one life ---
+
+    def _new_life(self) -> _Life:
+        process = Process(f"{self.host}/{self.starts}")
+        sessions: list[SimulatedZooKeeper] = []
+        broker = process.call(self._make, sessions)
+        return _Life(process, broker, _loop().create_future(), sessions)
+
+    def _make(self, sessions: list[SimulatedZooKeeper]) -> Broker:
+        """Return a broker in its surroundings; runs as its process."""
+        world, config = self._world, self.config
+
+        def open_session() -> SimulatedZooKeeper:
+            sessions.append(
+                SimulatedZooKeeper(
+                    world.ensemble,
+                    host=self.host,
+                    session_timeout_s=config["zookeeper.session.timeout.ms"] / 1000,
+                    connection_timeout_s=config["zookeeper.connection.timeout.ms"] / 1000,
+                )
+            )
+            return sessions[-1]
+
+        outside = Surroundings(
+            storage=self.disk,
+            open_session=open_session,
+            transport=world.network.transport(self.host),
+            make_server=world.network.server,
+            state_log=self.log.incarnation(f"{self.broker_id}-{self.starts}"),
+            wall_ms=wall_ms,
+            rng=random.Random(derived_seed(world.seed, "broker", self.broker_id, self.starts)),  # noqa: S311 repeatable
+        )
+        return Broker(config, outside, planted_bugs=self._planted_bugs)
+
+    async def _until_done(self, life: _Life, work: Any) -> Exception | None:
+        """Return when the broker's own work is done or its process has died, with what kept it from starting."""
+        task = life.process.call(_spawn, work)
+        await asyncio.wait({task, life.ended}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            try:
+                task.result()
+            except START_ERRORS as error:
+                return error
+        return None
+
+    async def _watch(self, life: _Life) -> None:
+        """End the process when the broker says that it cannot go on."""
+        await life.broker.failed.wait()
+        await life.broker.stop()
+        self._ended(life)
+
+    def _resume(self, life: _Life) -> None:
+        if life.process.frozen and not life.process.dead:
+            _loop().thaw(life.process)
+
+    def _ended(self, life: _Life, *, silently: bool = False) -> None:
+        """The process is gone: nothing of it runs on, its kernel closes what it had open."""
+        if life.process.dead:
+            return
+        _loop().kill(life.process)
+        self._world.network.process_died(life.process, silently=silently)
+        self._life = None
+        if not life.ended.done():
+            life.ended.set_result(None)
+
+
+def _spawn(work: Any) -> "asyncio.Task[Any]":
+    return asyncio.get_running_loop().create_task(work)
+
+
+def _loop() -> SimulatedLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop), "a simulated broker runs in virtual time only"
+    return loop

@@ -1,0 +1,74 @@
+"""A whole cluster in one process: brokers, ZooKeeper and a network, all in memory and driven by one seed."""
+
+import random
+from collections.abc import Mapping, Sequence
+
+from harness.broker.config import parse_config
+from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, profile
+from harness.plan import derived_seed
+from harness.simulation.brokers import SimulatedBroker, World
+from harness.simulation.links import Links
+from harness.simulation.network import Network
+from harness.simulation.zookeeper.ensemble import Ensemble
+
+CLIENT_PORT, PEER_PORT = 9092, 9093
+CODEC_SHARE = 8
+"""One schedule in so many sends every message through the real codecs."""
+
+
+def host_of(broker_id: int) -> str:
+    """Return the host that a broker runs on."""
+    return f"broker-{broker_id}"
+
+
+class SimulatedCluster:
+    """Brokers with the ids that every driver gives, none of them started."""
+
+    def __init__(
+        self,
+        broker_ids: Sequence[int],
+        *,
+        seed: int,
+        properties: Mapping[str, str] | None = None,
+        planted_bugs: Sequence[str] = (),
+        zookeeper_servers: int = 1,
+        through_codecs: bool | None = None,
+    ) -> None:
+        """`through_codecs` None leaves that to the seed."""
+        if through_codecs is None:
+            through_codecs = derived_seed(seed, "codecs") % CODEC_SHARE == 0
+        links = Links(_rng(seed, "links"))
+        self.network = Network(links, through_codecs=through_codecs)
+        self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))
+        world = World(network=self.network, ensemble=self.ensemble, seed=seed)
+        given = {**profile(len(broker_ids)), **(properties or {})}
+        self.brokers = {
+            broker_id: SimulatedBroker(
+                world, host_of(broker_id), parse_config(_properties(broker_id, given)), planted_bugs
+            )
+            for broker_id in broker_ids
+        }
+
+    @property
+    def bootstrap(self) -> tuple[tuple[str, int], ...]:
+        """Where clients knock first."""
+        return tuple((broker.host, CLIENT_PORT) for broker in self.brokers.values())
+
+    def __getitem__(self, broker_id: int) -> SimulatedBroker:
+        return self.brokers[broker_id]
+
+
+def _properties(broker_id: int, given: Mapping[str, str]) -> dict[str, str]:
+    host = host_of(broker_id)
+    own = {
+        "broker.id": str(broker_id),
+        "listeners": f"{CLIENT_LISTENER}://{host}:{CLIENT_PORT},{PEER_LISTENER}://{host}:{PEER_PORT}",
+        "inter.broker.listener.name": PEER_LISTENER,
+        "log.dir": "/",
+        "zookeeper.connect": "zookeeper",
+    }
+    return {**given, **own}
+
+
+def _rng(seed: int, what: str) -> random.Random:
+    return random.Random(derived_seed(seed, what))  # noqa: S311  repeatable, not secret

@@ -1,0 +1,147 @@
+"""What simulated brokers and clients say they do: kept in memory, and as the lines that a real run has on file."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.events import Event, encode
+from harness.faults import Injection
+from harness.history import InjectionStep, JournalEntry, Operation, OpType, ZnodeChange
+from harness.journal import entry_of
+from harness.simulation.loop import START_S
+from harness.simulation.zookeeper.tree import Change
+
+EPOCH_MS = 1_700_000_000_000
+"""The wall clock of a simulation when its time begins."""
+
+
+def now_ns() -> int:
+    """Return the virtual time in nanoseconds, the one clock of a simulated run."""
+    return round(asyncio.get_running_loop().time() * 1_000_000_000)
+
+
+def wall_ms() -> int:
+    """Return milliseconds since 1970, as everybody in the simulation sees it."""
+    return EPOCH_MS + round((asyncio.get_running_loop().time() - START_S) * 1000)
+
+
+def session_text(session_id: int) -> str:
+    """Return a session id as the history writes it: hexadecimal, empty for none."""
+    return f"0x{session_id:x}" if session_id else ""
+
+
+@dataclass(slots=True)
+class Said:
+    """One event with what its line says beside it."""
+
+    time_ns: int
+    sequence: int
+    incarnation: str
+    session: str
+    broker_epoch: int
+    event: Event
+
+
+@dataclass(slots=True)
+class BrokerLog:
+    """All that one broker has said, over all its lives."""
+
+    broker_id: int
+    said: list[Said] = field(default_factory=list)
+
+    def incarnation(self, name: str) -> "IncarnationLog":
+        """Return the log of one life."""
+        return IncarnationLog(self, name)
+
+    def lines(self) -> list[bytes]:
+        """Return the state-change log as it would be on file."""
+        return [self._line(said) for said in self.said]
+
+    def _line(self, said: Said) -> bytes:
+        common: dict[str, Any] = {
+            "ts": EPOCH_MS * 1_000_000 + said.time_ns - round(START_S * 1_000_000_000),
+            "mono": said.time_ns,
+            "seq": said.sequence,
+            "broker": self.broker_id,
+            "inc": said.incarnation,
+            "session": said.session,
+            "broker_epoch": said.broker_epoch,
+        }
+        return encode(said.event, common)
+
+
+@dataclass(slots=True)
+class IncarnationLog:
+    """Implements the broker's `StateLog` for one life of its process."""
+
+    log: BrokerLog
+    name: str
+    _sequence: int = 0
+    _session: str = ""
+    _broker_epoch: int = -1
+
+    def emit(self, event: Event) -> None:
+        """Keep one event."""
+        said = Said(now_ns(), self._sequence, self.name, self._session, self._broker_epoch, event)
+        self.log.said.append(said)
+        self._sequence += 1
+
+    def session_changed(self, session_id: int) -> None:
+        """Stamp later lines with this ZooKeeper session; 0 for none."""
+        self._session = session_text(session_id)
+
+    def registered(self, broker_epoch: int) -> None:
+        """Stamp later lines with this registration."""
+        self._broker_epoch = broker_epoch
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The operations of one client process."""
+
+    process: str
+    operations: list[Operation] = field(default_factory=list)
+    _next_index: int = 0
+
+    def invoke(self, operation: Operation) -> Operation:
+        """Keep that something is about to be tried."""
+        invoked = replace(operation, index=self._next_index, time_ns=now_ns(), process=self.process)
+        self._next_index += 1
+        self.operations.append(invoked)
+        return invoked
+
+    def end(self, invoked: Operation, outcome: OpType, **known: Any) -> None:
+        """Keep how it ended, with what is known now."""
+        self.operations.append(replace(invoked, time_ns=now_ns(), type=outcome, **known))
+
+
+@dataclass(slots=True)
+class MemoryJournal:
+    """The fault journal of a simulated run."""
+
+    entries: list[JournalEntry] = field(default_factory=list)
+
+    def note(
+        self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
+    ) -> None:
+        """Keep one step of one injection."""
+        self.entries.append(entry_of(now_ns(), number, fault, step, injection, detail))
+
+
+def znode_changes(history: Sequence[tuple[float, Change]]) -> list[ZnodeChange]:
+    """Return the znode history as a real run has it, from the servers' own log."""
+    return [
+        ZnodeChange(
+            zxid=change.zxid,
+            time_ms=EPOCH_MS + round((time_s - START_S) * 1000),
+            type=change.type,
+            path=change.path,
+            data=change.data.decode("utf-8", errors="replace"),
+            version=change.version,
+            session=session_text(change.session_id),
+            ephemeral_owner=session_text(change.owner),
+            source="transaction_log",
+        )
+        for time_s, change in history
+    ]

@@ -1,0 +1,148 @@
+"""Brokers as processes: what killing, pausing, stopping and a power loss do to them and to those who talk to them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from harness.broker.config import Endpoint
+from harness.events import BrokerStart, BrokerStop, ZkSession
+from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.loop import SimulatedLoop, run
+
+SESSION_S = 4.0
+
+
+def in_cluster(story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int = 1, **options) -> SimulatedCluster:
+    """Tell a story of three brokers that run."""
+
+    async def told() -> SimulatedCluster:
+        cluster = SimulatedCluster([0, 1, 2], seed=seed, **options)
+        assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+        await asyncio.sleep(1)
+        await story(cluster)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        assert loop.complaints == []
+        return cluster
+
+    return run(told())
+
+
+def registered(cluster: SimulatedCluster) -> list[str]:
+    return cluster.ensemble.names("/brokers/ids")
+
+
+def said(cluster: SimulatedCluster, broker_id: int, kind: type) -> list:
+    return [said.event for said in cluster[broker_id].log.said if isinstance(said.event, kind)]
+
+
+def test_a_killed_broker_says_no_more_and_its_session_lives_on_until_it_times_out() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].kill()
+        lines = len(cluster[1].log.said)
+        await asyncio.sleep(SESSION_S / 2)
+        assert registered(cluster) == ["0", "1", "2"]
+        await asyncio.sleep(SESSION_S)
+        assert registered(cluster) == ["0", "2"]
+        assert (len(cluster[1].log.said), cluster[1].state) == (lines, "stopped")
+        assert await cluster[1].start()
+        assert registered(cluster) == ["0", "1", "2"]
+        assert [start.clean_marker for start in said(cluster, 1, BrokerStart)] == [False, False]
+
+    in_cluster(story)
+
+
+def test_a_clean_stop_takes_the_registration_along_and_leaves_its_marker() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        assert await cluster[1].stop(10)
+        await asyncio.sleep(0.1)
+        assert registered(cluster) == ["0", "2"]
+        assert [stop.controlled for stop in said(cluster, 1, BrokerStop)] == [True]
+        assert await cluster[1].start()
+        assert [start.clean_marker for start in said(cluster, 1, BrokerStart)] == [False, True]
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize(
+    ("length_s", "states"),
+    [
+        pytest.param(SESSION_S / 3, ["connected"], id="shorter than the session: nobody noticed"),
+        pytest.param(
+            SESSION_S * 2,
+            ["connected", "suspended", "lost", "connected", "reinit"],
+            id="longer than the session: it learns so when it goes on",
+        ),
+    ],
+)
+def test_a_paused_broker_stands_still_and_the_world_goes_on(length_s: float, states: list[str]) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].pause(at_most_s=length_s)
+        lines = len(cluster[1].log.said)
+        await asyncio.sleep(length_s - 0.01)
+        assert (len(cluster[1].log.said), cluster[1].state) == (lines, "paused")
+        assert ("1" in registered(cluster)) == (length_s < SESSION_S)
+        await asyncio.sleep(2)
+        assert (cluster[1].state, registered(cluster)) == ("running", ["0", "1", "2"])
+        assert [event.state for event in said(cluster, 1, ZkSession)] == states
+
+    in_cluster(story)
+
+
+def test_a_broker_killed_while_it_starts_or_is_paused_is_just_dead() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].kill()
+        starting = asyncio.ensure_future(cluster[1].start())
+        await asyncio.sleep(0.005)
+        cluster[1].kill()
+        assert not await starting
+        cluster[2].pause()
+        cluster[2].kill()
+        cluster[2].resume()
+        await asyncio.sleep(10)
+        assert registered(cluster) == ["0"]
+        assert await cluster[1].start()
+
+    in_cluster(story)
+
+
+def test_a_broker_that_cannot_start_says_why_and_leaves_nothing_open() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].kill()
+        squatter = cluster.network.server(None)
+        squatter.bind(Endpoint(name="PLAINTEXT", host="broker-1", port=9092))
+        assert not await cluster[1].start()
+        assert "address in use" in str(cluster[1].failure)
+        assert cluster[1].state == "stopped"
+        cluster.network.stop_listening(squatter)
+        await asyncio.sleep(SESSION_S + 1)  # until then the id belongs to the session of the first life
+        assert await cluster[1].start()
+
+    in_cluster(story)
+
+
+def test_a_forced_expiry_makes_a_broker_register_anew() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        session = cluster[1].session
+        assert session is not None
+        cluster.ensemble.end(session.session_id)
+        await asyncio.sleep(1)
+        assert registered(cluster) == ["0", "1", "2"]
+        assert [event.state for event in said(cluster, 1, ZkSession)][-4:] == [
+            "suspended",
+            "lost",
+            "connected",
+            "reinit",
+        ]
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("through_codecs", [False, True])
+def test_a_cluster_comes_up_whatever_carries_it(servers: int, through_codecs: bool) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        assert cluster.ensemble.data("/controller_epoch") == b"1"
+
+    in_cluster(story, zookeeper_servers=servers, through_codecs=through_codecs)
