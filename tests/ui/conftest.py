@@ -1,0 +1,108 @@
+"""A person at a browser: headless Chromium that is logged in to a real Airflow, and what it sees as pictures."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support import expected_conditions as seen
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.airflow_server import Airflow
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMEDRIVER = shutil.which("chromedriver")
+ARTIFACTS = Path("artifacts")
+WIDTH, HEIGHT = 1400, 1000
+TIMEOUT_S = 30.0
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Looks at pages, clicks and types; waits for what should be there, up to `TIMEOUT_S`."""
+
+    driver: webdriver.Chrome
+    base_url: str
+
+    def goto(self, path: str) -> None:
+        self.driver.get(self.base_url + path)
+
+    def wait(self, look: Callable[[webdriver.Chrome], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
+        WebDriverWait(self.driver, timeout_s).until(look, f"{what}: not seen")
+
+    def find(self, selector: str) -> WebElement:
+        """Return the first element of a CSS selector when it can be seen."""
+        place = (By.CSS_SELECTOR, selector)
+        return WebDriverWait(self.driver, TIMEOUT_S).until(seen.visibility_of_element_located(place), selector)
+
+    def named(self, text: str, kind: str = "*") -> WebElement:
+        """Return the element that says exactly this when it can be clicked."""
+        place = (By.XPATH, f"//{kind}[normalize-space()='{text}']")
+        return WebDriverWait(self.driver, TIMEOUT_S).until(seen.element_to_be_clickable(place), text)
+
+    def texts(self, selector: str) -> list[str]:
+        """Return what the elements of a CSS selector say now; nothing while the page is being drawn anew."""
+        try:
+            return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
+        except StaleElementReferenceException:
+            return []
+
+    @contextmanager
+    def inside(self, frame: str) -> Iterator[None]:
+        """Look into a frame, and afterwards at the page around it again."""
+        place = (By.CSS_SELECTOR, frame)
+        WebDriverWait(self.driver, TIMEOUT_S).until(seen.frame_to_be_available_and_switch_to_it(place), frame)
+        yield
+        self.driver.switch_to.parent_frame()
+
+    def type_into(self, name: str, text: str) -> None:
+        """Fill in a field of the form."""
+        field = self.find(f"[name='element_{name}']")
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(text)
+
+    def choose(self, name: str, text: str) -> None:
+        """Choose from a drop-down of the form what begins with a text."""
+        field = self.find(f"[id='element_{name}'] input")
+        field.send_keys(text)
+        self.find("[id*='-option-']")
+        field.send_keys(Keys.ENTER)
+
+    def shot(self, name: str) -> None:
+        """Keep what can be seen now as a picture among the artefacts."""
+        ARTIFACTS.mkdir(exist_ok=True)
+        self.driver.save_screenshot(str(ARTIFACTS / f"airflow-{name}.png"))
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    if CHROMIUM is None or CHROMEDRIVER is None:
+        pytest.skip("no Chromium with its chromedriver here: Airflow is not looked at in a browser")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--window-size={WIDTH},{HEIGHT}", f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def person(airflow_server: Airflow, chromium: webdriver.Chrome) -> Person:
+    """Somebody who has logged in as admin."""
+    someone = Person(chromium, airflow_server.base_url)
+    someone.goto("/")
+    someone.find("[name=username]").send_keys("admin")
+    someone.find("[name=password]").send_keys(airflow_server.server.passwords["admin"])
+    someone.find("button[type=submit]").click()
+    someone.wait(lambda driver: "/auth/" not in driver.current_url, "Airflow's own page after the login")
+    return someone

@@ -1,0 +1,97 @@
+"""One experiment as a person makes it: from the trigger form to the report, in a real Airflow and a real browser."""
+
+import pytest
+
+from tests.airflow_server import Airflow
+from tests.ui.conftest import Person
+
+DAG = "chaos_experiment"
+TASKS = {"start", "drive", "collect_and_stop", "judge", "expectations", "report"}
+RUN_TIMEOUT_S = 400.0
+FILLED_IN = {
+    "scenario": "kill-leader",
+    "seed": 7,
+    "duration_s": 8,
+    "fault.kind": "kill",
+    "fault.at_s": 1,
+    "fault.duration_s": 2,
+    "fault.target": "leader(orders,0)",
+}
+
+
+def open_form(person: Person) -> None:
+    person.goto(f"/dags/{DAG}")
+    person.find("[data-testid=trigger-dag-button]").click()
+    person.find("[name=element_seed]")
+
+
+def states(person: Person) -> dict[str, str]:
+    """Return the state of each task as the page of the run shows it."""
+    names = person.texts("[data-testid=table-cell-task_display_name]")
+    return dict(zip(names, person.texts("[data-testid=table-cell-state]"), strict=False))
+
+
+@pytest.mark.airflow
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_server: Airflow) -> None:
+    open_form(person)
+    person.choose("scenario", str(FILLED_IN["scenario"]))
+    person.type_into("seed", str(FILLED_IN["seed"]))
+    person.type_into("duration_s", str(FILLED_IN["duration_s"]))
+    person.shot("form")
+    person.named("Fault", "button").click()
+    person.choose("fault.kind", str(FILLED_IN["fault.kind"]))
+    for field in ("fault.at_s", "fault.duration_s", "fault.target"):
+        person.type_into(field, str(FILLED_IN[field]))
+    person.shot("form-fault")
+    person.find("[data-testid=trigger-dag-submit]").click()
+
+    person.wait(lambda driver: "/runs/" in driver.current_url, "the page of the new run")
+    run_id = person.driver.current_url.rpartition("/runs/")[2]
+    conf = airflow_server.run(DAG, run_id)["conf"]
+    assert {name: value for name, value in conf.items() if value is not None} == FILLED_IN
+
+    person.wait(lambda _: "Running" in states(person).values(), "a task that runs", RUN_TIMEOUT_S)
+    person.shot("running")
+    ended = {"Success", "Failed", "Upstream Failed", "Skipped"}
+    person.wait(lambda _: set(states(person).values()) <= ended and states(person), "the end of it", RUN_TIMEOUT_S)
+    assert states(person) == dict.fromkeys(TASKS, "Success")
+    person.shot("ended")
+
+    person.named("Chaos run", "a").click()
+    with person.inside("iframe[title='Chaos run']"):
+        assert person.texts(".card b") == ["CONFIRMED", "PASS", "CLEAN"]
+        assert "kill" in person.find("table").text
+    person.shot("run")
+
+    person.find("[aria-label='Chaos runs']").click()
+    with person.inside("iframe[title='Chaos runs']"):
+        person.named("kill-leader", "a")
+        person.shot("list")
+        person.named("kill-leader", "a").click()
+        person.named("Report", "a").click()
+        with person.inside("iframe[title=Report]"):
+            person.find("svg .trace")
+            assert "kill-leader" in person.find("h1").text
+        person.shot("report")
+
+
+@pytest.mark.airflow
+def test_a_value_out_of_bounds_is_refused_in_the_form(person: Person, airflow_server: Airflow) -> None:
+    path = f"/api/v2/dags/{DAG}/dagRuns"
+    before = airflow_server.api.get(path).json()["total_entries"]
+    open_form(person)
+    person.type_into("duration_s", "0")
+    person.find("[data-testid=trigger-dag-submit]").click()
+    person.named("Failed to Trigger Dag")
+    person.shot("refused")
+    assert airflow_server.api.get(path).json()["total_entries"] == before
+
+
+@pytest.mark.airflow
+def test_the_dag_says_what_it_does(person: Person) -> None:
+    person.goto(f"/dags/{DAG}")
+    person.find("[data-testid=markdown-button]").click()
+    person.named("One experiment", "h3")
+    person.shot("documentation")
