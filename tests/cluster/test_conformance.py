@@ -343,7 +343,7 @@ async def test_a_cluster_that_nobody_owns_ends_itself_when_it_has_lived_long_eno
     await all_gone(alone)
 
 
-async def test_stopping_takes_five_seconds_at_most_and_leaves_only_files(alone: Driver, tmp_path: Path) -> None:
+async def test_stopping_takes_seconds_and_leaves_only_files(alone: Driver, tmp_path: Path) -> None:
     await alone.start(ClusterRequest(brokers=3, properties=QUICK))
     await alone.start_client("client", SLEEP, tmp_path / "client.log")
     await alone.pause_broker(1, at_most_s=60)
@@ -352,7 +352,7 @@ async def test_stopping_takes_five_seconds_at_most_and_leaves_only_files(alone: 
     began = time.monotonic()
     await alone.stop()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert await alone.residue() == []
     status = await alone.status()
     assert {broker.state for broker in status.brokers} == {"stopped"}

@@ -109,6 +109,8 @@ class DockerDriver(SupervisedDriver):
         return [*left, *(f"the {it.kind} {it.name} of run {self._run_id} still exists" for it in made)]
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
+        if absent := await self._ask(images.missing):
+            raise ClusterError(_without(absent))
         ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers))
         servers = range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
         brokers = range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
@@ -127,8 +129,6 @@ class DockerDriver(SupervisedDriver):
             GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, later.GRACE_S
         )
         async with self._engine() as engine:
-            if absent := await asyncio.to_thread(images.missing, engine):
-                raise ClusterError(_without(absent))
             await asyncio.to_thread(engine.remove_run, self._root)  # what an earlier cluster in this folder left
             servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
             brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]

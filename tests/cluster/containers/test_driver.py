@@ -1,0 +1,264 @@
+# ruff: noqa: ASYNC220, ASYNC240 - small local files and short-lived processes are what is tested
+"""What the docker driver does beside what every driver must (`test_conformance.py`)."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.cluster.commands import app
+from harness.cluster.containers import images, plans
+from harness.cluster.containers.driver import DockerDriver
+from harness.cluster.containers.engine import HOST_LABEL, ROOT_LABEL, RUN_LABEL, Engine, EngineUnavailable, Owner
+from harness.cluster.driver import DRIVER, ClusterRequest
+from harness.errors import ClusterError, Refused
+from harness.waiting import until
+from tests.cluster.containers.engine_proxy import EngineProxy
+
+REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})
+GUARD_S = 40.0
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+docker = pytest.mark.docker
+
+
+@pytest.fixture
+async def alone(docker_images: Engine, tmp_path: Path) -> AsyncIterator[DockerDriver]:
+    """The driver of a cluster of this test's own, not started."""
+    driver = DockerDriver(tmp_path, "alone")
+    yield driver
+    await driver.stop()
+    assert await driver.residue() == []
+    assert docker_images.made(tmp_path) == []
+
+
+@pytest.fixture
+def proxy(docker_images: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
+    """A way to the engine that a test may close; all that is started meanwhile goes this way."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as short:  # a socket's path has room for 108 bytes
+        proxy = EngineProxy(Path(short, "engine.sock"))
+        monkeypatch.setenv("DOCKER_HOST", proxy.url)
+        yield proxy
+        proxy.close()
+
+
+def containers(engine: Engine, root: Path) -> dict[str, Any]:
+    """Return what the engine says about the containers of a run, by name."""
+    found = [engine.client.api.inspect_container(made.id) for made in engine.made(root) if made.kind == "container"]
+    return {container["Name"].removeprefix("/"): container for container in found}
+
+
+@docker
+async def test_containers_are_named_confined_limited_and_reached_over_loopback_only(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+) -> None:
+    status = await alone.start(REQUEST)
+    found = containers(docker_images, tmp_path)
+    names = plans.Names(tmp_path)
+    assert set(found) == {names.of("broker-0"), names.of("zookeeper-1")}
+    assert status.broker(0).container == names.of("broker-0")
+    for name, container in found.items():
+        host = container["HostConfig"]
+        assert container["Config"]["User"] == f"{os.getuid() or plans.NOBODY}:{os.getgid() or plans.NOBODY}", name
+        assert host["CapDrop"] == ["ALL"], name
+        assert host["CapAdd"] is None, name
+        assert host["Privileged"] is False, name
+        assert host["ReadonlyRootfs"] is True, name
+        assert "no-new-privileges:true" in host["SecurityOpt"], name
+        assert host["Memory"] == host["MemorySwap"] == plans.LIMITS.memory_bytes, name
+        assert host["NanoCpus"] == 1_000_000_000, name
+        assert host["PidsLimit"] == plans.LIMITS.processes, name
+        assert host["RestartPolicy"]["Name"] in ("", "no"), name
+        assert host["LogConfig"]["Config"]["max-size"] == "8m", name
+        published = [own["HostIp"] for ports in container["NetworkSettings"]["Ports"].values() for own in ports or []]
+        assert published == ["127.0.0.1"], name
+        writable = {mount["Destination"] for mount in container["Mounts"] if mount["RW"]}
+        data, logs = (
+            ("/var/lib/kafka", "/var/log/kafka") if "broker" in name else ("/var/lib/zookeeper", "/var/log/zookeeper")
+        )
+        assert writable == {data, logs}, name
+        assert Path(f"/proc/{container['State']['Pid']}").stat().st_uid != 0, name
+
+
+@docker
+async def test_everything_has_the_labels_of_the_run(alone: DockerDriver, docker_images: Engine, tmp_path: Path) -> None:
+    await alone.start(REQUEST)
+    made = docker_images.made(tmp_path)
+    assert sorted(it.kind for it in made) == ["container", "container", "network", "volume", "volume"]
+    assert {(it.run_id, it.root, it.host) for it in made} == {("alone", tmp_path, socket.gethostname())}
+    assert all(it in docker_images.made() for it in made)
+    labels = Owner(run_id="alone", root=tmp_path).labels
+    assert set(labels) == {RUN_LABEL, ROOT_LABEL, HOST_LABEL}
+    assert all(
+        labels.items() <= container["Config"]["Labels"].items()
+        for container in containers(docker_images, tmp_path).values()
+    )
+
+
+@docker
+async def test_stopping_one_cluster_leaves_another_alone(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+) -> None:
+    strangers = Owner(run_id="another", root=tmp_path / "another")
+    name = plans.Names(strangers.root).of("volume")
+    docker_images.create_volume(name, strangers)
+    try:
+        await alone.start(REQUEST)
+        await alone.stop()
+        assert [made.name for made in docker_images.made(strangers.root)] == [name]
+    finally:
+        docker_images.remove_run(strangers.root)
+
+
+@docker
+async def test_a_container_that_somebody_removes_is_a_broker_that_stopped_and_whose_data_are_missed(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+) -> None:
+    await alone.start(REQUEST)
+    docker_images.client.api.remove_container(plans.Names(tmp_path).of("broker-0"), force=True)
+    assert (await alone.status()).broker(0).state == "stopped"
+    with pytest.raises(ClusterError, match="broker-0 does not run"):
+        await alone.kill_broker(0)
+    with pytest.raises(ClusterError, match="No such container"):
+        await alone.start_broker(0)
+    (sentence,) = await alone.bring_out()
+    assert sentence.startswith("the data of broker-0 could not be brought out: the container")
+
+
+@docker
+async def test_what_an_earlier_cluster_left_in_the_folder_makes_room(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path
+) -> None:
+    await alone.start(REQUEST)
+    first = containers(docker_images, tmp_path)
+    await alone.stop()
+    docker_images.create_volume(plans.Names(tmp_path).of("broker-0"), Owner(run_id="alone", root=tmp_path))
+    await alone.start(REQUEST)
+    assert set(containers(docker_images, tmp_path)) == set(first)
+
+
+@docker
+async def test_an_image_that_is_missing_is_named_with_the_command_that_makes_it(
+    alone: DockerDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "broker_image", lambda: "kafka-chaos-broker:none")
+    sentence = "the Docker engine has no kafka-chaos-broker:none; run: chaos images build"
+    assert DockerDriver.lacks() == {DRIVER: sentence}
+    with pytest.raises(ClusterError, match=sentence):
+        await alone.start(REQUEST)
+    assert await alone.residue() == []
+
+
+def test_without_an_engine_the_driver_lacks_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    with pytest.raises(EngineUnavailable, match="no Docker engine answers"):
+        Engine.connect()
+    assert "no Docker engine answers" in DockerDriver.lacks()[DRIVER]
+
+
+def test_an_engine_on_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+    assert "on another machine" in DockerDriver.lacks()[DRIVER]
+
+
+async def test_without_an_engine_nothing_is_left_of_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    driver = DockerDriver(tmp_path, "none")
+    with pytest.raises(ClusterError, match="no Docker engine answers"):
+        await driver.start(REQUEST)
+    assert await driver.residue() == []
+
+
+@docker
+async def test_an_engine_that_goes_away_is_an_error_of_the_environment_and_stop_works_when_it_is_back(
+    alone: DockerDriver, proxy: EngineProxy
+) -> None:
+    await alone.start(REQUEST)
+    proxy.close()
+    for act in (alone.status(), alone.kill_broker(0), alone.stop_broker(0, timeout_s=1)):
+        with pytest.raises(EngineUnavailable, match="no Docker engine answers"):
+            await act
+    (sentence,) = await alone.bring_out()
+    assert "no data could be brought out of the containers" in sentence
+
+    with pytest.raises(EngineUnavailable):
+        await alone.stop()
+
+    (left,) = await alone.residue()
+    assert left.startswith("containers of run alone may be left: no Docker engine answers")
+    proxy.open()
+    assert "still exists" in " ".join(await alone.residue())
+    await alone.stop()
+    assert await alone.residue() == []
+
+
+@docker
+async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
+    alone: DockerDriver, proxy: EngineProxy, tmp_path: Path
+) -> None:
+    owner = subprocess.Popen(SLEEP)
+    try:
+        await alone.start(ClusterRequest(brokers=1, properties=REQUEST.properties, owner_pid=owner.pid))
+    finally:
+        proxy.close()
+        owner.kill()
+        owner.wait()
+    log = tmp_path / "cluster" / "guard.log"
+
+    async def said() -> str:
+        return log.read_text()
+
+    await until(said, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
+    proxy.open()
+
+    async def left() -> list[str]:
+        return await alone.residue()
+
+    await until(left, lambda sentences: not sentences, what="nothing left", timeout_s=GUARD_S)
+    assert (tmp_path / "cluster" / "brokers" / "0" / "data" / "meta.properties").exists()
+
+
+@docker
+async def test_a_pause_for_no_time_is_refused(alone: DockerDriver) -> None:
+    await alone.start(REQUEST)
+    with pytest.raises(ClusterError, match="at_most_s must be positive, not 0"):
+        await alone.pause_broker(0, at_most_s=0)
+
+
+@docker
+def test_a_cluster_of_containers_from_the_command_line(docker_images: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+
+    def chaos(*arguments: str) -> Any:
+        return CliRunner().invoke(app, [*arguments, "--dir", str(folder)])
+
+    try:
+        up = chaos("up", "--driver", "docker", "--brokers", "3", "--property", "zookeeper.session.timeout.ms=1000")
+        assert up.exit_code == 0, up.exception
+        for command in ("kill", "start", "pause", "resume", "stop"):
+            result = chaos(command, "1")
+            assert result.exit_code == 0, (command, result.exception)
+        assert plans.Names(folder).of("broker-2") in chaos("status", "--json").stdout
+    finally:
+        down = chaos("down", "--keep-data")
+    assert down.exit_code == 0, down.exception
+    assert (folder / "cluster" / "brokers" / "0" / "data" / "meta.properties").exists()
+    assert docker_images.made(folder) == []
+    assert chaos("down").exit_code == 0
+    assert not folder.exists()
+
+
+def test_up_is_refused_where_the_driver_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    result = CliRunner().invoke(app, ["up", "--driver", "docker", "--dir", str(tmp_path / "cluster")])
+    assert isinstance(result.exception, Refused)
+    assert "no Docker engine answers" in str(result.exception)
+    assert "drivers that can: process" in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
