@@ -16,6 +16,8 @@ app = typer.Typer(name="images", help="Build, list and remove the images of the 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MEGABYTE = 1_000_000
+REQUEST_TIMEOUT_S = 300.0
+"""Removing a big image from a busy disk takes a while."""
 
 
 class TerminalBuild:
@@ -79,7 +81,7 @@ def build(
 
     progress = TerminalBuild(PatientConsole(stderr=as_json))
     try:
-        with Interrupts(), Engine.connect() as engine:
+        with Interrupts(), Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
             built = building.build(engine, progress, base_image=base_image, rebuild=rebuild)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; what was half built is removed") from None
@@ -97,7 +99,7 @@ def list_(as_json: Json = False) -> None:
     from harness.cluster.containers.engine import Engine
     from harness.cluster.containers.image_store import ImageStore
 
-    with Engine.connect() as engine:
+    with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         found = ImageStore(engine).ours()
         lacking = images.missing(engine)
     used = {images.broker_image(), images.zookeeper_image()}
@@ -131,7 +133,7 @@ def remove() -> None:
     from harness.cluster.containers.image_store import ImageStore
 
     kept = []
-    with Engine.connect() as engine:
+    with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         store = ImageStore(engine)
         for image in sorted(store.ours(), key=lambda image: not image.base):  # a base after what stands on it
             try:

@@ -1,6 +1,7 @@
 """The images of an engine: looked at, pulled, imported, built from a context, removed; only those with our label."""
 
 import contextlib
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -72,21 +73,27 @@ class ImageStore:
         Raises:
             ClusterError: it cannot be had.
         """
-        repository, tag = _split(name)
+        from docker.utils import parse_repository_tag
+
+        repository, tag = parse_repository_tag(name)
         with self._engine.asked(f"pulling {name}"):
-            for event in self._api.pull(repository, tag=tag, stream=True, decode=True):
+            for event in self._api.pull(repository, tag=tag or "latest", stream=True, decode=True):
                 _no_error(event, f"pulling {name}", ())
                 say(f"{event.get('status', '')} {event.get('id', '')}".strip())
 
     def import_tar(self, archive: str, name: str) -> None:
-        """Make an image of our label out of a root file system."""
-        repository, tag = _split(name)
+        """Make an image of our label out of a root file system.
+
+        Raises:
+            ClusterError: the engine could not store it.
+        """
+        from docker.utils import parse_repository_tag
+
+        repository, tag = parse_repository_tag(name)
         with self._replacing(name), self._engine.asked(f"importing {name}"):
-            self._api.import_image(archive, repository=repository, tag=tag, changes=[f"LABEL {LABEL}=1"])
-        if not self.has(name):
-            raise ClusterError(
-                f"importing {name}: the engine took the archive and has no image of it; is its disk full?"
-            )
+            answer = self._api.import_image(archive, repository=repository, tag=tag, changes=[f"LABEL {LABEL}=1"])
+            for line in answer.splitlines():
+                _no_error(json.loads(line), f"importing {name}", ())
 
     def build(self, context: IO[bytes], name: str, *, base: str, cached: bool, say: Say) -> None:
         """Build an image from a context, a tar archive; what a build that fails or is interrupted made is removed.
@@ -195,15 +202,6 @@ def _no_error(event: Mapping[str, Any], what: str, tail: "deque[str] | tuple[str
     if "error" in event:
         output = "".join(f"\n  {line}" for line in tail)
         raise ClusterError(f"{what}: {event['error']}{output}")
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Return repository and tag; a digest counts as a tag."""
-    if "@" in name:
-        repository, _, digest = name.partition("@")
-        return repository, digest
-    repository, separator, tag = name.rpartition(":")
-    return (repository, tag) if separator and "/" not in tag else (name, "latest")
 
 
 def _stored(image: Mapping[str, Any], name: str) -> StoredImage:

@@ -34,6 +34,8 @@ class FakeApi:
         self.removed: list[str] = []
         self.pulled: list[str] = []
         self.registry = False
+        self.imported: list[str] = []
+        self.answer_to_import = '{"status": "sha256:0123"}\r\n'
 
     def images(self, name: str | None = None, quiet: bool = False, filters: Any = None) -> list[Any]:
         filters = filters or {}
@@ -56,6 +58,10 @@ class FakeApi:
         if self.interrupted:
             raise KeyboardInterrupt
         self.stored[tag] = {images.LABEL: "1", **labels}
+
+    def import_image(self, archive: str, repository: str, tag: str, changes: list[str]) -> str:
+        self.imported.append(f"{repository}:{tag} {changes}")
+        return self.answer_to_import
 
     def remove_container(self, id_: str, force: bool) -> None:
         self.removed.append(id_)
@@ -199,6 +205,15 @@ def test_a_base_that_was_asked_for_is_never_replaced(api: FakeApi, monkeypatch: 
     with pytest.raises(ClusterError, match=r"pulling other:1: pull access denied"):
         build(api, base_image="other:1")
     assert api.built == []
+
+
+def test_an_archive_that_the_engine_cannot_store_is_an_error(api: FakeApi) -> None:
+    store = ImageStore(FakeEngine(api))
+    store.import_tar("base.tar", "kafka-chaos-base:1")
+    assert api.imported == [f"kafka-chaos-base:1 ['LABEL {images.LABEL}=1']"]
+    api.answer_to_import = '{"status": "x"}\r\n{"error": "no space left on device"}\r\n'
+    with pytest.raises(ClusterError, match="importing kafka-chaos-base:1: no space left on device"):
+        store.import_tar("base.tar", "kafka-chaos-base:1")
 
 
 @pytest.mark.parametrize(
