@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,12 +80,12 @@ class Runs:
 
 
 @pytest.fixture
-def runs(airflow_server: Airflow, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Runs]:
+def runs(airflow_server: Airflow, tmp_path: Path, request: pytest.FixtureRequest) -> Runs:
     """A scenario under a name of its own, long enough for something to happen in the middle."""
     name = f"broken-{abs(hash(request.node.name)) % 10**8}"
     file = tmp_path / f"{name}.yaml"
     file.write_text(SCENARIO.format(name=name, pause_s=20, duration_s=25))
-    yield Runs(airflow_server, name, file)
+    return Runs(airflow_server, name, file)
 
 
 def verdict_of(folder: RunFolder) -> RunResult:
@@ -108,8 +107,9 @@ def test_a_dag_run_that_is_marked_failed_in_drive_heals_stops_and_stays_failed(r
     state = runs.airflow.end_of("chaos_smoke", run_id, timeout_s=STEP_TIMEOUT_S)
     runs.nothing_is_left()
     assert "the phase drive was interrupted" in verdict_of(folder).evidence
-    print(state, runs.airflow.task_states("chaos_smoke", run_id))
-    assert state == "failed"
+    states = runs.airflow.task_states("chaos_smoke", run_id)
+    assert (state, states["judge"], states["report"]) == ("failed", "skipped", "failed")
+    assert folder.report.exists()
 
 
 def test_a_worker_that_is_killed_in_drive_leaves_nothing_and_no_verdict_but_unknown(runs: Runs) -> None:

@@ -92,14 +92,14 @@ def summarized(
         dag_run: The run of the DAG that carried it out.
         requests: Its runs.
         first: What each came to.
-        second: What those came to that were inconclusive at first, in the same order.
+        second: What those came to that were inconclusive at first, in the same order, as far as they were tried again.
     """
     later = iter(second)
     entries = []
     for request, came_to in zip(requests, first, strict=True):
         again = came_to["outcome"] == INCONCLUSIVE
-        last = next(later) if again else came_to
-        entries.append(Entry(**last, expect=request.get("expect", HELD), tries=1 + again))
+        second_try = next(later, None) if again else None
+        entries.append(Entry(**second_try or came_to, expect=request.get("expect", HELD), tries=2 if second_try else 1))
     unexpected = sum(entry["outcome"] != entry["expect"] for entry in entries)
     return Summary(suite=suite, dag_run=dag_run, entries=entries, unexpected=unexpected)
 

@@ -10,8 +10,10 @@ How a task ends, and what then becomes of the run (Airflow 3.3):
   five seconds later. `on_kill` would add nothing: the phases hold SIGTERM themselves, and what is not healed in that
   time, or after a SIGKILL, `collect_and_stop` heals from the journal. Airflow may begin it before the old process is
   gone; the phase `collect` ends that process first.
-- `drive` fails, whatever way: the teardown runs, and what there is of evidence is judged. A DAG run that is marked by
-  hand keeps its teardowns too, and skips the judging.
+- `drive` fails, whatever way: the teardown runs, and what there is of evidence is judged.
+- The DAG run is marked by hand: everything is skipped but teardowns. Therefore `report` is one too, of no setup: the
+  run gets its page, and the DAG run the state that this task has. Otherwise Airflow would call it a success, because
+  its last task was skipped.
 - `start` fails: it has stopped what it started; before it is done the cluster belongs to its process and ends with it.
 - The DAG run is cleared: the teardown is cleared too, so the next try of `start` stops the cluster that an earlier try
   of the same task left, and makes a run folder of its own.
@@ -28,7 +30,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import PokeReturnValue, XComArg, get_current_context, task
+from airflow.sdk import PokeReturnValue, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_chaos.airflow.links import ChaosRunLink
@@ -81,7 +83,7 @@ def run_phases(
     *,
     asked: Callable[[Mapping[str, Any]], Request] = request_of,
     drive_timeout: timedelta = timedelta(hours=2),
-) -> XComArg:
+) -> Any:
     """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
 
     Args:
@@ -144,7 +146,7 @@ def run_phases(
 
         phases.expectations(_run(_root()))
 
-    @task(execution_timeout=REPORT_TIMEOUT, trigger_rule=WHATEVER_HAPPENED, **_COMMON)
+    @task(execution_timeout=REPORT_TIMEOUT, **_COMMON)
     def report(request: Request | None = None) -> Conclusion:
         from harness import phases
         from kafka_chaos.airflow.runs import publish
@@ -162,7 +164,8 @@ def run_phases(
     started: Any = start(request).as_setup()
     driven = drive(started)
     stopped: Any = collect_and_stop(started).as_teardown(setups=started, on_failure_fail_dagrun=True)
-    judged, expected, reported = judge(), expectations(), report(request)
+    judged, expected = judge(), expectations()
+    reported: Any = report(request).as_teardown(on_failure_fail_dagrun=True)
     driven >> stopped
     [driven, stopped] >> judged >> expected
     [stopped, judged, expected] >> reported
@@ -204,6 +207,7 @@ def _root() -> str:
     """Return the run folder that the task `start` of the same run has made.
 
     Raises:
+        AirflowSkipException: it has made none, because the run was refused.
         AirflowFailException: it has made none.
     """
     ti: Any = get_current_context()["ti"]
@@ -212,7 +216,10 @@ def _root() -> str:
     root: str | None = ti.xcom_pull(**start)
     if root is None:
         problem: Problem | None = ti.xcom_pull(**start, key=PROBLEM_KEY)
-        raise AirflowFailException(f"nothing was started: {problem['reason'] if problem else 'see the log of start'}")
+        why = f"nothing was started: {problem['reason'] if problem else 'see the log of start'}"
+        if problem is not None and problem["outcome"] == REFUSED:
+            raise AirflowSkipException(why)
+        raise AirflowFailException(why)
     return root
 
 

@@ -1,0 +1,209 @@
+"""The nightly suite on a real Airflow without any service up: shape, and runs of every outcome by `dag.test()`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.store import RunFolder
+from kafka_chaos.airflow.nightly import inconclusive, requests_of, summarized, table
+from kafka_chaos.airflow.request import Request
+from kafka_chaos.airflow.verdicts import Conclusion
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
+
+PARSE = """
+import json, sys, time
+import airflow.sdk
+began_s = time.process_time()
+import chaos_nightly
+took_s = time.process_time() - began_s
+dag = chaos_nightly.nightly
+print(json.dumps({
+    "took_s": took_s,
+    "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+    "tasks": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
+    "pools": {task.task_id: task.pool for task in dag.tasks},
+    "without_timeout": [task.task_id for task in dag.tasks if task.execution_timeout is None],
+    "retried": [task.task_id for task in dag.tasks if task.retries],
+    "dag": [dag.catchup, dag.max_active_runs, dag.dagrun_timeout],
+}))
+"""
+
+RUN = """
+import json, sys
+from tests.dags import faked_phases
+faked_phases.install(json.loads(sys.argv[1]))
+import chaos_nightly
+run = chaos_nightly.nightly.test(run_conf={"suite": sys.argv[2]})
+from airflow.models.asset import AssetEvent
+from airflow.settings import Session
+events = [event.extra for event in Session().query(AssetEvent)]
+states = {f"{ti.task_id}[{ti.map_index}]": ti.state for ti in run.get_task_instances()}
+names = {f"{ti.task_id}[{ti.map_index}]": ti.rendered_map_index for ti in run.get_task_instances()}
+print("RESULT", json.dumps({"state": run.state, "tasks": states, "names": names, "events": events}))
+"""
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An Airflow home of its own with a fresh metadata database, as environment variables."""
+    home = tmp_path_factory.mktemp("airflow")
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__KAFKA_CHAOS__RUNS": str(home / "runs"),
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "dags"), str(ROOT / "plugins"), str(ROOT))),
+    }
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    return environment
+
+
+def python(code: str, *arguments: str, environment: dict[str, str]) -> dict[str, Any]:
+    """Run a snippet in a fresh interpreter with this Airflow, and return what it printed last."""
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(("RESULT ", "{"))][-1:]
+    found: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
+    return found
+
+
+def test_the_task_group_of_a_run_is_mapped_twice(airflow: dict[str, str]) -> None:
+    parsed = python(PARSE, environment=airflow)
+    assert HEAVY & set(parsed["modules"]) == set()
+    assert parsed["took_s"] < 1.0
+    of_a_run = {
+        "start": ["suite"],
+        "drive": ["run.start"],
+        "collect_and_stop": ["run.drive", "run.start"],
+        "judge": ["run.collect_and_stop", "run.drive"],
+        "expectations": ["run.judge"],
+        "report": ["run.collect_and_stop", "run.expectations", "run.judge", "suite"],
+    }
+    assert {name: parsed["tasks"][f"run.{name}"] for name in of_a_run} == of_a_run
+    assert {parsed["pools"][f"{group}.{name}"] for group in ("run", "again") for name in of_a_run} == {"chaos"}
+    assert "run.report" in parsed["tasks"]["inconclusive"]
+    assert "again.report" in parsed["tasks"]["summary"]
+    assert parsed["without_timeout"] == []
+    assert set(parsed["retried"]) == {f"{g}.{t}" for g in ("run", "again") for t in ("start", "collect_and_stop")}
+    assert parsed["dag"] == [False, 1, None]
+
+
+def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
+    answers = {
+        "smoke": ["PASS"],
+        "kill-leader": ["UNKNOWN", "PASS"],
+        "expire-session": ["FAIL", "PASS"],
+        "controlled-shutdown": ["refused"],
+        "no-truncation": ["FAIL"],
+        "unclean-election": ["lost in drive"],
+    }
+    runs = [{"scenario": name, "seed": number} for number, name in enumerate(answers)]
+    runs[4]["expect"] = "violated"
+    suites = tmp_path / "suites.yaml"
+    suites.write_text(json.dumps({"all": {"description": "Every outcome", "runs": runs}}))
+    found = python(RUN, json.dumps(answers), f"{suites}:all", environment=airflow)
+
+    (summary,) = found["events"]
+    entries = {entry["scenario"]: (entry["outcome"], entry["tries"]) for entry in summary["entries"]}
+    assert entries == {
+        "smoke": ("held", 1),
+        "kill-leader": ("held", 2),
+        "expire-session": ("violated", 1),
+        "controlled-shutdown": ("refused", 1),
+        "no-truncation": ("violated", 1),
+        "unclean-election": ("inconclusive", 2),
+    }
+    assert summary["unexpected"] == 3
+    (kept,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("all-*.json")
+    assert json.loads(kept.read_text()) == summary
+
+    assert found["state"] == "failed"
+    states = found["tasks"]
+    assert [states[f"run.report[{index}]"] for index in range(6)] == [
+        "success",
+        "failed",
+        "failed",
+        "skipped",
+        "success",
+        "failed",
+    ]
+    assert [states[f"run.{task}[3]"] for task in ("start", "drive", "collect_and_stop", "judge")] == ["skipped"] * 4
+    assert [states[f"again.report[{index}]"] for index in range(2)] == ["success", "failed"]
+    assert (states["summary[-1]"], states["verdict[-1]"]) == ("success", "failed")
+    assert found["names"]["run.judge[1]"] == "kill-leader · process · seed 1"
+    assert found["names"]["run.start[3]"] == "controlled-shutdown · process · seed 3"
+
+
+def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: dict[str, str], tmp_path: Path) -> None:
+    suites = tmp_path / "suites.yaml"
+    suites.write_text(json.dumps({"one": {"description": "One", "runs": [{"scenario": "pause", "seed": 1}]}}))
+    suites.write_text(suites.read_text().replace("pause", "acks-all-on-append"))
+    found = python(RUN, '{"acks-all-on-append": ["does not start"]}', f"{suites}:one", environment=airflow)
+    states = found["tasks"]
+    assert [states[f"run.{task}[0]"] for task in ("start", "drive", "collect_and_stop", "judge", "report")] == [
+        "failed",
+        "upstream_failed",
+        "upstream_failed",
+        "failed",
+        "failed",
+    ]
+    (entry,) = next(event for event in found["events"] if event["suite"].endswith("one"))["entries"]
+    assert (entry["outcome"], entry["reason"]) == ("broken", "start is broken")
+    folders = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("acks-all-on-append-*")
+    assert all('"stop"' in RunFolder(path).phases.read_text() for path in folders)
+
+
+def conclusion(outcome: str, scenario: str = "smoke") -> Conclusion:
+    return Conclusion(
+        run=f"/runs/{scenario}",
+        scenario=scenario,
+        driver="process",
+        seed=7,
+        outcome=outcome,
+        fault="CONFIRMED",
+        system="UNKNOWN",
+        environment="CLEAN",
+        reason="" if outcome == "held" else "why",
+    )
+
+
+def test_only_what_proved_nothing_is_tried_again() -> None:
+    outcomes = ("held", "violated", "inconclusive", "broken", "refused", "wrong")
+    requests = [Request(scenario=outcome) for outcome in outcomes]
+    assert inconclusive(requests, map(conclusion, outcomes)) == [{"scenario": "inconclusive"}]
+
+
+def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:
+    requests = [Request(scenario="a"), Request(scenario="b"), Request(scenario="c", expect="violated")]
+    first = [conclusion("inconclusive", "a"), conclusion("inconclusive", "b"), conclusion("held", "c")]
+    summary = summarized("x", "manual", requests, first, [conclusion("held", "a")])
+    assert [(entry["outcome"], entry["tries"]) for entry in summary["entries"]] == [
+        ("held", 2),
+        ("inconclusive", 1),
+        ("held", 1),
+    ]
+    assert summary["unexpected"] == 2
+    lines = table(summary)
+    assert lines[0].split()[:3] == ["scenario", "driver", "seed"]
+    assert lines[-1] == "b inconclusive: why"
+
+
+def test_the_built_in_suite_has_driver_and_seed_decided() -> None:
+    requests = requests_of("nightly")
+    assert len(requests) >= 4
+    assert all(request["driver"] == "process" and request["seed"] is not None for request in requests)
+    assert [request["scenario"] for request in requests if request["expect"] == "violated"] == [
+        "acks-all-on-append",
+        "no-truncation",
+    ]
