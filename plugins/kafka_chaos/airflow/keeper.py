@@ -77,8 +77,9 @@ def keep(commands: Commands) -> str:
 
 
 def _start(command: list[str]) -> int:
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_unblock)  # noqa: S603  as given to `Keeper`
-    return process.pid
+    """Start a command without this process's blocked signals; only `_ended` reads how it ends, as of every child."""
+    no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+    return os.posix_spawnp(command[0], command, os.environ, file_actions=[no_input], setsigmask=())
 
 
 def _adopt_orphans() -> None:
@@ -90,10 +91,6 @@ def _adopt_orphans() -> None:
 def _watch_launcher() -> None:
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _unblock() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
 
 
 def _ended() -> dict[int, int]:

@@ -1,0 +1,75 @@
+"""What keeps Airflow from starting is said in a sentence, before anything is started."""
+
+import fcntl
+import json
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kafka_chaos.airflow import standalone
+from kafka_chaos.airflow.standalone import AirflowError, Settings, serving
+
+
+def settings(home: Path, port: int | None = 0) -> Settings:
+    return Settings(home=home, runs=home / "runs", port=port)
+
+
+def start(asked: Settings) -> None:
+    with serving(asked):
+        raise AssertionError("it must not start")
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(AirflowError, match=f"port {port} is taken"):
+            start(settings(tmp_path / "home", port))
+
+
+def test_a_home_that_is_a_file_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    with pytest.raises(AirflowError, match=f"{home} cannot be Airflow's home"):
+        start(settings(home))
+
+
+def test_a_second_airflow_in_one_home_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "standalone.lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(AirflowError, match="another Airflow runs in"):
+            start(settings(tmp_path))
+
+
+def test_a_broken_database_is_shown_with_the_end_of_the_log(tmp_path: Path) -> None:
+    (tmp_path / "airflow.db").write_text("this is no database, but long enough to be taken for one" * 100)
+    with pytest.raises(
+        AirflowError, match=r"(?s)file is not a database.*remove that folder.*the whole log: .*airflow.log"
+    ):
+        start(settings(tmp_path))
+
+
+def test_passwords_are_secret_and_stay(tmp_path: Path) -> None:
+    first = standalone._passwords(settings(tmp_path))
+    file = tmp_path / "passwords.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == first == standalone._passwords(settings(tmp_path))
+    assert len(first["admin"]) >= 16
+
+
+def test_a_passwords_file_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "passwords.json").write_text("{")
+    with pytest.raises(AirflowError, match="remove it for new passwords"):
+        start(settings(tmp_path))
+
+
+def test_the_command_says_what_is_wrong_and_ends_with_4(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    app = typer.Typer()
+    app.command()(standalone.main)
+    result = CliRunner().invoke(app, ["--home", str(tmp_path / "home")])
+    assert result.exit_code == 4
+    assert "cannot be Airflow's home" in result.output
