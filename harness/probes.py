@@ -14,10 +14,8 @@ LOOK_EVERY_S = 0.1
 
 @dataclass(slots=True)
 class ClientProgress:
-    """What the clients have achieved since the probe began, read from their operations files as these grow."""
+    """What the clients have achieved since the probe began; subclasses know where to look."""
 
-    folder: Path
-    offsets: dict[Path, int] = field(default_factory=dict)
     moved: set[str] = field(default_factory=set)
     """Processes with an operation that ended ok."""
     tried: set[tuple[str, int]] = field(default_factory=set)
@@ -26,6 +24,29 @@ class ClientProgress:
     """Partitions that acknowledged one that was sent since."""
     _started: dict[str, set[int]] = field(default_factory=dict)
     """Of each process, the sends that began since."""
+
+    def look(self) -> None:
+        """Take in what was written since the last look."""
+        raise NotImplementedError
+
+    def take(self, process: str, index: int, kind: str, type_: str, place: tuple[str, int]) -> None:
+        """Take one line of a process's operations in."""
+        started = self._started.setdefault(process, set())
+        if kind == OpKind.SEND and type_ == OpType.INVOKE:
+            started.add(index)
+            self.tried.add(place)
+        elif type_ == OpType.OK:
+            self.moved.add(process)
+            if kind == OpKind.SEND and index in started:
+                self.acknowledged.add(place)
+
+
+@dataclass(slots=True)
+class FileProgress(ClientProgress):
+    """Progress as it shows in the operations files of a folder, as these grow."""
+
+    folder: Path = Path()
+    offsets: dict[Path, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.offsets = {path: path.stat().st_size for path in self.folder.glob("*.jsonl")}
@@ -38,32 +59,28 @@ class ClientProgress:
                 data = file.read()
             whole = data[: data.rfind(b"\n") + 1]
             self.offsets[path] = self.offsets.get(path, 0) + len(whole)
-            started = self._started.setdefault(path.stem, set())
-            for line in whole.splitlines():
-                self._take(path.stem, json.loads(line), started)
-
-    def _take(self, process: str, line: dict[str, object], started: set[int]) -> None:
-        index, place = int(str(line["index"])), (str(line["topic"]), int(str(line["partition"])))
-        if line["kind"] == OpKind.SEND and line["type"] == OpType.INVOKE:
-            started.add(index)
-            self.tried.add(place)
-        elif line["type"] == OpType.OK:
-            self.moved.add(process)
-            if line["kind"] == OpKind.SEND and index in started:
-                self.acknowledged.add(place)
+            for text in whole.splitlines():
+                line = json.loads(text)
+                self.take(path.stem, line["index"], line["kind"], line["type"], (line["topic"], line["partition"]))
 
 
 async def steady_state(
-    view: ClusterView, topics: Mapping[str, int], processes: list[str], operations: Path, *, timeout_s: float
+    view: ClusterView,
+    topics: Mapping[str, int],
+    processes: list[str],
+    operations: Path | ClientProgress,
+    *,
+    timeout_s: float,
 ) -> None:
     """Return when the cluster is whole and every client has moved on since the call.
 
-    `topics` maps the run's topics to their number of partitions; topics of the brokers' own must be whole too.
+    `operations` is the folder of the clients' files, or what knows of their progress otherwise. `topics` maps the
+    run's topics to their number of partitions; topics of the brokers' own must be whole too.
 
     Raises:
         DeadlineError: says what is missing.
     """
-    progress = ClientProgress(operations)
+    progress = FileProgress(folder=operations) if isinstance(operations, Path) else operations
 
     async def missing() -> list[str]:
         progress.look()

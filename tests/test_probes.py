@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DeadlineError
-from harness.probes import ClientProgress, not_moving, not_whole, steady_state
+from harness.probes import FileProgress, not_moving, not_whole, steady_state
 from harness.zookeeper.view import PartitionView
 from tests.fake_cluster import FakeCluster
 
@@ -87,7 +87,7 @@ def line(kind: str, type_: str, index: int = 0, place: int = 0) -> str:
 def test_clients_move_on_when_something_ends_well(tmp_path: Path, before: str, after: str, problems: list[str]) -> None:
     path = tmp_path / "producer-1.jsonl"
     path.write_text(before)
-    progress = ClientProgress(tmp_path)
+    progress = FileProgress(folder=tmp_path)
     with path.open("a") as file:
         file.write(after)
     progress.look()
@@ -96,7 +96,7 @@ def test_clients_move_on_when_something_ends_well(tmp_path: Path, before: str, a
 
 def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "producer-1.jsonl"
-    progress = ClientProgress(tmp_path)
+    progress = FileProgress(folder=tmp_path)
     text = line("send", "invoke") + line("send", "ok")
     for part in (text[:30], text[30:80], text[80:]):
         with path.open("a") as file:

@@ -56,9 +56,10 @@ class BrokerLog:
 
     def lines(self) -> list[bytes]:
         """Return the state-change log as it would be on file."""
-        return [self._line(said) for said in self.said]
+        return [self.line(said) for said in self.said]
 
-    def _line(self, said: Said) -> bytes:
+    def line(self, said: Said) -> bytes:
+        """Return one line as it would be on file."""
         common: dict[str, Any] = {
             "ts": EPOCH_MS * 1_000_000 + said.time_ns - round(START_S * 1_000_000_000),
             "mono": said.time_ns,
@@ -102,12 +103,12 @@ class Recorder:
 
     process: str
     operations: list[Operation] = field(default_factory=list)
-    _next_index: int = 0
+    next_index: int = 0
 
     def invoke(self, operation: Operation) -> Operation:
         """Keep that something is about to be tried."""
-        invoked = replace(operation, index=self._next_index, time_ns=now_ns(), process=self.process)
-        self._next_index += 1
+        invoked = replace(operation, index=self.next_index, time_ns=now_ns(), process=self.process)
+        self.next_index += 1
         self.operations.append(invoked)
         return invoked
 

@@ -1,7 +1,6 @@
 """The current state of the cluster as ZooKeeper has it, read through a session of the harness's own."""
 
 import asyncio
-import json
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,7 +10,14 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import ClusterError
 from harness.zookeeper import sessions
-from harness.zookeeper.view import Controller, PartitionView, Registration
+from harness.zookeeper.view import (
+    Controller,
+    PartitionView,
+    Registration,
+    assignment_of,
+    controller_view,
+    partition_view,
+)
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 5.0
@@ -66,14 +72,9 @@ class KazooView:
     def _controller(self) -> Controller:
         epoch = self._get(["/controller_epoch"])[0]
         found = self._get(["/controller"])[0]
-        controller_epoch = 0 if epoch is None else int(epoch[0])
-        if found is None:
-            return Controller(broker_id=-1, controller_epoch=controller_epoch, session="")
-        data, stat = found
-        return Controller(
-            broker_id=json.loads(data)["brokerid"],
-            controller_epoch=controller_epoch,
-            session=sessions.to_text(stat.ephemeralOwner),
+        return controller_view(
+            None if epoch is None else epoch[0],
+            None if found is None else (found[0], sessions.to_text(found[1].ephemeralOwner)),
         )
 
     def _registrations(self) -> dict[int, Registration]:
@@ -93,12 +94,11 @@ class KazooView:
         wanted: list[tuple[str, int, tuple[int, ...]]] = []
         for topic, znode in zip(topics, assignments, strict=True):
             if znode is not None:
-                replicas = json.loads(znode[0])["partitions"]
-                wanted += [(topic, int(partition), tuple(replicas[partition])) for partition in replicas]
+                wanted += [(topic, partition, replicas) for partition, replicas in assignment_of(znode[0])]
         wanted.sort()
         states = self._get([f"/brokers/topics/{topic}/partitions/{partition}/state" for topic, partition, _ in wanted])
         return [
-            _partition_view(topic, partition, assignment, znode)
+            partition_view(topic, partition, assignment, znode[0], znode[1].version)
             for (topic, partition, assignment), znode in zip(wanted, states, strict=True)
             if znode is not None
         ]
@@ -121,18 +121,3 @@ class KazooView:
             except (KazooException, KazooTimeoutError) as error:
                 raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
         return results
-
-
-def _partition_view(topic: str, partition: int, assignment: tuple[int, ...], znode: Any) -> PartitionView:
-    data, stat = znode
-    state = json.loads(data)
-    return PartitionView(
-        topic=topic,
-        partition=partition,
-        assignment=assignment,
-        leader=state["leader"],
-        leader_epoch=state["leader_epoch"],
-        isr=tuple(state["isr"]),
-        controller_epoch=state["controller_epoch"],
-        zk_version=stat.version,
-    )

@@ -1,5 +1,6 @@
 """What ZooKeeper says about the cluster right now: controller, registrations, leaders, ISRs."""
 
+import json
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -57,3 +58,35 @@ class ClusterView(Protocol):
     async def expire(self, session: str) -> None:
         """End a session of somebody else: take it over by its id and computed password, and close it."""
         ...
+
+
+def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -> Controller:
+    """Return what `/controller_epoch` and `/controller`, and the session that owns it say; None where absent."""
+    controller_epoch = 0 if epoch is None else int(epoch)
+    if controller is None:
+        return Controller(broker_id=-1, controller_epoch=controller_epoch, session="")
+    data, session = controller
+    return Controller(broker_id=json.loads(data)["brokerid"], controller_epoch=controller_epoch, session=session)
+
+
+def assignment_of(topic_znode: bytes) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the replicas of each partition of a topic."""
+    partitions = json.loads(topic_znode)["partitions"]
+    return [(int(partition), tuple(replicas)) for partition, replicas in partitions.items()]
+
+
+def partition_view(
+    topic: str, partition: int, assignment: tuple[int, ...], state_znode: bytes, zk_version: int
+) -> PartitionView:
+    """Return what a partition's state znode says."""
+    state = json.loads(state_znode)
+    return PartitionView(
+        topic=topic,
+        partition=partition,
+        assignment=assignment,
+        leader=state["leader"],
+        leader_epoch=state["leader_epoch"],
+        isr=tuple(state["isr"]),
+        controller_epoch=state["controller_epoch"],
+        zk_version=zk_version,
+    )

@@ -1,0 +1,180 @@
+"""What every client keeps: connections to brokers, who leads which partition, and how to find out anew."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import MetadataRequest
+from harness.broker.wire.transport import Message, PeerError
+from harness.simulation.network import MemoryConnection, MemoryTransport
+
+METADATA_VERSION = 8
+REFRESH_S = 2.0
+"""At the latest after this, clients ask who leads what …"""
+REFRESH_SOON_S = 0.05
+"""… and so soon after something showed that they know it no more."""
+RETRY_S = 0.1
+CONNECT_TIMEOUT_S = 1.0
+NOBODY = -1
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a partition, as the brokers say."""
+
+    broker_id: int
+    leader_epoch: int
+
+
+class ClusterClient:
+    """One client's view of the cluster; calls `changed` when it has learnt something or has a new connection."""
+
+    def __init__(
+        self,
+        transport: MemoryTransport,
+        bootstrap: Iterable[tuple[str, int]],
+        topics: Iterable[str],
+        *,
+        client_id: str,
+        timeout_s: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self.leaders: dict[Place, Leader] = {}
+        self.timeout_s = timeout_s
+        self._transport = transport
+        self._bootstrap = tuple(bootstrap)
+        self._topics = sorted(topics)
+        self._client_id = client_id
+        self._changed = changed
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], MemoryConnection] = {}
+        self._opening: dict[tuple[str, int], asyncio.Task[MemoryConnection | None]] = {}
+        self._tries = 0
+        self._stale = asyncio.Event()
+        self._refresher = asyncio.ensure_future(self._keep_fresh())
+
+    # --- metadata ---
+
+    def refresh_soon(self) -> None:
+        """Something showed that the metadata is old."""
+        self._stale.set()
+
+    def led_by(self, broker_id: int, places: Iterable[Place]) -> list[Place]:
+        """Return those of the places that a broker leads."""
+        return [place for place in places if (led := self.leaders.get(place)) and led.broker_id == broker_id]
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """All brokers that live, as far as this client knows."""
+        return sorted(self._addresses)
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            self._stale.clear()
+            known = await self._refresh()
+            if known:
+                self._changed()
+            await asyncio.sleep(REFRESH_SOON_S if known else RETRY_S)
+            if known:
+                await _set_within(self._stale, REFRESH_S - REFRESH_SOON_S)
+
+    async def _refresh(self) -> bool:
+        """Ask one broker after the other, a different one at each try; return whether it had an answer."""
+        addresses = sorted({*self._addresses.values(), *self._bootstrap})
+        address = addresses[self._tries % len(addresses)]
+        connection = await self._connect(address)
+        if connection is None:
+            self._tries += 1
+            return False
+        topic = MetadataRequest.MetadataRequestTopic
+        request = MetadataRequest(
+            topics=[topic(name=name) for name in self._topics],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+        try:
+            self._learn(await connection.request(request, METADATA_VERSION, timeout_s=self.timeout_s))
+        except PeerError:
+            self._tries += 1
+            return False
+        return True
+
+    def _learn(self, answer: Message) -> None:
+        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                place = (topic.name, partition.partition_index)
+                known = self.leaders.get(place)
+                if partition.error_code != ErrorCode.NONE or partition.leader_id not in self._addresses:
+                    self._stale.set()
+                elif known is None or partition.leader_epoch >= known.leader_epoch:  # KIP-320: never back in time
+                    self.leaders[place] = Leader(partition.leader_id, partition.leader_epoch)
+
+    # --- connections ---
+
+    def connection(self, broker_id: int) -> MemoryConnection | None:
+        """Return an open connection to a broker, or begin to open one."""
+        address = self._addresses.get(broker_id)
+        if address is None:
+            self.refresh_soon()
+            return None
+        connection = self._connections.get(address)
+        if connection is not None and not connection.closed:
+            return connection
+        if address not in self._opening:
+            self._opening[address] = asyncio.ensure_future(self._open(address))
+        return None
+
+    async def connected(self, broker_id: int) -> MemoryConnection:
+        """Return a connection to a broker; raises PeerError."""
+        address = self._addresses.get(broker_id)
+        connection = await self._connect(address) if address is not None else None
+        if connection is None:
+            raise PeerError(f"broker {broker_id} cannot be reached")
+        return connection
+
+    async def ask(self, broker_id: int, message: Message, version: int) -> Message:
+        """Return a broker's answer; raises PeerError."""
+        return await (await self.connected(broker_id)).request(message, version, timeout_s=self.timeout_s)
+
+    async def _connect(self, address: tuple[str, int]) -> MemoryConnection | None:
+        connection = self._connections.get(address)
+        if connection is not None and not connection.closed:
+            return connection
+        if address not in self._opening:
+            self._opening[address] = asyncio.ensure_future(self._open(address))
+        return await self._opening[address]
+
+    async def _open(self, address: tuple[str, int]) -> MemoryConnection | None:
+        try:
+            connection = await self._transport.connect(*address, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S)
+        except PeerError:
+            await asyncio.sleep(REFRESH_SOON_S)
+            self.refresh_soon()
+            return None
+        else:
+            self._connections[address] = connection
+            return connection
+        finally:
+            del self._opening[address]
+            self._changed()
+
+    def close(self) -> None:
+        """Drop every connection."""
+        for task in (self._refresher, *self._opening.values()):
+            task.cancel()
+        for connection in self._connections.values():
+            connection.close()
+
+
+async def _set_within(event: asyncio.Event, limit_s: float) -> None:
+    """Return when the event is set, or when the time has passed."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(limit_s, event.set)
+    await event.wait()
+    timer.cancel()

@@ -1,0 +1,172 @@
+"""The simulated cluster as faults know one: a driver with its powers, a view of ZooKeeper, and what the brokers say."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.errors import ClusterError
+from harness.simulation.brokers import SimulatedBroker
+from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
+from harness.simulation.evidence import session_text
+from harness.zookeeper.view import (
+    Controller,
+    PartitionView,
+    Registration,
+    assignment_of,
+    controller_view,
+    partition_view,
+)
+
+NOWHERE = Path("/simulated")
+"""Where the files of a simulated cluster would be."""
+
+
+class SimulationDriver:
+    """Implements `ClusterDriver`, `CanKill` and `CanPause` within one simulation."""
+
+    name = "simulated"
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """Return nothing: it runs anywhere."""
+        return {}
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        """Start every broker; what the cluster is made of was said when it was made."""
+        await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(request.brokers)))
+        return await self.status()
+
+    async def status(self) -> ClusterStatus:
+        """Return what runs now."""
+        return ClusterStatus(
+            driver=self.name,
+            root=NOWHERE,
+            bootstrap_servers=",".join(f"{host}:{port}" for host, port in self._cluster.bootstrap),
+            zookeeper_connect=",".join(server.host for server in self._cluster.ensemble.servers),
+            zookeeper=tuple(
+                ZookeeperStatus(
+                    server_id=number,
+                    state="running",
+                    pid=None,
+                    client_address=server.host,
+                    data_dir=NOWHERE / server.host,
+                    log=NOWHERE / server.host / "log",
+                )
+                for number, server in enumerate(self._cluster.ensemble.servers, start=1)
+            ),
+            brokers=tuple(_status(broker) for broker in self._cluster.brokers.values()),
+        )
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start a stopped broker with its disk; return when it is registered again."""
+        broker = self._cluster[broker_id]
+        if not await broker.start():
+            raise ClusterError(f"broker {broker_id} did not start: {broker.failure or 'it was killed'}")
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        """Ask a broker to shut down cleanly and wait for its end."""
+        if not await self._cluster[broker_id].stop(timeout_s):
+            raise ClusterError(f"broker {broker_id} did not stop within {timeout_s:g} s")
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """End a broker without a word."""
+        self._cluster[broker_id].kill()
+
+    async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
+        """Freeze a broker, for `at_most_s` at most."""
+        self._cluster[broker_id].pause(at_most_s)
+
+    async def resume_broker(self, broker_id: int) -> None:
+        """Let a broker go on; nothing happens when it runs."""
+        self._cluster[broker_id].resume()
+
+    async def bring_out(self) -> list[str]:
+        """Return nothing: all evidence is in memory already."""
+        return []
+
+    async def stop(self) -> None:
+        """End every broker, whatever state it is in."""
+        for broker in self._cluster.brokers.values():
+            broker.kill()
+
+    async def residue(self) -> list[str]:
+        """Return nothing: what was made is in memory."""
+        return []
+
+
+def _status(broker: SimulatedBroker) -> BrokerStatus:
+    folder = NOWHERE / broker.host
+    return BrokerStatus(
+        broker_id=broker.broker_id,
+        state=broker.state,
+        pid=None,
+        client_address=f"{broker.host}:{CLIENT_PORT}",
+        peer_address=f"{broker.host}:{PEER_PORT}",
+        log_dir=folder,
+        state_change_log=folder / "state-change.jsonl",
+        human_log=folder / "broker.log",
+        starts=broker.starts,
+    )
+
+
+class SimulatedView:
+    """Implements `ClusterView`: what stands in ZooKeeper now, read without a session."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._ensemble = cluster.ensemble
+
+    async def controller(self) -> Controller:
+        """Return who is controller."""
+        nodes = self._ensemble.nodes
+        epoch, found = nodes.get("/controller_epoch"), nodes.get("/controller")
+        return controller_view(
+            None if epoch is None else epoch.data,
+            None if found is None else (found.data, session_text(found.owner)),
+        )
+
+    async def registrations(self) -> dict[int, Registration]:
+        """Return the live brokers by id."""
+        found = {
+            int(name): self._ensemble.nodes[f"/brokers/ids/{name}"] for name in self._ensemble.names("/brokers/ids")
+        }
+        return {
+            broker_id: Registration(broker_id=broker_id, czxid=node.czxid, session=session_text(node.owner))
+            for broker_id, node in sorted(found.items())
+        }
+
+    async def partitions(self) -> list[PartitionView]:
+        """Return every partition that has a state znode, by topic and partition."""
+        nodes = self._ensemble.nodes
+        views = []
+        for topic in self._ensemble.names("/brokers/topics"):
+            for partition, assignment in sorted(assignment_of(nodes[f"/brokers/topics/{topic}"].data)):
+                state = nodes.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+                if state is not None:
+                    views.append(partition_view(topic, partition, assignment, state.data, state.version))
+        return views
+
+    async def expire(self, session: str) -> None:
+        """End a session of somebody else; nothing happens when it is over already."""
+        self._ensemble.end(int(session, 16))
+
+
+class SimulatedStateChanges:
+    """Implements `StateChanges`: a place in a log is the number of its lines."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    async def end_of(self, broker_id: int) -> int:
+        """Return where a broker's log ends now."""
+        return len(self._cluster[broker_id].log.said)
+
+    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `place` on, and the place for the next look."""
+        log = self._cluster[broker_id].log
+        wanted = [said for said in log.said[place:] if said.event.ev in kinds]
+        return [json.loads(log.line(said)) for said in wanted], len(log.said)

@@ -1,0 +1,135 @@
+"""Nothing real in a simulated run: whoever reaches for a clock, for chance, a thread, a file or a socket ends the run.
+
+Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
+which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
+first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
+"""
+
+import logging
+import os
+import random
+import secrets
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, Self
+
+from harness.simulation.loop import SimulationError
+
+_CLOCKS = (
+    "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns thread_time sleep"
+)
+_CHANCE = (
+    "random uniform triangular randint choice randrange sample shuffle choices normalvariate lognormvariate expovariate"
+    " vonmisesvariate gammavariate gauss betavariate paretovariate weibullvariate getrandbits randbytes seed getstate"
+    " setstate _urandom"
+)
+_SECRETS = "token_bytes token_hex token_urlsafe randbits randbelow choice"
+_FUNCTIONS: tuple[tuple[Any, str], ...] = (
+    (time, _CLOCKS),
+    (random, _CHANCE),
+    (secrets, _SECRETS),
+    (os, "urandom"),
+    (uuid, "uuid1 uuid4"),
+    (threading.Thread, "start"),
+)
+_AUDITED = frozenset(
+    {
+        "open",
+        "os.listdir",
+        "os.mkdir",
+        "os.remove",
+        "os.rename",
+        "os.rmdir",
+        "os.scandir",
+        "os.system",
+        "shutil.rmtree",
+        "socket.__new__",
+        "subprocess.Popen",
+    }
+)
+_IMPORTING = "<frozen importlib._bootstrap"
+
+
+class Forbidden(SimulationError):
+    """Something reached out of the simulation; says what, and from where."""
+
+
+class Guard:
+    """A context in which nothing real can be had; raises `Forbidden` at its end for whoever swallowed the first one."""
+
+    _up: "Guard | None" = None
+    _hooked = False
+
+    def __init__(self) -> None:
+        self._violation: Forbidden | None = None
+        self._thread = threading.get_ident()
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        if not Guard._hooked:
+            sys.addaudithook(_audited)
+            Guard._hooked = True
+        for owner, names in _FUNCTIONS:
+            for name in names.split():
+                self._undo.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, self._refusal(owner, name))
+        seed = random.Random.seed
+        self._undo.callback(setattr, random.Random, "seed", seed)
+        setattr(random.Random, "seed", self._seeded(seed))  # noqa: B010  a method is replaced on purpose
+        self._undo.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+        Guard._up = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        Guard._up = None
+        self._undo.close()
+        if self._violation is not None and error is not self._violation:
+            raise self._violation
+
+    def refuse(self, what: str) -> NoReturn:
+        """Note the first who did it, and raise."""
+        frame = sys._getframe(2)
+        violation = Forbidden(f"{what} in a simulated run, by {frame.f_code.co_filename}:{frame.f_lineno}")
+        self._violation = self._violation or violation
+        raise violation
+
+    def hears(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Refuse what an audit event tells of, unless another thread does it or a module is being imported."""
+        if threading.get_ident() == self._thread and not _importing():
+            self.refuse(f"{event} {arguments[0] if arguments else ''}".strip())
+
+    def _refusal(self, owner: Any, name: str) -> Callable[..., NoReturn]:
+        def refuse(*_args: object, **_kwargs: object) -> NoReturn:
+            self.refuse(f"{owner.__name__}.{name}")
+
+        return refuse
+
+    def _seeded(self, seed: Callable[..., None]) -> Callable[..., None]:
+        def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
+            if a is None:
+                self.refuse("a generator without a seed")
+            seed(generator, a, version)
+
+        return seeded
+
+
+def _audited(event: str, arguments: tuple[Any, ...]) -> None:
+    if Guard._up is not None and event in _AUDITED:
+        Guard._up.hears(event, arguments)
+
+
+def _importing() -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,71 @@
+import contextlib
+import os
+import random
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from harness.simulation.guard import Forbidden, Guard
+
+HERE = Path(__file__)
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        pytest.param(lambda: time.time(), id="the wall clock"),
+        pytest.param(lambda: time.time_ns(), id="the wall clock in nanoseconds"),
+        pytest.param(lambda: time.monotonic(), id="the monotonic clock"),
+        pytest.param(lambda: time.perf_counter(), id="the performance counter"),
+        pytest.param(lambda: time.sleep(0), id="sleeping"),
+        pytest.param(lambda: random.random(), id="the global generator"),
+        pytest.param(lambda: random.choice([1]), id="a choice of the global generator"),
+        pytest.param(lambda: random.shuffle([1]), id="a shuffle of the global generator"),
+        pytest.param(lambda: random.Random(), id="a generator without a seed"),
+        pytest.param(lambda: random.SystemRandom().random(), id="the system's generator"),
+        pytest.param(lambda: os.urandom(1), id="random bytes of the system"),
+        pytest.param(lambda: uuid.uuid4(), id="a random UUID"),
+        pytest.param(lambda: uuid.uuid1(), id="a UUID of the time"),
+        pytest.param(lambda: secrets.token_hex(), id="a secret"),
+        pytest.param(lambda: threading.Thread(target=print).start(), id="a thread"),
+        pytest.param(lambda: HERE.open(), id="a file"),
+        pytest.param(lambda: os.open(HERE, os.O_RDONLY), id="a file descriptor"),
+        pytest.param(lambda: HERE.read_text(), id="a path's text"),
+        pytest.param(lambda: list(HERE.parent.iterdir()), id="a folder"),
+        pytest.param(lambda: socket.socket(), id="a socket"),
+        pytest.param(lambda: subprocess.run(["true"], check=False), id="a process"),
+    ],
+)
+def test_whoever_reaches_for_something_real_ends_the_run_even_when_that_is_swallowed(reach) -> None:
+    with pytest.raises(Forbidden, match="in a simulated run"), Guard():
+        reach()
+    with pytest.raises(Forbidden, match="in a simulated run"), Guard(), contextlib.suppress(Exception):
+        reach()
+
+
+def test_the_message_names_the_one_who_did_it() -> None:
+    with pytest.raises(Forbidden, match=r"time\.time in a simulated run, by .*test_guard\.py:\d+"), Guard():
+        time.time()
+
+
+def test_a_seeded_generator_is_fine_and_so_is_a_first_import() -> None:
+    sys.modules.pop("colorsys", None)
+    with Guard():
+        assert random.Random(1).random() == random.Random(1).random()
+        import colorsys  # noqa: F401
+
+
+def test_afterwards_everything_is_as_it_was() -> None:
+    before = (time.time, random.random, random.Random.seed, os.urandom, threading.Thread.start, open)
+    with Guard():
+        pass
+    assert (time.time, random.random, random.Random.seed, os.urandom, threading.Thread.start, open) == before
+    assert HERE.read_text()
+    random.Random()
