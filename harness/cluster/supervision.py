@@ -54,6 +54,18 @@ class Supervision:
             return {}
         return children
 
+    async def tell(self, name: str, signal_name: str) -> None:
+        """Send a signal to a child; nothing happens when it has ended or never was."""
+        if await self._runs(name):
+            try:
+                await self.call("signal", name=name, signal=signal_name)
+            except ClusterError:
+                if await self._runs(name):  # else it has ended in between
+                    raise
+
+    async def _runs(self, name: str) -> bool:
+        return (await self.children()).get(name, {"state": "exited"})["state"] != "exited"
+
     async def ended(self, name: str, timeout_s: float) -> dict[str, Any]:
         """Wait for the end of a child; return whether it has `exited` within that time, and its `status`."""
         answer: dict[str, Any] = await self.call(

@@ -31,13 +31,12 @@ from harness.cluster.supervised import (
 from harness.cluster.supervision import LAST_STAGE
 from harness.errors import ClusterError
 from harness.store import RunFolder
-from harness.waiting import until
 
 T = TypeVar("T")
 
 GUARD = "guard"
 STATE_POLL_S = 0.05
-PAUSE_TIMEOUT_S = 10.0
+RESUME_TIMEOUT_S = 10.0
 
 
 class DockerDriver(SupervisedDriver):
@@ -91,8 +90,7 @@ class DockerDriver(SupervisedDriver):
                 await self._ask(self._remove_everything)
             except ClusterError as error:
                 problem = error
-        if (await self._supervision.children()).get(GUARD, {"state": "exited"})["state"] != "exited":
-            await self._supervision.call("signal", name=GUARD, signal="KILL")  # it would only do the same again
+        await self._supervision.tell(GUARD, "KILL")  # it would only do the same again
         await super().stop()
         if problem is not None:
             raise problem
@@ -166,41 +164,22 @@ class DockerDriver(SupervisedDriver):
         self._layout_with(broker_id)
         if at_most_s <= 0:
             raise ClusterError(f"at_most_s must be positive, not {at_most_s}")
-        process = broker_process(broker_id)
-        await self._running(process)
-        await self._end_pause(process)
-        pauser = _pauser(process)
-        argv = [sys.executable, "-m", later.__name__, later.PAUSE, self._names.of(process), str(at_most_s)]
-        log = RunFolder(self._root).cluster / f"{pauser}.log"
-        await self._supervision.spawn(pauser, argv, log, LAST_STAGE, later.GRACE_S)
-
-        async def paused() -> bool:
-            if (await self._supervision.ended(pauser, 0))["exited"]:
-                return True
-            return (await self._running(process)).state == "paused"
-
-        await until(paused, bool, what=f"{process} frozen", timeout_s=PAUSE_TIMEOUT_S, every_s=STATE_POLL_S)
-        ended = await self._supervision.ended(pauser, 0)
-        if ended["exited"] and ended["status"]:
-            raise ClusterError(f"{process} cannot be paused: {' '.join(tail_of(log)[-1:])}")
+        process, thawer = broker_process(broker_id), _thawer(broker_id)
+        await self.resume_broker(broker_id)
+        if thawer in await self._supervision.children():
+            await self._supervision.ended(thawer, RESUME_TIMEOUT_S)
+        argv = [sys.executable, "-m", later.__name__, later.THAW, self._names.of(process), str(at_most_s)]
+        log = RunFolder(self._root).cluster / f"{thawer}.log"
+        await self._supervision.spawn(thawer, argv, log, LAST_STAGE, later.GRACE_S)
+        await self._ask(lambda engine: engine.pause(self._names.of(process)))
 
     async def resume_broker(self, broker_id: int) -> None:
         """Thaw a broker; nothing happens when it runs."""
         self._layout_with(broker_id)
-        process = broker_process(broker_id)
-        await self._running(process)
-        await self._end_pause(process)
-        if (await self._servers_of([process]))[process].state == "paused":  # by somebody else
+        process, thawer = broker_process(broker_id), _thawer(broker_id)
+        if (await self._running(process)).state == "paused":
             await self._ask(lambda engine: engine.unpause(self._names.of(process)))
-
-    async def _end_pause(self, process: str) -> None:
-        """End a pause that is in force."""
-        pauser = _pauser(process)
-        if (await self._supervision.children()).get(pauser, {"state": "exited"})["state"] == "exited":
-            return
-        await self._supervision.call("signal", name=pauser, signal="TERM")
-        if not (await self._supervision.ended(pauser, PAUSE_TIMEOUT_S))["exited"]:
-            raise ClusterError(f"{process} was not resumed within {PAUSE_TIMEOUT_S:g} s")
+        await self._supervision.tell(thawer, "TERM")
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         refuse_taken(layout.brokers[broker_id].client, f"broker {broker_id}")
@@ -300,8 +279,9 @@ async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
             raise outcome
 
 
-def _pauser(process: str) -> str:
-    return f"pause-{process}"
+def _thawer(broker_id: int) -> str:
+    """Return the name of the child that ends a pause."""
+    return f"thaw-{broker_process(broker_id)}"
 
 
 def _without(absent: list[str]) -> str:

@@ -1,12 +1,12 @@
-"""What is to happen to containers later, whatever becomes of those who want it: `python -m … guard` and `… pause`.
+"""What is to happen to containers later, whatever becomes of those who want it: `python -m … guard` and `… thaw`.
 
 Both are children of the cluster's supervisor with a grace of their own: they get SIGTERM when the supervisor ends, and
 when it is killed, and have SIGTERM blocked until they ask for it, so none is missed.
 
 - `guard ROOT RUN_ID` waits for SIGTERM, then brings the data of the run out of its containers and removes everything.
-- `pause CONTAINER SECONDS` freezes a container and thaws it after that time, or at SIGTERM.
+- `thaw CONTAINER SECONDS` thaws a container after that time, or at SIGTERM.
 
-Standard library only until they act, so that a run costs no memory for what hardly ever happens.
+The guard is standard library only until it acts, so that a run costs no memory for what hardly ever happens.
 """
 
 import argparse
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GUARD = "guard"
-PAUSE = "pause"
+THAW = "thaw"
 GRACE_S = 30.0
 """How long it is tried to reach an engine that does not answer."""
 RETRY_S = 0.5
+LATE_S = 5.0
+"""How long after its time a container is thawed that was not frozen before."""
+LATE_POLL_S = 0.1
 
 
 def guard(root: Path, run_id: str) -> None:
@@ -46,17 +49,25 @@ def guard(root: Path, run_id: str) -> None:
     _with_engine(act)
 
 
-def pause(container: str, seconds: float) -> None:
-    """Freeze a container, and thaw it after some seconds or at SIGTERM, if it is frozen still."""
-    _with_engine(lambda engine: engine.pause(container))
-    signal.sigtimedwait({signal.SIGTERM}, seconds)
+def thaw(container: str, seconds: float) -> None:
+    """Thaw a container after some seconds or at SIGTERM; without SIGTERM one that is frozen a little later too."""
+    frozen_until_s = time.monotonic() + seconds
+    import docker  # noqa: F401 - beforehand, so that the end is in time
 
-    def thaw(engine: "Engine") -> None:
-        state = engine.state(container)
-        if state is not None and state.state == "paused":
-            engine.unpause(container)
+    told = signal.sigtimedwait({signal.SIGTERM}, max(0.0, frozen_until_s - time.monotonic()))
+    while not _with_engine(lambda engine: _thawed(engine, container)):
+        if told or time.monotonic() > frozen_until_s + LATE_S:
+            return
+        told = signal.sigtimedwait({signal.SIGTERM}, LATE_POLL_S)
 
-    _with_engine(thaw)
+
+def _thawed(engine: "Engine", container: str) -> bool:
+    """Thaw a container if it is frozen; return whether it was."""
+    state = engine.state(container)
+    frozen = state is not None and state.state == "paused"
+    if frozen:
+        engine.unpause(container)
+    return frozen
 
 
 def _with_engine(act: "Callable[[Engine], T]") -> T:
@@ -86,9 +97,9 @@ def main(arguments: list[str] | None = None) -> int:
     guarding = commands.add_parser(GUARD)
     guarding.add_argument("root", type=Path)
     guarding.add_argument("run_id")
-    pausing = commands.add_parser(PAUSE)
-    pausing.add_argument("container")
-    pausing.add_argument("seconds", type=float)
+    thawing = commands.add_parser(THAW)
+    thawing.add_argument("container")
+    thawing.add_argument("seconds", type=float)
     options = parser.parse_args(arguments)
     from harness.errors import ClusterError
 
@@ -96,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == GUARD:
             guard(options.root, options.run_id)
         else:
-            pause(options.container, options.seconds)
+            thaw(options.container, options.seconds)
     except ClusterError as error:
         _say(str(error))
         return 1
