@@ -20,6 +20,7 @@ from harness import phases
 from harness.cli import app
 from harness.cluster.containers.engine import Engine, EngineUnavailable, Made
 from harness.cluster.pids import ProcessIdentity, identify, marked, write_pid_file
+from harness.cluster.reaper import closing
 from harness.cluster.reaper.reap import reap
 from harness.cluster.reaper.result import Fate, Item, Kind
 from harness.cluster.reaper.standing import RUN_NAME, State, standing_of
@@ -93,14 +94,16 @@ class World:
         scenario = read_scenario(SCENARIO, "short.yaml")
         return phases.create(scenario, make_plan(scenario, 7), self.runs)
 
-    def process(self, run: RunFolder | None = None, *, name: str = "", **options: Any) -> ProcessIdentity:
+    def process(
+        self, run: RunFolder | None = None, *, name: str = "", marked_as_ours: bool = True, **options: Any
+    ) -> ProcessIdentity:
         """Start a process; marked as the run's, and named by a pid file if it has a name."""
-        mark = {} if run is None else {"CHAOS_CLUSTER": str(run.cluster)}
+        mark = {} if run is None or not marked_as_ours else {"CHAOS_CLUSTER": str(run.cluster)}
         process = subprocess.Popen(SLEEP, env={**os.environ, **mark}, **options)
         self.processes.append(process)
         identity = identify(process.pid)
         assert identity is not None
-        while run is not None and process.pid not in dict(marked("CHAOS_CLUSTER")):
+        while mark and process.pid not in dict(marked("CHAOS_CLUSTER")):
             assert process.poll() is None  # its environment shows a moment after Popen has returned
         if run is not None and name:
             (run.cluster / "pids").mkdir(parents=True, exist_ok=True)
@@ -167,6 +170,10 @@ ALIVE, DEAD = True, False
     ("log", "supervisor", "long_ago", "state"),
     [
         pytest.param([entry(Phase.START, over=False)], DEAD, False, State.ABANDONED, id="killed while it was started"),
+        pytest.param([entry(Phase.START, over=False)], ALIVE, False, State.GOES_ON,
+                     id="killed while it was started, and its cluster is about to end"),
+        pytest.param([entry(Phase.START, over=False)], ALIVE, True, State.ABANDONED,
+                     id="killed when all was up, and nobody knows of it"),
         pytest.param([entry(Phase.START, error="no")], DEAD, False, State.ABANDONED, id="it did not start"),
         pytest.param([START], ALIVE, True, State.GOES_ON, id="the cluster waits for its drive phase, however long"),
         pytest.param([START], DEAD, False, State.GOES_ON, id="the cluster died before the drive phase, just now"),
@@ -258,7 +265,7 @@ def killed_in_drive(world: World) -> RunFolder:
 
 def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pass(world: World) -> None:
     run = killed_in_drive(world)
-    left = [world.process(run, name="broker-0"), world.process(run, start_new_session=True)]
+    left = [world.process(run, name="broker-0", marked_as_ours=False), world.process(run, start_new_session=True)]
     stranger = world.process()
     world.engine = FakeEngine()
     world.engine.add(run.root, "container-a", "network-a", "volume-a")
@@ -286,11 +293,17 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
     assert reap([world.runs], progress=Silent()).items == [], "the second time there is nothing to do"
 
 
-def test_judging_a_reaped_run_again_passes_nothing(world: World) -> None:
-    run = killed_in_drive(world)
-    went_through(run, START, entry(Phase.DRIVE), entry(Phase.COLLECT, over=False))
+def test_judging_a_reaped_run_again_passes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def collect(*_: object) -> None:
+        """Find everything in order."""
+
+    monkeypatch.setattr(closing, "collect", collect)
+    run = world.run()
+    went_through(run, START, DRIVE)
+    unattended_for_long(run)
     reap([world.runs], progress=Silent())
     judged = assemble(run, checked=Checked(checks=[PASSED]), suites=[SUITE])
+    assert len(judged.evidence) == 1
     assert judged.verdicts.system is SystemVerdict.UNKNOWN
 
 
@@ -308,17 +321,25 @@ def test_a_rehearsal_changes_nothing(world: World) -> None:
     assert sorted(path.name for path in run.root.rglob("*")) == before
 
 
-def test_what_is_found_of_a_run_that_said_it_was_clean_becomes_its_residue(world: World) -> None:
+def test_what_is_found_of_a_run_that_was_stopped_is_its_residue_too(world: World) -> None:
     run = world.run()
-    went_through(run, *STOPPED, entry(Phase.JUDGE))
+    went_through(run, *STOPPED[:3], entry(Phase.STOP, OTHER, residue=["port 1 was open"]), entry(Phase.JUDGE))
     assemble(run).save(run.verdict)
     world.engine = FakeEngine()
     world.engine.add(run.root, "volume-a")
     reaped = reap([world.runs], progress=Silent())
     assert fates(reaped.items) == {("removed", "volume", "volume-a")}
-    assert RunResult.load(run.verdict).residue == ["volume volume-a was left until a reaper came"]
+    assert RunResult.load(run.verdict).residue == ["port 1 was open", "volume volume-a was left until a reaper came"]
     assert reap([world.runs], progress=Silent()).items == []
     assert RunResult.load(run.verdict).verdicts.environment is EnvironmentVerdict.RESIDUE
+
+
+def test_a_process_that_only_a_pid_file_names_is_found(world: World) -> None:
+    run = world.run()
+    went_through(run, *STOPPED)
+    left = world.process(run, name="broker-0", marked_as_ours=False)
+    assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "process", "")}
+    assert not left.alive()
 
 
 def test_what_cannot_be_removed_is_said_and_the_rest_goes(world: World) -> None:

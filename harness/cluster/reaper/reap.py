@@ -30,6 +30,10 @@ What may happen at the same time, and why it does no harm:
 - Removing containers after their supervisor was killed, which their guard does: it holds a lock meanwhile, and a
   reaper comes back another time.
 - Another reaper: each locks the run folder that it deals with; the second one lets it be.
+
+One window remains: a scheduler's teardown that is later than `PATIENCE_S` and begins in the very seconds in which a
+reaper collects the same run. Both write the same evidence from the same data; a dump that both write may be damaged,
+and is then said to be. A run that a reaper has closed never passes, so nothing wrong is claimed.
 """
 
 import fcntl
