@@ -64,7 +64,7 @@ class Supervision:
                     raise
 
     async def _runs(self, name: str) -> bool:
-        return (await self.children()).get(name, {"state": "exited"})["state"] != "exited"
+        return bool((await self.children()).get(name, {"state": "exited"})["state"] != "exited")
 
     async def ended(self, name: str, timeout_s: float) -> dict[str, Any]:
         """Wait for the end of a child; return whether it has `exited` within that time, and its `status`."""
