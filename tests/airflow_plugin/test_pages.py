@@ -181,6 +181,7 @@ def test_downloads_are_saved_and_not_shown(viewer: "TestClient", runs: Path) -> 
         pytest.param(f"runs/{RUN}%00/files/verdict.json", id="NUL in a name"),
         pytest.param(f"runs/{RUN}/data_docs/../verdict.json", id="out of Data Docs"),
         pytest.param(f"runs/{RUN}/data_docs/..%2fverdict.json", id="out of Data Docs, encoded"),
+        pytest.param(f"runs/{RUN}/data_docs/..%2freport.html", id="the report without its own policy"),
         pytest.param(f"runs/{RUN}/data_docs/%2e%2e/%2e%2e/outside.html", id="out of the run"),
         pytest.param(f"runs/{RUN}/data_docs/..%5c..%5coutside.html", id="backslashes"),
         pytest.param(f"runs/{RUN}/data_docs//etc/passwd.html", id="an absolute path"),
@@ -199,7 +200,7 @@ def test_downloads_are_saved_and_not_shown(viewer: "TestClient", runs: Path) -> 
     ],
 )
 def test_nothing_outside_of_a_run_is_handed_out(viewer: "TestClient", runs: Path, place: str) -> None:
-    folder = made(runs, RUN)
+    folder = made(runs, RUN, origin=SMOKE)
     with_documents(folder)
     outside = runs.parent / "outside.html"
     outside.write_text("OUTSIDE", encoding="utf-8")

@@ -53,12 +53,30 @@ def test_what_no_run_is_called_is_no_name(text: str) -> None:
     assert RunName.parse(text) is None
 
 
+class Remembering(MemoryFileSystem):
+    """An object storage as most are: a listing is remembered until somebody says that it is old."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: dict[str, list[Any]] = {}
+
+    def ls(self, path: str, detail: bool = True, **more: Any) -> list[Any]:
+        """Return what was there when it was last looked at."""
+        if detail:
+            return super().ls(path, detail=True, **more)
+        return self.listed.setdefault(path, super().ls(path, detail=False, **more))
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Look again the next time."""
+        self.listed.clear()
+
+
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryFileSystem]:
     """An object storage that is configured for runs."""
     from airflow.sdk.io.store import attach
 
-    filesystem = MemoryFileSystem()
+    filesystem = Remembering()
     attach("memory", fs=filesystem)
     monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__RUNS", "memory://bucket/runs")
     yield filesystem
@@ -101,6 +119,14 @@ def test_a_finished_run_is_published_whole_without_what_is_only_for_here(
     shown = Runs(runs_folder()).overview(RUN)
     assert shown.state is State.HELD
     assert json.loads(Runs(runs_folder()).read(shown.name, "verdict.json"))["run_id"] == RUN
+
+
+def test_a_new_run_is_seen_though_the_storage_remembers_what_it_listed(
+    remote: MemoryFileSystem, tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        publish(made(tmp_path, f"smoke-20261120T020000-0000000{seed}").root)
+        assert len(Runs(runs_folder()).names()) == seed
 
 
 def test_what_says_that_a_run_is_over_is_published_last(
