@@ -5,7 +5,7 @@ plugin raises, the run is cancelled) what was intended is healed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,6 +59,8 @@ class Nemesis:
     journal: FaultLog
     faults: Iterable[PlannedFault]
     progress: Progress
+    plugins: Mapping[str, Fault] = field(default_factory=dict)
+    """Those that are loaded already, by name."""
     _claims: dict[int, int] = field(default_factory=dict)
     """Broker → the injection that holds it."""
 
@@ -78,7 +80,7 @@ class Nemesis:
     async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
         due_s = start_s + planned.at_s
         await asyncio.sleep(max(0.0, due_s - _now_s()))
-        plugin = registry.fault(planned.fault)
+        plugin = self.plugins.get(planned.fault) or registry.fault(planned.fault)
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
         except HarnessError as error:

@@ -94,9 +94,9 @@ class Guard:
         if self._violation is not None and error is not self._violation:
             raise self._violation
 
-    def refuse(self, what: str) -> NoReturn:
-        """Note the first who did it, and raise."""
-        frame = sys._getframe(2)
+    def refuse(self, what: str, depth: int = 2) -> NoReturn:
+        """Note the first who did it, so many frames up, and raise."""
+        frame = sys._getframe(depth)
         violation = Forbidden(f"{what} in a simulated run, by {frame.f_code.co_filename}:{frame.f_lineno}")
         self._violation = self._violation or violation
         raise violation
@@ -104,7 +104,7 @@ class Guard:
     def hears(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Refuse what an audit event tells of, unless another thread does it or a module is being imported."""
         if threading.get_ident() == self._thread and not _importing():
-            self.refuse(f"{event} {arguments[0] if arguments else ''}".strip())
+            self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 
     def _refusal(self, owner: Any, name: str) -> Callable[..., NoReturn]:
         def refuse(*_args: object, **_kwargs: object) -> NoReturn:

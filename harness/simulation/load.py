@@ -1,0 +1,110 @@
+"""The clients of a schedule, each a process of its own, and what they have recorded."""
+
+import asyncio
+from itertools import groupby
+from typing import Protocol
+
+from harness.errors import PluginError
+from harness.history import Operation
+from harness.plan import Plan, PlannedClient
+from harness.probes import ClientProgress
+from harness.simulation.clients.consumer import SimulatedConsumer
+from harness.simulation.clients.producer import SimulatedProducer
+from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.evidence import Recorder
+from harness.simulation.loop import Process
+from harness.workloads import ClientPlan
+
+STOP_TIMEOUT_S = 90.0
+
+
+class SimulatedClient(Protocol):
+    """What every kind of client does."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Do the work until `stop` is set, then finish it."""
+        ...
+
+
+CLIENTS: dict[str, type[SimulatedProducer] | type[SimulatedConsumer]] = {
+    "producer": SimulatedProducer,
+    "consumer": SimulatedConsumer,
+}
+"""By the role that a workload gives a process."""
+
+
+class SimulatedLoad:
+    """All clients of one schedule."""
+
+    def __init__(self, cluster: SimulatedCluster, plan: Plan, topics: dict[str, int]) -> None:
+        self.recorders = {client.process: Recorder(client.process) for client in plan.clients}
+        self._cluster = cluster
+        self._plan = plan
+        self._topics = topics
+        self._stops: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def start(self) -> None:
+        """Start every client.
+
+        Raises:
+            PluginError: a workload has a kind of client that there is no simulation of.
+        """
+        for client in self._plan.clients:
+            if client.role not in CLIENTS:
+                raise PluginError(f"the workload {client.workload} has no simulated {client.role}")
+            self._stops[client.process] = asyncio.Event()
+            self._tasks[client.process] = Process(client.process).call(self._run, client)
+
+    def _run(self, client: PlannedClient) -> "asyncio.Task[None]":
+        plan = ClientPlan(
+            process=client.process,
+            workload=client.workload,
+            role=client.role,
+            bootstrap_servers="",
+            topics=self._topics,
+            seed=client.seed,
+            parameters=client.parameters,
+            stop_order=client.stop_order,
+        )
+        transport = self._cluster.network.transport(client.process)
+        recorder = self.recorders[client.process]
+        work = CLIENTS[client.role](plan, recorder, transport, self._cluster.bootstrap)
+        return asyncio.ensure_future(work.run(self._stops[client.process]))
+
+    async def stop(self) -> list[str]:
+        """Let the clients finish, those of one stop order together; return a sentence on each that did not end well."""
+        problems = []
+        in_order = sorted(self._plan.clients, key=lambda client: client.stop_order)
+        for _, group in groupby(in_order, key=lambda client: client.stop_order):
+            tasks = {client.process: self._tasks[client.process] for client in group}
+            for process in tasks:
+                self._stops[process].set()
+            await asyncio.wait(tasks.values(), timeout=STOP_TIMEOUT_S)
+            for process, task in tasks.items():
+                if not task.done():
+                    problems.append(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s")
+                elif (error := task.exception()) is not None:
+                    problems.append(f"client {process} failed: {error!r}")
+        return problems
+
+    @property
+    def operations(self) -> dict[str, list[Operation]]:
+        """What every process has recorded."""
+        return {process: recorder.operations for process, recorder in self.recorders.items()}
+
+
+class RecordedProgress(ClientProgress):
+    """Progress as it shows in what the clients record."""
+
+    def __init__(self, load: SimulatedLoad) -> None:
+        super().__init__()
+        self._operations = load.operations
+        self._looked = {process: len(operations) for process, operations in self._operations.items()}
+
+    def look(self) -> None:
+        """Take in what was recorded since the last look."""
+        for process, operations in self._operations.items():
+            for each in operations[self._looked[process] :]:
+                self.take(process, each.index, each.kind, each.type, (each.topic, each.partition))
+            self._looked[process] = len(operations)
