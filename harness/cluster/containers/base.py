@@ -1,6 +1,7 @@
 """What images stand on: the image that is asked for, an official one where it can be pulled, else one that is made."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -16,6 +17,9 @@ from harness.errors import ClusterError
 
 DEFAULT_BASE_IMAGE = "python:3.11-slim-bookworm"
 """As the Dockerfiles have it."""
+MEGABYTE = 1_000_000
+ROOM_BYTES = 800 * MEGABYTE
+"""What packages, root file system and archive take together."""
 REGISTRY_TIMEOUT_S = 10.0
 CLEAN_UP_TIMEOUT_S = 60.0
 SUPPORTED = ("3.11", "3.12", "3.13")
@@ -74,6 +78,10 @@ def _unreachable(image: str) -> str | None:
 
 def _make(store: ImageStore, name: str, say: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-chaos-base-") as folder:
+        free_bytes = shutil.disk_usage(folder).free
+        if free_bytes < ROOM_BYTES:
+            free = f"{tempfile.gettempdir()} has {free_bytes // MEGABYTE} MB free"
+            raise ClusterError(f"no base could be made here: {free} and it takes {ROOM_BYTES // MEGABYTE}; set TMPDIR")
         archive = Path(folder, "base.tar")
         run_script([str(base_script())], archive, Path(folder), say)
         store.import_tar(str(archive), name)

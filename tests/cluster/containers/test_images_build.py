@@ -230,6 +230,17 @@ def test_a_base_with_another_python_is_refused(answer: str, message: str, monkey
         base.platform_of(store, "some:1")
 
 
+def test_too_little_room_for_a_base_is_said_before_anything_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(base, "ROOM_BYTES", 2**62)
+    monkeypatch.setattr(base, "run_script", lambda *_: pytest.fail("the script was started"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ClusterError, match=r"has \d+ MB free and it takes \d+; set TMPDIR"):
+        base._make(ImageStore(FakeEngine(FakeApi())), "kafka-chaos-base:1", lambda line: None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def script(folder: Path, text: str) -> list[str]:
     path = folder / "script.sh"
     path.write_text(text, encoding="utf-8")
