@@ -96,12 +96,23 @@ def group_members(leader: ProcessIdentity) -> Iterator[int]:
     A group id is not used again while the group has members, so only a new leader with that pid makes it a stranger's.
     """
     now = state_of(leader.pid)
-    if now is not None and now.started != leader.started:
+    if (now is not None and now.started != leader.started) or not _group_exists(leader.pid):
         return
     for pid in _all_pids():
         process = state_of(pid)
         if process is not None and process.group == leader.pid and process.state not in GONE_STATES:
             yield pid
+
+
+def _group_exists(group: int) -> bool:
+    """Return whether a process group has members; it takes a look at none of them."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it has, and they are somebody else's
+        return True
+    return True
 
 
 def with_environment(name: str, value: str) -> Iterator[int]:
