@@ -183,6 +183,8 @@ def _environment(settings: Settings, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{u}:{role}" for u, role in settings.users.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(settings.passwords_file),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{base_url}/execution/",
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "12",  # the first tasks may be due before the API server answers
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",
         "AIRFLOW__API__HOST": HOST,
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": base_url,
@@ -259,9 +261,9 @@ def _status(health: Mapping[str, Any], part: str) -> str:
 
 
 def _make_pool(client: httpx.Client) -> None:
-    answer = client.post("/api/v2/pools", json=POOL)
-    if answer.status_code != httpx.codes.CONFLICT:  # somebody has it as they want it
-        answer.raise_for_status()
+    known = client.get("/api/v2/pools", params={"limit": 100}).raise_for_status().json()["pools"]
+    if POOL["name"] not in {pool["name"] for pool in known}:
+        client.post("/api/v2/pools", json=POOL).raise_for_status()
 
 
 def _dags_read(client: httpx.Client) -> str:
