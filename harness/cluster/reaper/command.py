@@ -66,7 +66,8 @@ def show(console: "Console", reaped: "Reaped") -> None:
             table.add_column(name, overflow="fold")
         for item in reaped.items:
             fate = f"[{STYLES[item.fate]}]{item.fate}[/]"
-            table.add_row(fate, item.kind, escape(item.name), escape(item.run), escape(item.detail))
+            belongs = "" if item.run == item.name else item.run
+            table.add_row(fate, item.kind, escape(item.name), escape(belongs), escape(item.detail))
         console.print(table)
     else:
         console.print("nothing is left of any run")
