@@ -33,6 +33,7 @@ lock: ## resolve the locked requirements anew from pyproject.toml
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
 	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
+	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header -c requirements.txt --group postgres -o docker/requirements-postgres.txt
 
 kafka-libs: ## fetch the jars of real Kafka 3.9 with Maven, for benchmarks and for the test that its own tools read our logs
 	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies \
