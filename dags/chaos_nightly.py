@@ -1,10 +1,10 @@
 """The nightly suite: its runs one after the other, those that proved nothing once more, and a summary of them all."""
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, Param, dag, get_current_context, task, task_group
+from airflow.sdk import Asset, CronTriggerTimetable, Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_chaos.airflow.request import Request
@@ -12,6 +12,8 @@ from kafka_chaos.airflow.tasks import RUN_NAME, run_phases
 
 log = logging.getLogger(__name__)
 
+AT_NIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
+"""Unpausing the DAG does not make up for last night."""
 VERDICTS = Asset("kafka-chaos/nightly-verdicts")
 SHORT = timedelta(minutes=5)
 NAMED = {"map_index_template": f"{{{{ {RUN_NAME} }}}}"}
@@ -21,8 +23,7 @@ NAMED = {"map_index_template": f"{{{{ {RUN_NAME} }}}}"}
     dag_id="chaos_nightly",
     dag_display_name="Chaos nightly",
     description="Carry out a suite, run by run, and summarize what held",
-    schedule="0 2 * * *",
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    schedule=AT_NIGHT,
     catchup=False,
     max_active_runs=1,
     tags=["chaos"],

@@ -20,6 +20,7 @@ from tests.fake_cluster import FakeCluster
 STEPS = (InjectionStep.INTENDED, InjectionStep.INJECTED, InjectionStep.CONFIRMED, InjectionStep.HEALED)
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 REFUSED = "refused"
+CREATE_FROM = phases.create_from
 NO_START, LOST = "does not start", "lost in drive"
 
 
@@ -29,7 +30,6 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     Args:
         answers: For each scenario what its checks say, try by try; or how a try fails before that.
     """
-    create = phases.create_from
 
     def answer(folder: RunFolder) -> str:
         name = folder.run_id.rsplit("-", 2)[0]
@@ -39,7 +39,7 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     def create_from(scenario: Scenario, seed: int | None, runs: Path) -> RunFolder:
         if answers[scenario.name][0] == REFUSED:
             raise Refused("the driver process cannot do this here")
-        return create(scenario, seed, runs)
+        return CREATE_FROM(scenario, seed, runs)
 
     def driver_of(folder: RunFolder, _scenario: Scenario) -> FakeCluster:
         return FakeCluster(folder.root, broken={"start"} if answer(folder) == NO_START else set())

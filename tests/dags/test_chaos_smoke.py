@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from junitparser import Error, Failure, JUnitXml, Skipped
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka"}
 
 PARSE = """
-import json, sys
+import json, sys, time
 import airflow.sdk
+began_s = time.process_time()
 import chaos_smoke
+took_s = time.process_time() - began_s
 dag = chaos_smoke.smoke
 print(json.dumps({
+    "took_s": took_s,
     "modules": sorted({name.partition(".")[0] for name in sys.modules}),
     "tasks": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
     "setups": [task.task_id for task in dag.tasks if task.is_setup],
@@ -25,6 +29,30 @@ print(json.dumps({
     "without_timeout": [task.task_id for task in dag.tasks if task.execution_timeout is None],
 }))
 """
+
+DOOR = """
+import json, sys
+from tests.dags import faked_phases
+from kafka_chaos.airflow.door import main
+codes = {}
+for said in SAID:
+    faked_phases.install({"smoke": [said]})
+    sys.argv = ["chaos_smoke.py", "--runs", f"{FOLDER}/{said}", "--junit", f"{FOLDER}/{said}.xml", "--seed", "7"]
+    try:
+        main("chaos_smoke", "smoke")
+    except SystemExit as exit:
+        codes[said] = exit.code
+print("RESULT", json.dumps(codes))
+"""
+SAID = {
+    "PASS": (0, {}),
+    "FAIL": (1, {"smoke.checks": (Failure, "FAIL it is")}),
+    "UNKNOWN": (3, {"smoke.checks": (Error, "UNKNOWN it is")}),
+    "lost in drive": (3, {"smoke.evidence": (Error, "the phase drive failed: the cluster is gone")}),
+    "refused": (2, {"smoke.start": (Skipped, "the driver process cannot do this here")}),
+}
+"""What a run comes to → exit code, and in JUnit XML: a violation is a failure, no answer and a hole in the evidence are
+errors, what cannot be done here is skipped."""
 
 RUN = """
 import json, sys
@@ -76,8 +104,9 @@ def parsed(airflow: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_parsing_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
+def test_parsing_is_quick_and_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
     assert HEAVY & set(parsed["modules"]) == set()
+    assert parsed["took_s"] < 1.0
 
 
 def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[str, Any]) -> None:
@@ -89,7 +118,7 @@ def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[st
         "expectations": ["judge"],
         "report": ["collect_and_stop", "expectations", "judge"],
     }
-    assert (parsed["setups"], parsed["teardowns"]) == (["start"], ["collect_and_stop"])
+    assert (parsed["setups"], parsed["teardowns"]) == (["start"], ["collect_and_stop", "report"])
     assert parsed["without_timeout"] == []
 
 
@@ -107,8 +136,26 @@ def test_the_smoke_scenario_holds(airflow: dict[str, str]) -> None:
     assert (run / "report.html").exists()
 
 
-@pytest.mark.cluster
-def test_a_scenario_that_is_wrong_fails_before_anything_starts(airflow: dict[str, str]) -> None:
-    result = result_of(python(RUN, json.dumps({"scenario": "no-such"}), environment=airflow, timeout_s=120))
-    assert result["state"] == "failed"
-    assert not list(Path(airflow["CHAOS_RUNS"]).glob("no-such*"))
+def test_the_door_answers_with_an_exit_code_and_junit_xml(airflow: dict[str, str], tmp_path: Path) -> None:
+    code = f"SAID, FOLDER = {list(SAID)!r}, {str(tmp_path)!r}\n{DOOR}"
+    assert result_of(python(code, environment=airflow, timeout_s=400)) == {said: SAID[said][0] for said in SAID}
+    for said, (_, cases) in SAID.items():
+        assert {
+            case.classname: (type(result), result.message)
+            for suite in JUnitXml.fromfile(str(tmp_path / f"{said}.xml"))
+            for case in suite
+            for result in case.result
+        } == cases
+
+
+def test_the_program_needs_nothing_but_the_checkout(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
+    environment |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(ROOT / "dags" / "chaos_smoke.py"), "--scenario", "smok"]
+    command += ["--runs", str(tmp_path / "runs"), "--junit", str(tmp_path / "junit.xml")]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 2, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "unknown scenario 'smok' (did you mean smoke?)" in (tmp_path / "junit.xml").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["junit.xml"], "its Airflow home is gone again"

@@ -28,7 +28,8 @@ workloads: [{{kind: produce-consume, parameters: {{producers: 1, consumers: 1, r
 faults: [{{kind: pause, at_s: 0.2, duration_s: {pause_s}, target: "leader(orders,0)"}}]
 duration_s: {duration_s}
 """
-STEP_TIMEOUT_S = 90.0
+STEP_TIMEOUT_S = 150.0
+"""For a machine under heavy load; two idle cores take twenty seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,12 @@ def stop_by_hand(airflow: Airflow, dag_id: str, run_id: str) -> None:
     airflow.api.patch(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"}).raise_for_status()
 
 
+def skip_judging(airflow: Airflow, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
+    """Mark a judge failed by hand, before or while it runs: the verdict stays UNKNOWN."""
+    path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{map_index}"
+    airflow.api.patch(path, json={"new_state": "failed"}).raise_for_status()
+
+
 def test_a_dag_run_that_is_marked_failed_in_drive_heals_stops_and_stays_failed(runs: Runs) -> None:
     run_id = runs.airflow.trigger("chaos_smoke", {"scenario": str(runs.file)})
     runs.wait_for_fault()
@@ -148,7 +155,9 @@ def test_the_runs_of_a_suite_follow_each_other(runs: Runs, tmp_path: Path) -> No
     entry: dict[str, Any] = {"scenario": str(runs.file), "seed": 1}
     suites.write_text(json.dumps({"short": {"description": "Twice the same", "runs": [entry, entry | {"seed": 2}]}}))
     run_id = runs.airflow.trigger("chaos_nightly", {"suite": f"{suites}:short"})
-    first, second = runs.wait(0, Phase.STOP, over=True), runs.wait(1, Phase.STOP, over=True)
+    first = runs.wait(0, Phase.STOP, over=True)
+    skip_judging(runs.airflow, "chaos_nightly", run_id, "run.judge", 0)
+    second = runs.wait(1, Phase.STOP, over=True)
     names = runs.airflow.api.get(f"/api/v2/dags/chaos_nightly/dagRuns/{run_id}/taskInstances").json()["task_instances"]
     assert {f"{runs.name} · process · seed {seed}" for seed in (1, 2)} <= {task["rendered_map_index"] for task in names}
     stop_by_hand(runs.airflow, "chaos_nightly", run_id)
