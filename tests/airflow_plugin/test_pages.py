@@ -237,6 +237,13 @@ class TestWayFromAirflow:
         answer = viewer.get("/kafka-chaos/of", params=asked)
         assert answer.headers["location"] == f"/kafka-chaos/{leads_to}"
 
+    def test_a_mapped_task_that_made_none_never_leads_to_the_run_of_another(
+        self, viewer: "TestClient", runs: Path
+    ) -> None:
+        made(runs, RUN, origin={**NIGHTLY, "map_index": 0})
+        answer = viewer.get("/kafka-chaos/of", params={**ASKED, "map_index": "1"})
+        assert answer.headers["location"] == "/kafka-chaos/?" + urlencode(ASKED)
+
     def test_of_several_tries_the_last(self, viewer: "TestClient", runs: Path) -> None:
         for second in (1, 3, 2):
             made(runs, of(second), origin=SMOKE)

@@ -73,7 +73,7 @@ def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_
     reader.must_read(dag_id)
     found = made_by(runs, runs.names(), dag_id, run_id)
     if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
-        found = [(name, origin) for name, origin in found if origin.map_index == int(map_index)] or found
+        found = [(name, origin) for name, origin in found if origin.map_index == int(map_index)]
     if len({origin.map_index for _, origin in found}) == 1:
         return RedirectResponse(links.run_page(found[0][0].text))
     return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))

@@ -81,7 +81,7 @@ class Overview:
 
 
 class Runs:
-    """All runs at one place.
+    """All runs at one place, as they are when this is made: what a storage remembers of earlier looks is forgotten.
 
     Every method raises OSError when the place itself cannot be read.
     """
@@ -89,11 +89,11 @@ class Runs:
     def __init__(self, root: "ObjectStoragePath") -> None:
         self._root = root.path.rstrip("/")
         self._fs: Any = filesystem_of(root)
+        self._fs.invalidate_cache()
         self._on_disk = os.path.realpath(root.path) if root.protocol in ("", "file", "local") else None
 
     def names(self) -> list[RunName]:
         """Return every run's name, the newest first; a place that does not exist yet has none."""
-        self._fs.invalidate_cache()
         try:
             found = self._fs.ls(self._root, detail=False)
         except FileNotFoundError:
