@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from kafka_chaos.airflow.standalone import Server, Settings, serving
+from kafka_chaos.airflow.home import Settings
+from kafka_chaos.airflow.standalone import Server, serving
 
 LOOK_EVERY_S = 0.5
 ENDED = frozenset({"success", "failed"})

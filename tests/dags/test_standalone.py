@@ -11,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from kafka_chaos.airflow import standalone
-from kafka_chaos.airflow.standalone import AirflowError, Settings, serving
+from kafka_chaos.airflow.home import AirflowError, Settings, passwords_of
+from kafka_chaos.airflow.standalone import serving
 
 
 def settings(home: Path, port: int | None = 0) -> Settings:
@@ -53,10 +54,10 @@ def test_a_broken_database_is_shown_with_the_end_of_the_log(tmp_path: Path) -> N
 
 
 def test_passwords_are_secret_and_stay(tmp_path: Path) -> None:
-    first = standalone._passwords(settings(tmp_path))
+    first = passwords_of(settings(tmp_path))
     file = tmp_path / "passwords.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == first == standalone._passwords(settings(tmp_path))
+    assert json.loads(file.read_text()) == first == passwords_of(settings(tmp_path))
     assert len(first["admin"]) >= 16
 
 
