@@ -1,4 +1,4 @@
-"""What Airflow's tasks add to a run: the same scenario and seed by `chaos run`, and by the tasks of the DAG `chaos_smoke`.
+"""What Airflow adds to a run: the same scenario and seed by `chaos run`, and by the tasks of the DAG `chaos_smoke`.
 
     python -m benchmarks.airflow [SCENARIO] [--runs 1] [--seed 7]
 
