@@ -328,14 +328,32 @@ async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_
         "asyncio.run(registry.driver_class(sys.argv[2])(Path(sys.argv[1]), 'run').start(request))"
     )
     starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), kind])
-
-    async def begun() -> bool:
-        return bool((tmp_path / "cluster" / "cluster.json").exists()) and len(await alone.residue()) > 3
-
-    await until(begun, bool, what="a first server", timeout_s=20, every_s=0.01)
+    await begun(alone)
     starter.kill()
     starter.wait()
     await all_gone(alone)
+
+
+async def test_a_start_that_is_interrupted_leaves_nothing(alone: Driver) -> None:
+    starting = asyncio.create_task(alone.start(ClusterRequest(brokers=3, properties=QUICK)))
+    await begun(alone)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert await alone.residue() == []
+
+
+async def begun(driver: Driver) -> None:
+    """Wait until more of a cluster is there than its supervisor, but not yet all."""
+
+    async def several() -> bool:
+        try:
+            await driver.status()
+        except ClusterError:
+            return False
+        return len(await driver.residue()) > 3
+
+    await until(several, bool, what="a first server", timeout_s=20, every_s=0.01)
 
 
 async def test_a_cluster_that_nobody_owns_ends_itself_when_it_has_lived_long_enough(alone: Driver) -> None:

@@ -17,6 +17,7 @@ from harness.store import RunFolder
 
 LOCK_NAME = "containers.lock"
 """In the cluster's folder: held by whoever brings data out or removes what holds it."""
+OUTPUT_NAME = "output.log"
 LOCK_POLL_S = 0.05
 
 
@@ -48,12 +49,16 @@ def bring_out(engine: Engine, layout: ClusterLayout) -> list[str]:
     What was brought out before its container was removed stays.
     """
     names = Names(layout.root)
-    servers = [(broker_process(id_), BROKER_DATA, layout.log_dir(id_)) for id_ in layout.brokers]
-    servers += [(zookeeper_process(id_), ZOOKEEPER_DATA, layout.zookeeper_data(id_)) for id_ in layout.zookeeper]
+    servers = [(broker_process(id_), BROKER_DATA, layout.log_dir(id_), layout.human_log(id_)) for id_ in layout.brokers]
+    servers += [
+        (zookeeper_process(id_), ZOOKEEPER_DATA, layout.zookeeper_data(id_), layout.zookeeper_log(id_))
+        for id_ in layout.zookeeper
+    ]
     missing = []
-    for process, inside, destination in servers:
+    for process, inside, destination, log in servers:
         try:
             _bring_out(engine, names.of(process), inside, destination)
+            _keep_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
         except (ClusterError, OSError, tarfile.TarError) as error:
             missing.append(f"the data of {process} could not be brought out: {error}")
     return missing
@@ -74,6 +79,12 @@ def _bring_out(engine: Engine, container: str, inside: str, destination: Path) -
         unfinished.rename(destination)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _keep_output(engine: Engine, container: str, path: Path) -> None:
+    """Write down what a server printed beside its log, if anything: a crash of its interpreter, for example."""
+    if (output := engine.output(container)) and path.parent.is_dir():
+        path.write_bytes(output)
 
 
 @contextlib.contextmanager

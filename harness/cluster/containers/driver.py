@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -127,10 +128,10 @@ class DockerDriver(SupervisedDriver):
             GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, later.GRACE_S
         )
         async with self._engine() as engine:
-            await asyncio.to_thread(engine.remove_run, self._root)  # what an earlier cluster in this folder left
+            await _in_thread(partial(engine.remove_run, self._root))  # what an earlier cluster in this folder left
             servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
             brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]
-            await asyncio.to_thread(engine.create_network, self._names.network, self._owner)
+            await _in_thread(partial(engine.create_network, self._names.network, self._owner))
             for port in layout.all_ports:
                 refuse_taken(port, f"run {self._run_id}")
 
@@ -195,7 +196,7 @@ class DockerDriver(SupervisedDriver):
         deadline = asyncio.get_running_loop().time() + timeout_s
         async with self._engine() as engine:
             while True:
-                state = await asyncio.to_thread(engine.state, self._names.of(name))
+                state = await _in_thread(partial(engine.state, self._names.of(name)))
                 if state is None or not state.runs:
                     return True
                 if asyncio.get_running_loop().time() >= deadline:
@@ -207,7 +208,8 @@ class DockerDriver(SupervisedDriver):
         logs = {zookeeper_process(server_id): layout.zookeeper_log(server_id) for server_id in layout.zookeeper}
         logs |= {broker_process(broker_id): layout.human_log(broker_id) for broker_id in layout.brokers}
         written = tail_of(logs[name])
-        printed = await self._ask(lambda engine: engine.last_words(self._names.of(name), LOG_TAIL_LINES))
+        output = await self._ask(lambda engine: engine.output(self._names.of(name), LOG_TAIL_LINES))
+        printed = output.decode(errors="replace").splitlines()
         return f"{logs[name]} and of its output", [*written, *(line for line in printed if line not in written)]
 
     # --- looking ---
@@ -259,7 +261,7 @@ class DockerDriver(SupervisedDriver):
 
     @asynccontextmanager
     async def _engine(self) -> AsyncIterator[Engine]:
-        engine = await asyncio.to_thread(Engine.connect)
+        engine = await _in_thread(Engine.connect)
         try:
             yield engine
         finally:
@@ -268,13 +270,22 @@ class DockerDriver(SupervisedDriver):
     async def _ask(self, question: Callable[[Engine], T]) -> T:
         """Return what the engine answers; it blocks a thread."""
         async with self._engine() as engine:
-            return await asyncio.to_thread(question, engine)
+            return await _in_thread(partial(question, engine))
+
+
+async def _in_thread(act: Callable[[], T]) -> T:
+    """Return what a blocking call returns; a cancellation waits for its end, so nothing is made behind its back."""
+    work = asyncio.ensure_future(asyncio.to_thread(act))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.gather(work, return_exceptions=True)
+        raise
 
 
 async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
-    """Do something with every item at once; when one fails, return its error after the others have ended."""
-    outcomes = await asyncio.gather(*(asyncio.to_thread(act, item) for item in items), return_exceptions=True)
-    for outcome in outcomes:
+    """Do something with every item at once; when one fails, raise its error after the others have ended."""
+    for outcome in await asyncio.gather(*(_in_thread(partial(act, item)) for item in items), return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 

@@ -259,11 +259,16 @@ class Engine:
             out_of_memory=state["OOMKilled"],
         )
 
-    def last_words(self, name: str, lines: int) -> list[str]:
-        """Return the last lines that a container printed."""
+    def output(self, name: str, lines: int | None = None) -> bytes:
+        """Return what a container printed, or the last lines of it; nothing when there is no such container."""
+        from docker.errors import NotFound
+
         with self.asked(f"reading the output of the container {name}"):
-            output: bytes = self.client.api.logs(name, tail=lines)
-        return output.decode(errors="replace").splitlines()
+            try:
+                output: bytes = self.client.api.logs(name, tail="all" if lines is None else lines)
+            except NotFound:
+                return b""
+        return output
 
     def archive(self, name: str, path: str) -> Iterator[bytes]:
         """Yield a tar archive of a path in a container, whatever state that is in."""

@@ -27,6 +27,8 @@ THAW = "thaw"
 GRACE_S = 30.0
 """How long it is tried to reach an engine that does not answer."""
 RETRY_S = 0.5
+SETTLE_S = 1.0
+"""After which the engine has done what it was asked for by somebody who was killed meanwhile."""
 LATE_S = 5.0
 """How long after its time a container is thawed that was not frozen before."""
 LATE_POLL_S = 0.1
@@ -45,6 +47,8 @@ def guard(root: Path, run_id: str) -> None:
                     _say(missing)
             for made in engine.remove_run(root):
                 _say(f"removed the {made.kind} {made.name} of run {run_id}")
+            time.sleep(SETTLE_S)
+            engine.remove_run(root)
 
     _with_engine(act)
 

@@ -71,6 +71,9 @@ class FakeEngine:
     def unpause(self, container: str) -> None:
         self.calls.append(f"unpause {self._process(container)}")
 
+    def output(self, container: str) -> bytes:
+        return b"Traceback\n" if self._process(container) == "broker-0" else b""
+
     def archive(self, container: str, path: str) -> Iterator[bytes]:
         process = self._process(container)
         self.calls.append(f"archive {process} {path}")
@@ -132,6 +135,14 @@ def test_what_is_done_with_a_container(
     engine.freezes = freezes
     assert bring_out(engine, layout) == []
     assert [call.split()[0] for call in engine.calls if "broker-0" in call] == calls
+
+
+def test_what_a_server_printed_lies_beside_its_log(layout: ClusterLayout, engine: Any) -> None:
+    for broker_id in layout.brokers:
+        layout.human_log(broker_id).parent.mkdir(parents=True)
+    assert bring_out(engine, layout) == []
+    assert layout.human_log(0).with_name("output.log").read_text() == "Traceback\n"
+    assert not layout.human_log(1).with_name("output.log").exists()
 
 
 def test_a_server_whose_copy_fails_is_thawed(layout: ClusterLayout, engine: Any) -> None:
