@@ -1,0 +1,82 @@
+"""Whole schedules: every fault of real runs takes effect and heals, and the evidence is whole."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.history import OpKind, OpType
+from harness.phase_log import Phase, ends
+from harness.simulation.run_folder import write_run_folder
+from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.store import RunFolder
+from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, SHUT_DOWN, UNCLEAN, scenario
+
+ALLOW_UNCLEAN = {
+    "topics": [
+        {
+            "name": "orders",
+            "partitions": 1,
+            "config": {"min.insync.replicas": 1, "unclean.leader.election.enable": "true"},
+        }
+    ],
+    "duration_s": 20.0,
+}
+
+
+def steps(history: SimulatedHistory) -> list[str]:
+    return [entry.step for entry in history.journal]
+
+
+def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
+    """Return the values that were acknowledged, or read."""
+    ended = [each for operations in history.operations.values() for each in operations if each.type is OpType.OK]
+    if kind is OpKind.SEND:
+        return {each.value for each in ended if each.kind is kind}
+    return {record.value for each in ended if each.kind is kind for record in each.records}
+
+
+@pytest.mark.parametrize(
+    ("fault", "changed"),
+    [
+        pytest.param(KILL_LEADER, {}, id="kill the leader"),
+        pytest.param(PAUSE_LEADER, {}, id="pause the leader for longer than its session"),
+        pytest.param(EXPIRE_CONTROLLER, {}, id="expire the controller's session"),
+        pytest.param(SHUT_DOWN, {}, id="shut the controller down"),
+        pytest.param(UNCLEAN, ALLOW_UNCLEAN, id="elect a leader from outside the ISR"),
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_faults_of_real_runs_work_in_virtual_time(fault: dict, changed: dict, seed: int) -> None:
+    history = simulate(scenario(fault, **changed), seed)
+    assert steps(history) == ["intended", "injected", "confirmed", "healed"]
+    assert history.remarks == []
+    assert len(values(history, OpKind.SEND)) > 50
+    if not changed:
+        assert values(history, OpKind.SEND) <= values(history, OpKind.POLL)
+
+
+def test_the_run_folder_of_a_schedule_holds_what_a_real_one_holds(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    history = simulate(scenario(KILL_LEADER), 3)
+    write_run_folder(history, folder)
+    assert all(end.error == "" for end in ends(folder).values())
+    assert set(ends(folder)) == {Phase.DRIVE, Phase.COLLECT}
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert files == sorted(
+        [
+            "scenario.yaml",
+            "plan.json",
+            "phases.jsonl",
+            "journal.jsonl",
+            "zookeeper.jsonl",
+            "operations/producer-1.jsonl",
+            "operations/consumer-1.jsonl",
+            *(f"brokers/{broker}/state-change.jsonl" for broker in range(3)),
+            *(f"replicas/{broker}/replica-orders-0.jsonl" for broker in range(3)),
+            *(f"replicas/{broker}/replica-__consumer_offsets-0.jsonl" for broker in range(3)),
+        ]
+    )
+    acknowledged = values(history, OpKind.SEND)
+    for broker in range(3):
+        dump = (tmp_path / f"replicas/{broker}/replica-orders-0.jsonl").read_text()
+        assert all(f'"{value}"' in dump for value in acknowledged)
