@@ -153,8 +153,8 @@ def main(
 ) -> None:
     """Start Airflow on this machine, say where it is, and end all of it on Ctrl-C."""
     settings = Settings(home=home.absolute(), runs=runs.absolute(), port=port)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: in the background a shell lets it be ignored
+        signal.signal(number, _interrupt)
     try:
         with serving(settings, say=lambda line: typer.echo(f"airflow: {line} …")) as server:
             typer.echo(_welcome(server))
