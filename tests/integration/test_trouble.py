@@ -87,6 +87,16 @@ def task(run: RunFolder, *names: str, dies_at: str = "", **environment: str) -> 
     return done.returncode
 
 
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where these runs' Spark has its scratch folders; a reaper in a test sees nobody else's."""
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    return scratch
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Path]:
     """A folder of runs of which nothing lives when the test is over, however it ends."""
@@ -234,17 +244,12 @@ def the_run_once_a_fault_is_in_force(running: subprocess.Popen[Any], runs: Path)
 
 
 @pytest.mark.spark
-def test_a_worker_that_is_killed_after_the_cluster_was_stopped(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scratch = tmp_path / "tmp"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scratch: Path) -> None:
     run = brief(runs)
     task(run, "start", "drive", "collect", "stop")
 
     def killed(phase: str, dies_at: str) -> RunResult:
-        task(run, phase, dies_at=dies_at, TMPDIR=str(scratch))
+        task(run, phase, dies_at=dies_at)
         nothing_runs_in(scratch)
         reaped = reap([runs], progress=Silent())
         assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
@@ -254,10 +259,10 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(
 
     assert "the phase judge was cut off" in killed("judge", "harness.analysis.judge.judge").evidence
     closed(run)
-    task(run, "judge", TMPDIR=str(scratch))
+    task(run, "judge")
     assert "the phase expectations was cut off" in killed("expectations", "expectations.runner.run").evidence
     closed(run)
-    task(run, "expectations", TMPDIR=str(scratch))
+    task(run, "expectations")
     assert RunResult.load(run.verdict).verdicts.exit_code is ExitCode.HELD
     assert killed("report", "harness.report.page.write").verdicts.exit_code is ExitCode.HELD, "all was judged"
     assert not run.report.exists()
