@@ -27,6 +27,14 @@ STUBBORN = [
 ]
 
 
+GUARD = [
+    sys.executable,
+    "-c",
+    "import signal, time; print('waits', flush=True); signal.sigwait({signal.SIGTERM}); time.sleep(0.3); print('done')",
+]
+"""Has something to do after it was told to end, and asks for SIGTERM late."""
+
+
 @pytest.fixture
 async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     """A cluster folder far deeper than a socket address has room for, with a supervisor in it."""
@@ -266,3 +274,32 @@ async def test_strangers_do_not_get_the_ports_that_a_supervisor_holds(folder: Pa
     chosen = await asyncio.gather(*(call(folder, "ports", count=50) for _ in range(4)))
     ports = [port for answer in chosen for port in answer["ports"]]
     assert len(set(ports)) == 200
+
+
+@pytest.mark.parametrize(
+    "await_the_child", [pytest.param(True, id="which waits"), pytest.param(False, id="which has hardly begun")]
+)
+async def test_a_child_with_a_grace_is_told_when_the_supervisor_is_killed_and_does_what_it_has_to(
+    folder: Path, await_the_child: bool
+) -> None:
+    guard = await spawn(folder, "guard", GUARD, grace_s=5.0)
+    plain = await spawn(folder, "plain")
+    if await_the_child:
+        await text_of(folder / "guard.log", "waits")
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGKILL)
+    await gone(plain)
+    await gone(guard)
+    assert (folder / "guard.log").read_text(encoding="utf-8") == "waits\ndone\n"
+
+
+async def test_a_child_with_a_grace_has_it_at_the_shutdown_too(folder: Path) -> None:
+    await spawn(folder, "guard", GUARD, grace_s=5.0, stage=1)
+    assert await call(folder, "shutdown", timeout_s=0.05) == {"killed": []}
+    assert (folder / "guard.log").read_text(encoding="utf-8") == "waits\ndone\n"
+
+
+async def test_a_child_whose_grace_is_over_is_killed(folder: Path) -> None:
+    await spawn(folder, "guard", SLEEP, grace_s=0.05)  # it never asks for SIGTERM
+    assert await call(folder, "shutdown", timeout_s=0.05) == {"killed": ["guard"]}

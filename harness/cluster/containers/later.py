@@ -105,6 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     thawing.add_argument("container")
     thawing.add_argument("seconds", type=float)
     options = parser.parse_args(arguments)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # where the supervisor could not
     from harness.errors import ClusterError
 
     try:
