@@ -35,6 +35,7 @@ from harness.scenario.file import read_scenario
 from harness.store import RunFolder
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
 from harness.waiting import until
+from tests.cluster.containers.engine_proxy import EngineProxy
 
 pytestmark = pytest.mark.cluster
 
@@ -378,30 +379,6 @@ ON_DOCKER = SCENARIO + "driver: docker\n"
 IMAGE_GONE = (
     "from harness.cluster.containers import images; images.missing = lambda engine: ['kafka-chaos-broker:gone']"
 )
-PROXY = """
-import asyncio, sys
-
-async def serve(here, there):
-    async def forward(reader, writer):
-        try:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            pass
-        writer.close()
-
-    async def accept(reader, writer):
-        behind = await asyncio.open_unix_connection(there)
-        await asyncio.gather(forward(reader, behind[1]), forward(behind[0], writer))
-
-    server = await asyncio.start_unix_server(accept, here)
-    print("ready", flush=True)
-    await server.serve_forever()
-
-asyncio.run(serve(*sys.argv[1:]))
-"""
-ENGINE_SOCKET = "/var/run/docker.sock"
 
 
 @pytest.fixture
@@ -447,18 +424,12 @@ def test_a_worker_its_supervisor_and_its_guard_that_are_killed_leave_no_containe
 def test_an_engine_that_goes_in_the_middle_of_a_run_and_comes_back_later(
     docker_images: Engine, on_docker: RunFolder, runs: Path, tmp_path: Path
 ) -> None:
-    proxy_socket = tmp_path / "engine.sock"
-    proxied = {"DOCKER_HOST": f"unix://{proxy_socket}"}
-    proxy = subprocess.Popen(
-        [sys.executable, "-c", PROXY, str(proxy_socket), ENGINE_SOCKET], stdout=subprocess.PIPE, text=True
-    )
+    proxy = EngineProxy(tmp_path / "engine.sock")
+    proxied = {"DOCKER_HOST": proxy.url}
     try:
-        assert proxy.stdout is not None
-        assert proxy.stdout.readline() == "ready\n"
         task(on_docker, "start", "drive", **proxied)
     finally:
-        proxy.kill()
-        proxy.communicate()
+        proxy.close()
     for phase in ("collect", "stop"):
         attempt(on_docker, phase, **proxied)
     result = RunResult.load(on_docker.verdict)
