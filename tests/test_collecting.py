@@ -63,6 +63,15 @@ async def test_a_missing_log_damages_the_evidence(folder: RunFolder, cluster: Fa
     assert any(remark.startswith("state-change-2.jsonl of 2 is missing") for remark in notes.remarks)
 
 
+async def test_data_that_the_driver_cannot_bring_out_damage_the_evidence(
+    folder: RunFolder, cluster: FakeCluster
+) -> None:
+    cluster.out_of_reach = ["the data of broker-1 could not be brought out: the disk is full"]
+    notes = await collect(folder, cluster)
+    assert cluster.out_of_reach[0] in notes.remarks
+    assert notes.damaged
+
+
 async def test_no_cluster_at_all_is_a_remark(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ All that is made carries three labels, by which it can be found again by whoever
 """
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ RUN_LABEL = "kafka-chaos.run"
 ROOT_LABEL = "kafka-chaos.root"
 HOST_LABEL = "kafka-chaos.host"
 
+DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 REQUEST_TIMEOUT_S = 30.0
 """For one answer of the engine; it takes milliseconds, seconds under load."""
 REMOVAL_TIMEOUT_S = 15.0
@@ -132,7 +134,7 @@ class Engine:
         try:
             return cls(docker.from_env(timeout=int(timeout_s), max_pool_size=PARALLEL_REQUESTS))
         except (DockerException, OSError, ValueError) as error:
-            raise EngineUnavailable(f"no Docker engine answers: {error}") from error
+            raise EngineUnavailable(f"no Docker engine answers at {_address()}: {_reason(error)}") from error
 
     def close(self) -> None:
         """Give the connections back."""
@@ -163,7 +165,7 @@ class Engine:
         except DockerException as error:
             raise ClusterError(f"{what}: {error}") from error
         except (RequestException, HTTPError, ConnectionError) as error:
-            raise EngineUnavailable(f"{what}: the Docker engine does not answer: {error}") from error
+            raise EngineUnavailable(f"{what}: the Docker engine does not answer: {_reason(error)}") from error
 
     def has_image(self, name: str) -> bool:
         """Return whether the engine has an image of this name."""
@@ -330,6 +332,20 @@ class Engine:
             self.client.api.remove_network(made.id)
         else:
             self.client.api.remove_volume(made.id)
+
+
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST") or DEFAULT_ADDRESS
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the operating system said, which the SDK hides under three layers, or else what the SDK says."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
 
 
 def _made(kind: Kind, id_: str, name: str, labels: dict[str, Any]) -> Made:
