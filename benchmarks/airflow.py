@@ -19,6 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from harness.history import read_jsonl
 from harness.phase_log import ends
 from harness.store import RunFolder
 
@@ -52,8 +53,8 @@ def timed(command: list[str], runs: Path) -> Timed:
             f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         )
     folder = RunFolder(folders[0])
-    instants = [line.split('"utc": "')[1].split('"')[0] for line in folder.phases.read_text().splitlines()]
-    run_s = (datetime.fromisoformat(instants[-1]) - datetime.fromisoformat(instants[0])).total_seconds()
+    instants = [datetime.fromisoformat(line["utc"]) for line in read_jsonl(folder.phases)]
+    run_s = (instants[-1] - instants[0]).total_seconds()
     return Timed(wall_s=wall_s, run_s=run_s, phases_s=sum(end.duration_s for end in ends(folder).values()))
 
 
