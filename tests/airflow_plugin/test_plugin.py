@@ -13,14 +13,12 @@ from kafka_chaos.airflow.runs import Origin
 
 ROOT = Path(__file__).resolve().parents[2]
 LOAD = """
-import json, sys, time
+import json, sys
 import airflow.plugins_manager, airflow.sdk.definitions.param
 from airflow.sdk import BaseOperatorLink
 before = set(sys.modules)
-began_s = time.process_time()
 import kafka_chaos_plugin
-took_s = time.process_time() - began_s
-print(json.dumps({"took_s": took_s, "modules": sorted(set(sys.modules) - before)}))
+print(json.dumps(sorted(set(sys.modules) - before)))
 """
 HEAVY = {"fastapi", "pyspark", "great_expectations", "docker", "confluent_kafka", "plotly", "pyarrow", "jinja2"}
 
@@ -30,10 +28,9 @@ def test_loading_the_plugin_makes_no_pages(tmp_path: Path) -> None:
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": path}
     command = [sys.executable, "-W", "ignore", "-c", LOAD]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
-    loaded = json.loads(done.stdout.splitlines()[-1])
-    assert HEAVY.isdisjoint(name.partition(".")[0] for name in loaded["modules"])
-    assert "harness.phases" not in loaded["modules"]
-    assert loaded["took_s"] < 0.3
+    modules = json.loads(done.stdout.splitlines()[-1])
+    assert HEAVY.isdisjoint(name.partition(".")[0] for name in modules)
+    assert "harness.phases" not in modules
 
 
 def test_every_destination_has_a_route_of_its_own() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -156,17 +155,12 @@ def test_of_thousands_of_runs_only_a_page_is_read(tmp_path: Path) -> None:
     cat = runs._fs.cat_ranges
     runs._fs.cat_ranges = lambda paths, *rest, **more: read.extend(paths) or cat(paths, *rest, **more)
     try:
-        began_s = time.process_time()
         page = page_of(runs, Asked(), lambda origin: origin is not None)
-        took_s = time.process_time() - began_s
     finally:
         del runs._fs.cat_ranges
     assert len(page.rows) == PAGE
     assert len(read) <= 3 * PAGE
-    assert took_s < 1.0
-    began_s = time.process_time()
     found = made_by(runs, runs.names(), NIGHTLY["dag_id"], "night-3")
-    assert time.process_time() - began_s < 2.0
     assert [origin.map_index for _, origin in found] == [3, 2, 1, 0]
 
 

@@ -1,6 +1,5 @@
 """The images themselves, on an engine: built if they are missing, and run as the driver runs them."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,8 +105,6 @@ def test_the_image_has_what_the_checkout_has(engine: Engine) -> None:
     assert output.encode() == (images.CHECKOUT / "harness" / "events.py").read_bytes()
 
 
-def test_unchanged_images_are_found_up_to_date_in_a_moment(engine: Engine) -> None:
-    started_s = time.monotonic()
+def test_unchanged_images_are_found_up_to_date(engine: Engine) -> None:
     assert [one.rebuilt for one in building.build(engine, Quiet())] == [False, False]
-    assert time.monotonic() - started_s < 2
     assert images.missing(engine) == []
