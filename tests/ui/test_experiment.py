@@ -78,6 +78,37 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
 
 
 @pytest.mark.airflow
+def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airflow_server: Airflow) -> None:
+    open_form(person)
+    person.choose("planted_bugs", "acks-all")
+    person.choose("checks", "i10")
+    person.choose("checks", "phantom")
+    person.named("Cluster", "button").click()
+    person.type_into("cluster.brokers", "2")
+    person.choose("cluster.zookeeper_servers", "3")
+    person.named("Load: produce-consume", "button").click()
+    person.type_into("produce-consume.acks", '[1, "all"]')
+    person.type_into("produce-consume.rate_per_s", "1234.5")
+    person.choose("produce-consume.reread", "true")
+    person.shot("form-load")
+    person.find("[data-testid=trigger-dag-submit]").click()
+    person.wait(lambda driver: "/runs/" in driver.current_url, "the page of the new run")
+    run_id = person.driver.current_url.rpartition("/runs/")[2]
+    assert {name: value for name, value in airflow_server.run(DAG, run_id)["conf"].items() if value is not None} == {
+        "scenario": "smoke",
+        "planted_bugs": ["acks-all-on-append"],
+        "checks": ["i10", "phantom"],
+        "cluster.brokers": 2,
+        "cluster.zookeeper_servers": 3,
+        "produce-consume.acks": [1, "all"],
+        "produce-consume.rate_per_s": 1234.5,
+        "produce-consume.reread": "true",
+        "fault.at_s": 2.0,
+    }
+    assert airflow_server.end_of(DAG, run_id, timeout_s=RUN_TIMEOUT_S) == "failed", "three replicas on two brokers"
+
+
+@pytest.mark.airflow
 def test_a_value_out_of_bounds_is_refused_in_the_form(person: Person, airflow_server: Airflow) -> None:
     path = f"/api/v2/dags/{DAG}/dagRuns"
     before = airflow_server.api.get(path).json()["total_entries"]
