@@ -12,6 +12,8 @@ from harness.simulation.network import Network
 from harness.simulation.zookeeper.ensemble import Ensemble
 
 CLIENT_PORT, PEER_PORT = 9092, 9093
+PROFILE = {"log.index.interval.bytes": "128"}
+"""Over the profile of real runs: batches are small here, and few enough to index nearly every one."""
 CODEC_SHARE = 8
 """One schedule in so many sends every message through the real codecs."""
 
@@ -41,7 +43,7 @@ class SimulatedCluster:
         self.network = Network(links, through_codecs=through_codecs)
         self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))
         world = World(network=self.network, ensemble=self.ensemble, seed=seed)
-        given = {**profile(len(broker_ids)), **(properties or {})}
+        given = {**profile(len(broker_ids)), **PROFILE, **(properties or {})}
         self.brokers = {
             broker_id: SimulatedBroker(
                 world, host_of(broker_id), parse_config(_properties(broker_id, given)), planted_bugs

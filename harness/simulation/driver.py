@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.errors import ClusterError
-from harness.simulation.brokers import SimulatedBroker
+from harness.simulation.brokers import STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import session_text
 from harness.zookeeper.view import (
@@ -30,6 +31,19 @@ class SimulationDriver:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
+        self._zookeeper = tuple(
+            ZookeeperStatus(
+                server_id=number,
+                state="running",
+                pid=None,
+                client_address=server.host,
+                data_dir=NOWHERE / server.host,
+                log=NOWHERE / server.host / "log",
+            )
+            for number, server in enumerate(cluster.ensemble.servers, start=1)
+        )
+        self._seen = {broker_id: _stopped(broker) for broker_id, broker in cluster.brokers.items()}
+        """What every broker was when somebody looked last."""
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
@@ -48,18 +62,8 @@ class SimulationDriver:
             root=NOWHERE,
             bootstrap_servers=",".join(f"{host}:{port}" for host, port in self._cluster.bootstrap),
             zookeeper_connect=",".join(server.host for server in self._cluster.ensemble.servers),
-            zookeeper=tuple(
-                ZookeeperStatus(
-                    server_id=number,
-                    state="running",
-                    pid=None,
-                    client_address=server.host,
-                    data_dir=NOWHERE / server.host,
-                    log=NOWHERE / server.host / "log",
-                )
-                for number, server in enumerate(self._cluster.ensemble.servers, start=1)
-            ),
-            brokers=tuple(_status(broker) for broker in self._cluster.brokers.values()),
+            zookeeper=self._zookeeper,
+            brokers=tuple(map(self._look, self._seen)),
         )
 
     async def start_broker(self, broker_id: int) -> None:
@@ -98,19 +102,25 @@ class SimulationDriver:
         """Return nothing: what was made is in memory."""
         return []
 
+    def _look(self, broker_id: int) -> BrokerStatus:
+        broker, seen = self._cluster[broker_id], self._seen[broker_id]
+        if (broker.state, broker.starts) != (seen.state, seen.starts):
+            seen = self._seen[broker_id] = replace(seen, state=broker.state, starts=broker.starts)
+        return seen
 
-def _status(broker: SimulatedBroker) -> BrokerStatus:
+
+def _stopped(broker: SimulatedBroker) -> BrokerStatus:
     folder = NOWHERE / broker.host
     return BrokerStatus(
         broker_id=broker.broker_id,
-        state=broker.state,
+        state=STOPPED,
         pid=None,
         client_address=f"{broker.host}:{CLIENT_PORT}",
         peer_address=f"{broker.host}:{PEER_PORT}",
         log_dir=folder,
         state_change_log=folder / "state-change.jsonl",
         human_log=folder / "broker.log",
-        starts=broker.starts,
+        starts=0,
     )
 
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 MAX_EVENTS = 20_000_000
 MAX_TIME_S = 3600.0
+_ROUNDS = 64
+"""How often the loop looks for what is ready before it looks whether it went on for too long."""
 START_S = 1000.0
 """Where the clock begins: not at 0, which too much code takes for never."""
 
@@ -169,38 +171,44 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # --- running ---
 
     def _run_once(self) -> None:
-        soon = self._soon
-        if not soon:
-            self._jump()
-        count = len(soon)
-        self.events += count
+        """Run what is ready, then what is due at the next instant, and so on for a while."""
+        soon, timers = self._soon, self._timers
+        for _ in range(_ROUNDS):
+            if not soon:
+                self._jump(timers)
+            count = len(soon)
+            self.events += count
+            for _ in range(count):
+                handle = soon.popleft()
+                if handle._cancelled:
+                    continue
+                process = handle.process
+                if process is None or not process.halted:
+                    handle._context.run(handle._callback, *handle._args)
+                elif not process.dead:
+                    process.held.append(handle)
+            if self._stopping:  # type: ignore[attr-defined]  # of asyncio's base class
+                break
         if self.events > self._max_events:
             raise LimitReached(f"more than {self._max_events} events by {self._now_s - START_S:.3f} s")
-        for _ in range(count):
-            handle = soon.popleft()
-            if handle._cancelled:
-                continue
-            process = handle.process
-            if process is not None and process.halted:
-                if not process.dead:
-                    process.held.append(handle)
-                continue
-            handle._context.run(handle._callback, *handle._args)
 
-    def _jump(self) -> None:
+    def _jump(self, timers: "list[tuple[float, int, _Handle]]") -> None:
         """Move the clock to the next timer and make all that are due by then ready."""
-        timers, soon = self._timers, self._soon
-        while timers and timers[0][2]._cancelled:
-            heapq.heappop(timers)
-        if not timers:
+        while timers:
+            when_s, _, handle = heapq.heappop(timers)
+            if not handle._cancelled:
+                break
+        else:
             raise Stuck(f"everything waits for ever, since {self._now_s - START_S:.3f} s: {self._waiting()}")
-        self._now_s = max(self._now_s, timers[0][0])
-        if self._now_s > self._end_s:
-            raise LimitReached(f"more than {self._end_s - START_S:g} s of virtual time: {self._waiting()}")
+        if when_s > self._now_s:
+            self._now_s = when_s
+            if when_s > self._end_s:
+                raise LimitReached(f"more than {self._end_s - START_S:g} s of virtual time: {self._waiting()}")
+        self._soon.append(handle)
         while timers and timers[0][0] <= self._now_s:
             handle = heapq.heappop(timers)[2]
             if not handle._cancelled:
-                soon.append(handle)
+                self._soon.append(handle)
 
     def _waiting(self) -> str:
         """Return what waits, by the names of the coroutines."""

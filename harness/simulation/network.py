@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from harness.broker.config import Endpoint
@@ -44,6 +45,11 @@ class Answered(NamedTuple):
     correlation_id: int
     message: Message
     frame: bytes | None
+
+
+@cache
+def _api_key(request_class: type[Message]) -> ApiKey:
+    return ApiKey(request_class.API_KEY)
 
 
 class _Closed:
@@ -357,7 +363,7 @@ class MemoryConnection:
         number, frame = self._correlation_id, None
         if self._through_codecs:
             frame = bytes(encode_request(message, version, correlation_id=number, client_id=self._client_id)[4:])
-        key = ApiKey(message.API_KEY)
+        key = _api_key(type(message))
         self.end.put(Asked(number, version, self._client_id, key, None if frame is not None else message, frame))
         if answered:
             self._pending.append((number, message, version, future))

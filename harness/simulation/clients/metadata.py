@@ -13,8 +13,9 @@ METADATA_VERSION = 8
 REFRESH_S = 2.0
 """At the latest after this, clients ask who leads what …"""
 REFRESH_SOON_S = 0.05
-"""… and so soon after something showed that they know it no more."""
-RETRY_S = 0.1
+"""… and so soon after something showed that they know it no more, at first, and …"""
+REFRESH_LATER_S = 0.4
+"""… when asking brought nothing new, after twice as long, up to this."""
 CONNECT_TIMEOUT_S = 1.0
 NOBODY = -1
 
@@ -54,6 +55,7 @@ class ClusterClient:
         self._connections: dict[tuple[str, int], MemoryConnection] = {}
         self._opening: dict[tuple[str, int], asyncio.Task[MemoryConnection | None]] = {}
         self._tries = 0
+        self._pause_s = REFRESH_SOON_S
         self._stale = asyncio.Event()
         self._refresher = asyncio.ensure_future(self._keep_fresh())
 
@@ -75,12 +77,16 @@ class ClusterClient:
     async def _keep_fresh(self) -> None:
         while True:
             self._stale.clear()
+            before = dict(self.leaders)
             known = await self._refresh()
-            if known:
+            if known and self.leaders != before:
+                self._pause_s = REFRESH_SOON_S
                 self._changed()
-            await asyncio.sleep(REFRESH_SOON_S if known else RETRY_S)
+            else:
+                self._pause_s = min(2 * self._pause_s, REFRESH_LATER_S)
+            await asyncio.sleep(self._pause_s)
             if known:
-                await _set_within(self._stale, REFRESH_S - REFRESH_SOON_S)
+                await _set_within(self._stale, REFRESH_S - self._pause_s)
 
     async def _refresh(self) -> bool:
         """Ask one broker after the other, a different one at each try; return whether it had an answer."""
@@ -154,8 +160,8 @@ class ClusterClient:
         try:
             connection = await self._transport.connect(*address, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S)
         except PeerError:
-            await asyncio.sleep(REFRESH_SOON_S)
             self.refresh_soon()
+            await asyncio.sleep(self._pause_s)
             return None
         else:
             self._connections[address] = connection
