@@ -3,11 +3,13 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.airflow_server import airflow_server
+from tests.cluster.containers.engine_proxy import EngineProxy
 
 __all__ = ["airflow_server"]
 
@@ -42,6 +44,16 @@ def docker_images() -> "Iterator[Engine]":
     with engine:
         build(engine, BuildInSilence())
         yield engine
+
+
+@pytest.fixture
+def engine_proxy(docker_images: "Engine", monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
+    """A way to the engine that a test may close; all that is started meanwhile goes this way."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as short:  # a socket's path has room for 108 bytes
+        proxy = EngineProxy(Path(short, "engine.sock"))
+        monkeypatch.setenv("DOCKER_HOST", proxy.url)
+        yield proxy
+        proxy.close()
 
 
 class BuildInSilence:

@@ -1,10 +1,8 @@
 """The phases up to the judgement on a cluster of containers: whole evidence, and an honest end when the engine goes."""
 
 import os
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,16 +36,6 @@ duration_s: 10
 """
 
 
-@pytest.fixture
-def proxy(docker_images: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
-    """A way to the engine that a test may close; all that is started meanwhile goes this way."""
-    with tempfile.TemporaryDirectory(prefix="chaos-") as short:
-        proxy = EngineProxy(Path(short, "engine.sock"))
-        monkeypatch.setenv("DOCKER_HOST", proxy.url)
-        yield proxy
-        proxy.close()
-
-
 def new_run(runs: Path) -> RunFolder:
     return phases.create_from(read_scenario(SCENARIO, "brief.yaml"), 1, runs)
 
@@ -79,7 +67,7 @@ def test_faults_on_containers_are_confirmed_and_leave_whole_evidence_and_nothing
 
 
 def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
-    docker_images: Engine, proxy: EngineProxy, tmp_path: Path
+    docker_images: Engine, engine_proxy: EngineProxy, tmp_path: Path
 ) -> None:
     folder = new_run(tmp_path)
 
@@ -87,7 +75,7 @@ def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (folder.journal.exists() and folder.journal.stat().st_size):
             time.sleep(0.02)
-        proxy.close()
+        engine_proxy.close()
 
     closing = threading.Thread(target=close_at_the_first_fault)
     try:

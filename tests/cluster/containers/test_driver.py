@@ -5,8 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +36,6 @@ async def alone(docker_images: Engine, tmp_path: Path) -> AsyncIterator[DockerDr
     await driver.stop()
     assert await driver.residue() == []
     assert docker_images.made(tmp_path) == []
-
-
-@pytest.fixture
-def proxy(docker_images: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
-    """A way to the engine that a test may close; all that is started meanwhile goes this way."""
-    with tempfile.TemporaryDirectory(prefix="chaos-") as short:  # a socket's path has room for 108 bytes
-        proxy = EngineProxy(Path(short, "engine.sock"))
-        monkeypatch.setenv("DOCKER_HOST", proxy.url)
-        yield proxy
-        proxy.close()
 
 
 def containers(engine: Engine, root: Path) -> dict[str, Any]:
@@ -178,10 +167,10 @@ async def test_without_an_engine_nothing_is_left_of_a_start(tmp_path: Path, monk
 
 @docker
 async def test_an_engine_that_goes_away_is_an_error_of_the_environment_and_stop_works_when_it_is_back(
-    alone: DockerDriver, proxy: EngineProxy
+    alone: DockerDriver, engine_proxy: EngineProxy
 ) -> None:
     await alone.start(REQUEST)
-    proxy.close()
+    engine_proxy.close()
     for act in (alone.status(), alone.kill_broker(0), alone.stop_broker(0, timeout_s=1)):
         with pytest.raises(EngineUnavailable, match="no Docker engine answers"):
             await act
@@ -193,7 +182,7 @@ async def test_an_engine_that_goes_away_is_an_error_of_the_environment_and_stop_
 
     (left,) = await alone.residue()
     assert left.startswith("containers of run alone may be left: no Docker engine answers")
-    proxy.open()
+    engine_proxy.open()
     assert "still exists" in " ".join(await alone.residue())
     await alone.stop()
     assert await alone.residue() == []
@@ -201,13 +190,13 @@ async def test_an_engine_that_goes_away_is_an_error_of_the_environment_and_stop_
 
 @docker
 async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
-    alone: DockerDriver, proxy: EngineProxy, tmp_path: Path
+    alone: DockerDriver, engine_proxy: EngineProxy, tmp_path: Path
 ) -> None:
     owner = subprocess.Popen(SLEEP)
     try:
         await alone.start(ClusterRequest(brokers=1, properties=REQUEST.properties, owner_pid=owner.pid))
     finally:
-        proxy.close()
+        engine_proxy.close()
         owner.kill()
         owner.wait()
     log = tmp_path / "cluster" / "guard.log"
@@ -216,7 +205,7 @@ async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
         return log.read_text()
 
     await until(said, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
-    proxy.open()
+    engine_proxy.open()
 
     async def left() -> list[str]:
         return await alone.residue()
