@@ -12,19 +12,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
 from harness.broker.config import Endpoint
 from harness.broker.wire.codec import MalformedMessage, decode_response, encode_request
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
-from harness.broker.wire.messages import ApiKey
+from harness.broker.wire.messages import REQUESTS, ApiKey
 from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.links import Links, Pipe
 from harness.simulation.loop import Process, current_process
 
-CONNECT_RETRY_S = 1.0
-"""What is sent to a host that is not there is sent again after this, as TCP does."""
+_API_KEYS = {request: key for key, request in REQUESTS.items()}
 
 
 class Asked(NamedTuple):
@@ -45,11 +43,6 @@ class Answered(NamedTuple):
     correlation_id: int
     message: Message
     frame: bytes | None
-
-
-@cache
-def _api_key(request_class: type[Message]) -> ApiKey:
-    return ApiKey(request_class.API_KEY)
 
 
 class _Closed:
@@ -363,7 +356,7 @@ class MemoryConnection:
         number, frame = self._correlation_id, None
         if self._through_codecs:
             frame = bytes(encode_request(message, version, correlation_id=number, client_id=self._client_id)[4:])
-        key = _api_key(type(message))
+        key = _API_KEYS[type(message)]
         self.end.put(Asked(number, version, self._client_id, key, None if frame is not None else message, frame))
         if answered:
             self._pending.append((number, message, version, future))

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from harness.broker.config import Endpoint
 from harness.broker.log.storage import StorageError
-from harness.broker.wire.dispatch import CloseConnection
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import LeaderAndIsrRequest
 from harness.broker.wire.transport import PeerError
@@ -26,7 +26,9 @@ from harness.events import (
     ZkSession,
 )
 from harness.simulation.loop import run
-from tests.broker.whole_cluster import WholeCluster, client_port
+from tests.broker.whole_cluster import HOST, WholeCluster, client_port, listens
+
+PEER_PORT = Endpoint(name="REPL", host=HOST, port=9101)
 
 
 def test_a_broker_starts_in_order():
@@ -50,7 +52,7 @@ def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards
 
             def before_write(op):
                 if op.path == "/brokers/ids/1":
-                    assert client_port(1) in cluster.network.servers
+                    assert listens(cluster, client_port(1))
                     asked.append(asyncio.ensure_future(cluster.metadata(1)))
 
             cluster.zookeeper.before_write = before_write
@@ -153,7 +155,8 @@ def test_a_second_broker_of_the_same_id_does_not_start():
             with pytest.raises(BrokerIdTaken):
                 await twin.start()
             await twin.abandon()
-            assert sorted(cluster.network.servers) == [9001, 9101]
+            assert listens(cluster, 9001)
+            assert listens(cluster, 9101)
 
     run(play())
 
@@ -162,7 +165,9 @@ def test_a_second_broker_of_the_same_id_does_not_start():
     ("prepare", "error"),
     [
         pytest.param(lambda c: setattr(c.zookeeper, "reachable", False), ConnectionLoss, id="there is no ZooKeeper"),
-        pytest.param(lambda c: c.network.servers.update({9101: None}), OSError, id="a port is taken"),
+        pytest.param(
+            lambda c: c.network.listen(None, Endpoint(name="REPL", host=HOST, port=9101)), OSError, id="a port is taken"
+        ),
         pytest.param(
             lambda c: c.prepare(1) and c.disks[1].replace("meta.properties", b"version=0\nbroker.id=1\ncluster.id=x\n"),
             StorageError,
@@ -179,7 +184,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(prepare, error):
                 await broker.start()
             await broker.abandon()
             assert "/brokers/ids/1" not in cluster.zookeeper.nodes
-            assert 9001 not in cluster.network.servers
+            assert not listens(cluster, 9001)
             assert not cluster.disks[1].exists(".kafka_cleanshutdown")
 
     run(play())
@@ -334,7 +339,7 @@ def test_a_lead_cannot_be_taken_before_the_topics_configuration_can_be_read():
             request = LeaderAndIsrRequest(
                 controller_id=1, controller_epoch=1, broker_epoch=-1, topic_states=[topic], live_leaders=[]
             )
-            with pytest.raises(CloseConnection, match="session"):
+            with pytest.raises(PeerError, match="closed before the response"):
                 await cluster.ask(1, request, 4)
 
     run(play())

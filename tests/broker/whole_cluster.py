@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.broker.config import Endpoint, parse_config
+from harness.broker.config import parse_config
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import RecordingStateLog
-from harness.broker.wire.codec import decode_response, encode_request
-from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
     CreateTopicsRequest,
@@ -22,117 +20,20 @@ from harness.broker.wire.messages import (
     OffsetFetchRequest,
     ProduceRequest,
 )
-from harness.broker.wire.transport import Message, PeerError
+from harness.broker.wire.transport import Message
 from harness.events import Event
 from harness.simulation.disk import MemoryStorage
+from harness.simulation.links import Links
+from harness.simulation.network import Network
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
 LATENCY_S = 0.001
 CLIENT, PEER = "PLAINTEXT", "REPL"
+HOST = "h"
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
-
-
-@dataclass
-class Network:
-    """Who listens where; a port is taken while somebody does."""
-
-    servers: dict[int, "MemoryServer"] = field(default_factory=dict)
-
-    async def exchange(self, port: int, message: Message, version: int) -> Message:
-        """Carry one request to a port and its response back, as frames."""
-        await asyncio.sleep(LATENCY_S)
-        server = self.servers.get(port)
-        if server is None:
-            raise PeerError("connection refused")
-        await server.serving.wait()
-        frame = encode_request(message, version, correlation_id=1, client_id="test")
-        response = await server.within(server.dispatcher.dispatch(bytes(frame[4:]), server.names[port], "peer:1"))
-        await asyncio.sleep(LATENCY_S)
-        return (
-            None
-            if response is None
-            else decode_response(message.API_KEY, version, bytes(response[4:]), correlation_id=1)
-        )
-
-
-@dataclass(eq=False)
-class MemoryServer:
-    """Implements the broker's `Server`."""
-
-    network: Network
-    dispatcher: Dispatcher
-    names: dict[int, str] = field(default_factory=dict)
-    serving: asyncio.Event = field(default_factory=asyncio.Event)
-    requests: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    def bind(self, endpoint: Endpoint) -> int:
-        if endpoint.port in self.network.servers:
-            raise OSError(98, f"cannot listen on {endpoint.port}")
-        self.network.servers[endpoint.port] = self
-        self.names[endpoint.port] = endpoint.name
-        return endpoint.port
-
-    async def serve(self) -> None:
-        self.serving.set()
-
-    async def stop(self) -> None:
-        for port in self.names:
-            del self.network.servers[port]
-        self.names.clear()
-        for task in list(self.requests):
-            task.cancel()
-        await asyncio.gather(*self.requests, return_exceptions=True)
-
-    async def within(self, work: Awaitable[T]) -> T:
-        """Return what a request comes to; PeerError when the server stops first."""
-        task = asyncio.ensure_future(work)
-        self.requests.add(task)
-        task.add_done_callback(self.requests.discard)
-        await asyncio.wait([task])
-        if task.cancelled():
-            raise PeerError("closed before the response")
-        return task.result()
-
-
-@dataclass
-class Link:
-    """Implements the broker's `Connection`."""
-
-    network: Network
-    port: int
-    pending: asyncio.Task[Any] | None = None
-    closed: bool = False
-
-    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
-        if self.closed:
-            raise PeerError("closed")
-        self.pending = asyncio.ensure_future(self.network.exchange(self.port, message, version))
-        done, _ = await asyncio.wait([self.pending], timeout=timeout_s)
-        if not done or self.pending.cancelled():
-            self.close()
-            raise PeerError("no response")
-        return self.pending.result()
-
-    def close(self) -> None:
-        self.closed = True
-        if self.pending is not None:
-            self.pending.cancel()
-
-
-@dataclass
-class MemoryTransport:
-    """Implements the broker's `Transport`."""
-
-    network: Network
-
-    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> Link:
-        await asyncio.sleep(LATENCY_S)
-        if port not in self.network.servers:
-            raise PeerError("connection refused")
-        return Link(self.network, port)
 
 
 @dataclass
@@ -142,7 +43,9 @@ class WholeCluster:
     properties: dict[str, str] = field(default_factory=dict)
     planted_bugs: tuple[str, ...] = ()
     zookeeper: Ensemble = field(default_factory=Ensemble)
-    network: Network = field(default_factory=Network)
+    network: Network = field(
+        default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True),
+    )
     disks: dict[int, MemoryStorage] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
@@ -160,7 +63,7 @@ class WholeCluster:
         config = parse_config(
             {
                 "broker.id": str(broker_id),
-                "listeners": f"{CLIENT}://h:{client_port(broker_id)},{PEER}://h:{9100 + broker_id}",
+                "listeners": f"{CLIENT}://{HOST}:{client_port(broker_id)},{PEER}://{HOST}:{9100 + broker_id}",
                 "log.dir": "/d",
                 "zookeeper.connect": "z",
                 "offsets.topic.num.partitions": "1",
@@ -179,8 +82,8 @@ class WholeCluster:
         outside = Surroundings(
             storage=self.disks.setdefault(broker_id, MemoryStorage()),
             open_session=open_session,
-            transport=MemoryTransport(self.network),
-            make_server=lambda dispatcher: MemoryServer(self.network, dispatcher),
+            transport=self.network.transport(HOST),
+            make_server=self.network.server,
             state_log=self.logs[broker_id],
             wall_ms=lambda: 1_700_000_000_000,
             rng=random.Random(broker_id),
@@ -219,7 +122,12 @@ class WholeCluster:
 
     async def ask(self, broker_id: int, message: Message, version: int) -> Any:
         """Return a broker's answer to a client."""
-        return await self.network.exchange(client_port(broker_id), message, version)
+        transport = self.network.transport("client")
+        connection = await transport.connect(HOST, client_port(broker_id), client_id="test", timeout_s=60)
+        try:
+            return await connection.request(message, version, timeout_s=60)
+        finally:
+            connection.close()
 
     async def metadata(self, broker_id: int) -> Any:
         return await self.ask(broker_id, MetadataRequest(topics=None), 8)
@@ -276,6 +184,11 @@ class WholeCluster:
         if answer.error_code != ErrorCode.NONE:
             return int(answer.error_code), -1
         return 0, int(answer.topics[0].partitions[0].committed_offset)
+
+
+def listens(cluster: WholeCluster, port: int) -> bool:
+    """Whether anybody has taken a port."""
+    return cluster.network.listener(HOST, port) is not None
 
 
 def client_port(broker_id: int) -> int:
