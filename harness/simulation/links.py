@@ -111,6 +111,15 @@ class Pipe:
         while self._waiting and self._links.passes(self.link):
             self._send(self._waiting.popleft())
 
+    def hand_over(self, context: Context) -> None:
+        """Let what is sent from now on come out in another context."""
+        self._context = context
+
+    def reset(self) -> "Pipe":
+        """Lose what is on its way, and return a new pipe between the same ends."""
+        self.break_off()
+        return Pipe(self._links, *self.link, self._deliver, self._context)
+
     def break_off(self) -> None:
         """Let nothing come out any more, not even what is on its way."""
         self._broken = True

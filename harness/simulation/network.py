@@ -105,6 +105,7 @@ class Network:
                 del self._listening[address]
         for end in list(self._ends.pop(process, ())):
             end.close(tell=not silently)
+            end.orphaned()
 
     def next_port(self) -> int:
         """Return the port of the next connection's client side."""
@@ -146,6 +147,11 @@ class _End:
             if tell:
                 self.put(CLOSED)
             self._forget()
+
+    def orphaned(self) -> None:
+        """Let the kernel refuse what comes in from now on: the process that would is dead."""
+        if self.peer is not None and self.peer.out is not None:
+            self.peer.out.hand_over(self._network.context)
 
     def _forget(self) -> None:
         self.closed = True

@@ -284,6 +284,7 @@ class Ensemble:
         """Lose a session's connection; answers on their way are lost, the session lives on."""
         session = self._sessions.get(session_id)
         if session is not None and session.connection is not None:
+            session.connection.down = session.connection.down.reset()
             self._drop(session.connection)
             session.connection = None
 
