@@ -5,7 +5,7 @@ The test is the controller: it writes partition states to ZooKeeper and sends th
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from harness.broker.config import BrokerConfig, parse_config, topic_defaults
@@ -19,13 +19,13 @@ from harness.broker.partition import Partition
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.rules import rules_with
 from harness.broker.state_log import RecordingStateLog
-from harness.broker.wire.codec import decode_response, encode_request
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
-from harness.broker.wire.transport import Message, PeerError
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
 from harness.events import EpochAssign, Event
 from harness.simulation.disk import MemoryStorage
+from harness.simulation.links import Links
+from harness.simulation.network import MemoryConnection, Network
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
@@ -45,91 +45,62 @@ def batch(*values: str) -> bytes:
     return build_batch([Record(value=value.encode(), timestamp_ms=1000 + i) for i, value in enumerate(values)])
 
 
-@dataclass
-class Link:
-    """One connection from a broker to a peer."""
+class EvenLinks(Links):
+    """Every message takes the same time."""
 
-    network: "Network"
-    sender: int
-    to: int
-    pending: asyncio.Task[Any] | None = None
-    closed: bool = False
-
-    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
-        if self.closed or not self.network.passes(self.sender, self.to):
-            raise PeerError("closed")
-        self.pending = asyncio.ensure_future(self._exchange(message, version))
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self.pending
-        except TimeoutError:
-            raise PeerError("no response in time") from None
-        except asyncio.CancelledError:
-            if self.closed:
-                raise PeerError("closed") from None
-            raise
-        finally:
-            self.pending.cancel()
-
-    async def _exchange(self, message: Message, version: int) -> Message:
-        await asyncio.sleep(LATENCY_S)
-        frame = encode_request(message, version, correlation_id=1, client_id=f"broker-{self.sender}")
-        dispatcher = self.network.brokers[self.to].dispatcher
-        response = await dispatcher.dispatch(bytes(frame[4:]), "REPL", "peer:1")
-        await asyncio.sleep(LATENCY_S)
-        if not self.network.passes(self.sender, self.to):
-            await asyncio.Event().wait()
-        assert response is not None
-        return decode_response(message.API_KEY, version, bytes(response[4:]), correlation_id=1)
-
-    def close(self) -> None:
-        self.closed = True
-        if self.pending is not None:
-            self.pending.cancel()
+    def delay_s(self, link: tuple[str, str]) -> float:
+        return LATENCY_S
 
 
-@dataclass
-class Network:
-    """Who can reach whom."""
+class ReplicaNetwork:
+    """Who can reach whom; whoever is isolated loses its connections too."""
 
-    brokers: dict[int, "Broker"] = field(default_factory=dict)
-    cut: set[frozenset[int]] = field(default_factory=set)
-    down: set[int] = field(default_factory=set)
-    links: list[Link] = field(default_factory=list)
-
-    def passes(self, a: int, b: int) -> bool:
-        return frozenset((a, b)) not in self.cut and a not in self.down and b not in self.down
+    def __init__(self) -> None:
+        self.network = Network(EvenLinks(), through_codecs=True)
+        self.brokers: dict[int, Broker] = {}
+        self.down: set[int] = set()
+        self.connections: list[tuple[int, int, MemoryConnection]] = []
 
     def isolate(self, broker_id: int) -> None:
-        self.cut |= {frozenset((broker_id, other)) for other in self.brokers if other != broker_id}
+        self.network.links.isolate(host_of(broker_id), [host_of(other) for other in self.brokers if other != broker_id])
         self._drop(broker_id)
 
     def heal(self) -> None:
-        self.cut.clear()
+        hosts = [host_of(broker_id) for broker_id in self.brokers]
+        for host in hosts:
+            self.network.links.rejoin(host, [other for other in hosts if other != host])
 
     def kill(self, broker_id: int) -> None:
         self.down.add(broker_id)
+        self.network.stop_listening(self.brokers[broker_id].server)
         self._drop(broker_id)
 
     def _drop(self, broker_id: int) -> None:
-        for link in self.links:
-            if broker_id in (link.sender, link.to):
-                link.close()
-        self.links = [link for link in self.links if not link.closed]
+        kept = []
+        for connection in self.connections:
+            if broker_id in connection[:2]:
+                connection[2].close()
+            else:
+                kept.append(connection)
+        self.connections = kept
 
 
 @dataclass
 class NetworkTransport:
-    network: Network
+    """Opens connections, and lets the network know of them."""
+
+    network: ReplicaNetwork
     sender: int
 
-    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> Link:
-        await asyncio.sleep(LATENCY_S)
-        if not self.network.passes(self.sender, port):
-            raise PeerError(f"broker {port} cannot be reached")
-        link = Link(self.network, self.sender, port)
-        self.network.links.append(link)
-        return link
+    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> MemoryConnection:
+        transport = self.network.network.transport(host_of(self.sender))
+        connection = await transport.connect(host, port, client_id=client_id, timeout_s=timeout_s)
+        self.network.connections.append((self.sender, port, connection))
+        return connection
+
+
+def host_of(broker_id: int) -> str:
+    return f"h{broker_id}"
 
 
 class Broker:
@@ -138,13 +109,13 @@ class Broker:
     def __init__(
         self,
         broker_id: int,
-        network: Network,
+        network: ReplicaNetwork,
         zookeeper: SimulatedZooKeeper,
         properties: dict[str, str],
         planted_bugs: list[str],
         storage: MemoryStorage | None = None,
     ) -> None:
-        given = {"broker.id": str(broker_id), "listeners": f"REPL://h:{broker_id}", "log.dir": "d"}
+        given = {"broker.id": str(broker_id), "listeners": f"REPL://{host_of(broker_id)}:{broker_id}", "log.dir": "d"}
         self.id = broker_id
         self.config: BrokerConfig = parse_config({**given, "zookeeper.connect": "z", **PROPERTIES, **properties})
         self.storage = storage or MemoryStorage()
@@ -178,6 +149,10 @@ class Broker:
             }
         )
 
+        self.server = network.network.server(self.dispatcher)
+        for endpoint in self.config.endpoints:
+            self.server.bind(endpoint)
+
     def _epoch_assigned(self, topic: str, partition: int, leader_epoch: int, start_offset: int) -> None:
         self.events.append(
             EpochAssign(topic=topic, partition=partition, leader_epoch=leader_epoch, start_offset=start_offset)
@@ -186,6 +161,7 @@ class Broker:
     async def start(self) -> None:
         await self.zookeeper.connect()
         await self.manager.start()
+        await self.server.serve()
 
     def replica(self, partition: int = 0) -> Partition:
         found = self.manager.partition(TOPIC, partition)
@@ -222,7 +198,7 @@ class ReplicaCluster:
     """Brokers 1 to 3 and one topic; every partition is replicated by all of them."""
 
     def __init__(self, *, planted_bugs: Iterable[str] = (), **properties: str) -> None:
-        self.network = Network()
+        self.network = ReplicaNetwork()
         self.ensemble = Ensemble()
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
         self.planted_bugs = list(planted_bugs)
@@ -336,7 +312,7 @@ class ReplicaCluster:
             live_brokers=[
                 _Live(
                     id=live,
-                    endpoints=[endpoint(port=live, host="h", listener="REPL", security_protocol=0)],
+                    endpoints=[endpoint(port=live, host=host_of(live), listener="REPL", security_protocol=0)],
                     rack=None,
                 )
                 for live in self._up(None)
@@ -355,7 +331,8 @@ class ReplicaCluster:
         broker.logs.write_high_watermarks(before)
 
     async def start(self, broker_id: int) -> Broker:
-        """Start a killed broker on its old files."""
+        """Start a broker that was stopped or killed on its old files."""
+        self.network.network.stop_listening(self.brokers[broker_id].server)
         self.network.down.discard(broker_id)
         broker = self.brokers[broker_id] = self._broker(broker_id, self.brokers[broker_id].storage)
         await broker.start()
