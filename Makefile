@@ -3,6 +3,7 @@
 .PHONY: help demo airflow test lint clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
+WORKERS ?= 3
 export VENV KAFKA_LIBS
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
@@ -20,7 +21,7 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 test: ## everything that must hold: ruff, mypy, import contracts, and all tests
 	@./bootstrap.sh requirements-dev.txt
 	@$(MAKE) --no-print-directory lint
-	@$(RUN) pytest
+	@$(RUN) pytest --numprocesses $(WORKERS) --dist loadgroup
 
 lint: ## ruff, mypy --strict, import contracts
 	@./bootstrap.sh requirements-dev.txt

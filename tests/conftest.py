@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from harness.cluster.containers.engine import Engine
 
 
+COSTLY = ("airflow_server", "spark")
+"""Fixtures of a whole session: the modules that use one of them go to the same worker, so that only one makes it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let parallel workers take whole modules: what a module's tests share is made once."""
+    used: dict[str, set[str]] = {}
+    for item in items:
+        used.setdefault(item.path.as_posix(), set()).update(getattr(item, "fixturenames", ()))
+    for item in items:
+        module = item.path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(next((name for name in COSTLY if name in used[module]), module)))
+
+
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """One Spark session for all tests that are marked `spark`."""
