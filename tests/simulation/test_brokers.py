@@ -146,3 +146,22 @@ def test_a_cluster_comes_up_whatever_carries_it(servers: int, through_codecs: bo
         assert cluster.ensemble.data("/controller_epoch") == b"1"
 
     in_cluster(story, zookeeper_servers=servers, through_codecs=through_codecs)
+
+
+def test_a_power_loss_tells_nobody_and_takes_what_was_not_synced() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        disk = cluster[1].disk
+        disk.make_folder("t-0")
+        file = disk.open_append("t-0/00000000000000000000.log")
+        file.append(b"synced")
+        file.sync()
+        file.append(b"not synced")
+        cluster[1].lose_power()
+        assert disk.read("t-0/00000000000000000000.log") == b"synced"
+        assert disk.exists("meta.properties")
+        disk.remove("t-0")
+        await asyncio.sleep(SESSION_S + 2)
+        assert registered(cluster) == ["0", "2"]
+        assert await cluster[1].start()
+
+    in_cluster(story)

@@ -1,0 +1,163 @@
+"""Clients as careful as librdkafka: they retry, keep their limits, and never claim to know what they cannot."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from harness.broker.wire.messages import ProduceRequest
+from harness.history import Operation, OpKind, OpType
+from harness.plan import make_plan
+from harness.scenario.model import Scenario
+from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.load import SimulatedLoad
+from harness.simulation.loop import run
+from harness.simulation.network import MemoryConnection
+from harness.simulation.topics import create_topics
+from tests.simulation.scenarios import scenario
+
+Story = Callable[[SimulatedCluster], Awaitable[None]]
+
+
+def told(story: Story, load_s: float = 6.0, **changed: Any) -> dict[str, list[Operation]]:
+    """Return what the clients recorded while the story was played; the load goes on for `load_s` after it."""
+    made = scenario(**changed)
+
+    async def play() -> dict[str, list[Operation]]:
+        cluster, load = await _loaded(made)
+        await asyncio.sleep(2)
+        await story(cluster)
+        await asyncio.sleep(load_s)
+        assert await load.stop() == []
+        return load.operations
+
+    return run(play())
+
+
+async def _loaded(made: Scenario) -> tuple[SimulatedCluster, SimulatedLoad]:
+    cluster = SimulatedCluster([0, 1, 2], seed=1, properties=made.cluster.properties)
+    assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+    await create_topics(cluster, made.topics)
+    load = SimulatedLoad(cluster, make_plan(made, 1), {topic.name: topic.partitions for topic in made.topics})
+    load.start()
+    return cluster, load
+
+
+def ends(operations: dict[str, list[Operation]], kind: OpKind) -> list[Operation]:
+    return [
+        each
+        for recorded in operations.values()
+        for each in recorded
+        if each.kind is kind and each.type is not OpType.INVOKE
+    ]
+
+
+def outcomes(operations: dict[str, list[Operation]], kind: OpKind) -> set[str]:
+    return {each.type for each in ends(operations, kind)}
+
+
+def every_operation_ended(operations: dict[str, list[Operation]]) -> bool:
+    recorded = [each for every in operations.values() for each in every]
+    invoked = {(each.process, each.index) for each in recorded if each.type is OpType.INVOKE}
+    return invoked == {(each.process, each.index) for each in recorded if each.type is not OpType.INVOKE}
+
+
+async def _nothing(cluster: SimulatedCluster) -> None:
+    """An undisturbed cluster."""
+
+
+async def _kill_one(cluster: SimulatedCluster) -> None:
+    cluster[1].kill()
+
+
+async def _pause_all(cluster: SimulatedCluster) -> None:
+    for broker in cluster.brokers.values():
+        broker.pause(10.0)
+
+
+async def _kill_two(cluster: SimulatedCluster) -> None:
+    cluster[0].kill()
+    cluster[1].kill()
+    await asyncio.sleep(8)
+
+
+@pytest.mark.parametrize(
+    ("story", "load", "expected"),
+    [
+        pytest.param(_nothing, {}, {"ok"}, id="undisturbed, everything is acknowledged"),
+        pytest.param(_kill_one, {"message_timeout_ms": 20_000}, {"ok"}, id="retries carry it over a dead leader"),
+        pytest.param(
+            _pause_all, {"message_timeout_ms": 2000}, {"ok", "info"}, id="what times out is unknown, not failed"
+        ),
+        pytest.param(_kill_two, {"message_timeout_ms": 2000}, {"ok", "info"}, id="a refusal after retries is unknown"),
+    ],
+)
+def test_what_becomes_of_a_send(story: Story, load: dict[str, Any], expected: set[str]) -> None:
+    operations = told(story, load={"consumers": 0, **load})
+    assert outcomes(operations, OpKind.SEND) == expected
+    assert every_operation_ended(operations)
+
+
+def test_a_refusal_before_the_append_is_a_fail_for_a_client_that_does_not_retry() -> None:
+    operations = told(_kill_two, load={"consumers": 0, "retries": 0})
+    refused = [end for end in ends(operations, OpKind.SEND) if end.type is OpType.FAIL]
+    assert {end.error for end in refused} == {"NOT_ENOUGH_REPLICAS"}
+
+
+def test_without_acks_nothing_is_known_and_nothing_is_waited_for() -> None:
+    operations = told(_nothing, load={"consumers": 0, "acks": 0})
+    assert {(end.type, end.offset) for end in ends(operations, OpKind.SEND)} == {(OpType.OK, -1)}
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_requests_are_in_flight_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    most = 0
+    send = MemoryConnection.send
+
+    def watched(self: MemoryConnection, message: Any, version: int, *, answered: bool = True) -> Any:
+        nonlocal most
+        future = send(self, message, version, answered=answered)
+        if isinstance(message, ProduceRequest):
+            most = max(most, sum(isinstance(pending[1], ProduceRequest) for pending in self._pending))
+        return future
+
+    monkeypatch.setattr(MemoryConnection, "send", watched)
+    load = {"consumers": 0, "rate_per_s": 2000, "linger_ms": 0, "batch_records": 1, "max_in_flight": limit}
+    told(_nothing, load_s=0.5, load=load)
+    assert most == limit
+
+
+def test_records_wait_for_each_other_and_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = 0
+    send = MemoryConnection.send
+
+    def counted(self: MemoryConnection, message: Any, version: int, *, answered: bool = True) -> Any:
+        nonlocal batches
+        batches += isinstance(message, ProduceRequest)
+        return send(self, message, version, answered=answered)
+
+    monkeypatch.setattr(MemoryConnection, "send", counted)
+    operations = told(_nothing, load_s=1.0, load={"consumers": 0, "rate_per_s": 200, "linger_ms": 100})
+    assert 0 < batches < len(ends(operations, OpKind.SEND)) / 3
+
+
+@pytest.mark.parametrize("story", [_nothing, _kill_one], ids=["undisturbed", "over a dead broker"])
+def test_a_consumer_reads_all_that_was_acknowledged_and_reads_its_commits_back(story: Story) -> None:
+    operations = told(story, load={"message_timeout_ms": 20_000})
+    acknowledged = {end.offset: end.value for end in ends(operations, OpKind.SEND) if end.type is OpType.OK}
+    read = [record for end in ends(operations, OpKind.POLL) for record in end.records]
+    assert [record.offset for record in read] == list(range(len(read)))
+    assert {record.offset: record.value for record in read}.items() >= acknowledged.items()
+    (committed,) = ends(operations, OpKind.FETCH_COMMITTED)[-1:]
+    assert (committed.type, committed.offset) == (OpType.OK, len(read))
+    assert ends(operations, OpKind.END_OFFSET)[-1].offset == len(read)
+    assert every_operation_ended(operations)
+
+
+def test_in_the_end_everything_is_read_once_more_when_that_is_asked_for() -> None:
+    operations = told(_nothing, load={"reread": True})
+    again = [record.offset for end in ends(operations, OpKind.POLL) if end.mode == "reread" for record in end.records]
+    live = [record.offset for end in ends(operations, OpKind.POLL) if end.mode == "assign" for record in end.records]
+    assert again[: len(live)] == live
+    assert again == list(range(len(again)))
