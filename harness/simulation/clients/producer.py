@@ -136,11 +136,11 @@ class SimulatedProducer:
             self._send_batch(connection, place, batch)
 
     def _next_batch(self, queue: deque[Pending]) -> list[Pending]:
-        now_s, most = _now_s(), self._plan.parameters["batch_records"]
-        batch: list[Pending] = []
-        while queue and len(batch) < most and queue[0].ready_s <= now_s:
-            batch.append(queue.popleft())
-        return batch
+        """Return all that waits, once the oldest has waited for long enough; at most what one batch holds."""
+        if queue[0].ready_s > _now_s():
+            return []
+        most = min(len(queue), self._plan.parameters["batch_records"])
+        return [queue.popleft() for _ in range(most)]
 
     def _send_batch(self, connection: MemoryConnection, place: Place, batch: list[Pending]) -> None:
         for pending in batch:
