@@ -1,6 +1,6 @@
 """Wall time of a whole `chaos run` against the windows that its scenario declares.
 
-    python -m benchmarks.run [SCENARIO] [--runs 3] [--seed 7]
+    python -m benchmarks.run [SCENARIO] [--runs 3] [--seed 7] [--driver process --driver docker]
 
 The declared time is the scenario's `duration_s`: load and faults. All else is the harness's own: starting and stopping
 a cluster, waiting for what is still open, collecting, judging, the report, and Python itself.
@@ -47,9 +47,9 @@ class Timed:
         }
 
 
-def timed(scenario: str, runs: Path, seed: int | None) -> Timed:
+def timed(scenario: str, driver: str, runs: Path, seed: int | None) -> Timed:
     """Carry out one run as a user would."""
-    command = [sys.executable, "-m", "harness", "run", scenario, "--runs", str(runs)]
+    command = [sys.executable, "-m", "harness", "run", scenario, "--driver", driver, "--runs", str(runs)]
     command += [] if seed is None else ["--seed", str(seed)]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -73,10 +73,17 @@ def main() -> None:
     parser.add_argument("scenario", nargs="?", default="smoke", metavar="SCENARIO")
     parser.add_argument("--runs", type=int, default=3, help="how many runs")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--driver", action="append", help="cluster driver; repeatable")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
-        results = [timed(options.scenario, Path(folder) / str(number), options.seed) for number in range(options.runs)]
-    table = Table("seconds", *(f"run {number + 1}" for number in range(options.runs)), "median", title=options.scenario)
+    for driver in options.driver or ["process"]:
+        with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
+            places = [Path(folder) / str(number) for number in range(options.runs)]
+            show(f"{options.scenario} · {driver}", [timed(options.scenario, driver, it, options.seed) for it in places])
+
+
+def show(title: str, results: list[Timed]) -> None:
+    """Print a row for each phase and each sum, a column for each run."""
+    table = Table("seconds", *(f"run {number + 1}" for number in range(len(results))), "median", title=title)
     for name in results[0].seconds:
         values = [result.seconds[name] for result in results]
         table.add_row(name, *(f"{value:.1f}" for value in values), f"{statistics.median(values):.1f}")
