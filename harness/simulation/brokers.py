@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from harness.broker.config import BrokerConfig
@@ -16,6 +17,8 @@ from harness.simulation.disk import MemoryStorage
 from harness.simulation.evidence import BrokerLog, wall_ms
 from harness.simulation.loop import Process, SimulatedLoop
 from harness.simulation.network import Network
+from harness.simulation.server import MemoryServer
+from harness.simulation.transport import MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
@@ -151,8 +154,8 @@ class SimulatedBroker:
         outside = Surroundings(
             storage=self.disk,
             open_session=open_session,
-            transport=world.network.transport(self.host),
-            make_server=world.network.server,
+            transport=MemoryTransport(world.network, self.host),
+            make_server=partial(MemoryServer, world.network),
             state_log=self.log.incarnation(f"{self.broker_id}-{self.starts}"),
             wall_ms=wall_ms,
             rng=random.Random(derived_seed(world.seed, "broker", self.broker_id, self.starts)),  # noqa: S311 repeatable

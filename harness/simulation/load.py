@@ -13,6 +13,7 @@ from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import Recorder
 from harness.simulation.loop import Process
+from harness.simulation.transport import MemoryTransport
 from harness.workloads import ClientPlan
 
 STOP_TIMEOUT_S = 90.0
@@ -67,7 +68,7 @@ class SimulatedLoad:
             parameters=client.parameters,
             stop_order=client.stop_order,
         )
-        transport = self._cluster.network.transport(client.process)
+        transport = MemoryTransport(self._cluster.network, client.process)
         recorder = self.recorders[client.process]
         work = CLIENTS[client.role](plan, recorder, transport, self._cluster.bootstrap)
         return asyncio.ensure_future(work.run(self._stops[client.process]))

@@ -11,6 +11,7 @@ from harness.scenario.model import TopicSpec
 from harness.simulation.clients.metadata import METADATA_VERSION
 from harness.simulation.clients.outcomes import described
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster, host_of
+from harness.simulation.transport import MemoryTransport
 
 TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 10.0
@@ -69,7 +70,7 @@ async def _create(cluster: SimulatedCluster, topics: Sequence[TopicSpec]) -> dic
 
 
 async def _ask(cluster: SimulatedCluster, broker_id: int, message: Message, version: int) -> Message:
-    transport = cluster.network.transport("harness")
+    transport = MemoryTransport(cluster.network, "harness")
     connection = await transport.connect(
         host_of(broker_id), CLIENT_PORT, client_id="harness", timeout_s=REQUEST_TIMEOUT_S
     )

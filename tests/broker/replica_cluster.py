@@ -25,7 +25,9 @@ from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, pa
 from harness.events import EpochAssign, Event
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.links import Links
-from harness.simulation.network import MemoryConnection, Network
+from harness.simulation.network import Network
+from harness.simulation.server import MemoryServer
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
@@ -93,7 +95,7 @@ class NetworkTransport:
     sender: int
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> MemoryConnection:
-        transport = self.network.network.transport(host_of(self.sender))
+        transport = MemoryTransport(self.network.network, host_of(self.sender))
         connection = await transport.connect(host, port, client_id=client_id, timeout_s=timeout_s)
         self.network.connections.append((self.sender, port, connection))
         return connection
@@ -149,7 +151,7 @@ class Broker:
             }
         )
 
-        self.server = network.network.server(self.dispatcher)
+        self.server = MemoryServer(network.network, self.dispatcher)
         for endpoint in self.config.endpoints:
             self.server.bind(endpoint)
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from harness.broker.config import parse_config
@@ -25,6 +26,8 @@ from harness.events import Event
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.links import Links
 from harness.simulation.network import Network
+from harness.simulation.server import MemoryServer
+from harness.simulation.transport import MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
@@ -82,8 +85,8 @@ class WholeCluster:
         outside = Surroundings(
             storage=self.disks.setdefault(broker_id, MemoryStorage()),
             open_session=open_session,
-            transport=self.network.transport(HOST),
-            make_server=self.network.server,
+            transport=MemoryTransport(self.network, HOST),
+            make_server=partial(MemoryServer, self.network),
             state_log=self.logs[broker_id],
             wall_ms=lambda: 1_700_000_000_000,
             rng=random.Random(broker_id),
@@ -122,7 +125,7 @@ class WholeCluster:
 
     async def ask(self, broker_id: int, message: Message, version: int) -> Any:
         """Return a broker's answer to a client."""
-        transport = self.network.transport("client")
+        transport = MemoryTransport(self.network, "client")
         connection = await transport.connect(HOST, client_port(broker_id), client_id="test", timeout_s=60)
         try:
             return await connection.request(message, version, timeout_s=60)

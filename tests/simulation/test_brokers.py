@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.broker.config import Endpoint
+from harness.broker.wire.dispatch import Dispatcher
 from harness.events import BrokerStart, BrokerStop, ZkSession
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.loop import SimulatedLoop, run
+from harness.simulation.server import MemoryServer
 
 SESSION_S = 4.0
 
@@ -110,7 +112,7 @@ def test_a_broker_killed_while_it_starts_or_is_paused_is_just_dead() -> None:
 def test_a_broker_that_cannot_start_says_why_and_leaves_nothing_open() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].kill()
-        squatter = cluster.network.server(None)
+        squatter = MemoryServer(cluster.network, Dispatcher({}))
         squatter.bind(Endpoint(name="PLAINTEXT", host="broker-1", port=9092))
         assert not await cluster[1].start()
         assert "address in use" in str(cluster[1].failure)

@@ -13,8 +13,8 @@ from harness.scenario.model import Scenario
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.load import SimulatedLoad
 from harness.simulation.loop import run
-from harness.simulation.network import MemoryConnection
 from harness.simulation.topics import create_topics
+from harness.simulation.transport import MemoryConnection
 from tests.simulation.scenarios import scenario
 
 Story = Callable[[SimulatedCluster], Awaitable[None]]

@@ -13,7 +13,9 @@ from harness.broker.wire.messages import ApiKey, MetadataRequest, MetadataRespon
 from harness.broker.wire.transport import PeerError
 from harness.simulation.links import Links
 from harness.simulation.loop import Process, SimulatedLoop, run
-from harness.simulation.network import MemoryConnection, Network
+from harness.simulation.network import Network
+from harness.simulation.server import MemoryServer
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 
 TIMEOUT_S = 2.0
 VERSION = 8
@@ -33,7 +35,7 @@ class Stage:
         await task
 
     async def _serve(self) -> None:
-        listening = self.network.server(Dispatcher({ApiKey.METADATA: self._answer}))
+        listening = MemoryServer(self.network, Dispatcher({ApiKey.METADATA: self._answer}))
         listening.bind(Endpoint(name="PLAINTEXT", host="far", port=1))
         await listening.serve()
 
@@ -45,7 +47,7 @@ class Stage:
         return MetadataResponse(throttle_time_ms=0, brokers=[], cluster_id=name, controller_id=1, topics=[])
 
     async def connect(self, port: int = 1) -> MemoryConnection:
-        connecting = self.network.transport("near").connect("far", port, client_id="c", timeout_s=TIMEOUT_S)
+        connecting = MemoryTransport(self.network, "near").connect("far", port, client_id="c", timeout_s=TIMEOUT_S)
         return await self.client.call(asyncio.ensure_future, connecting)
 
     async def ask(self, connection: MemoryConnection, name: str) -> str:

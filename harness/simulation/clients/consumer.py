@@ -31,7 +31,7 @@ from harness.history import Operation, OpKind, OpType, Record
 from harness.simulation.clients.metadata import NOBODY, ClusterClient, Place
 from harness.simulation.clients.outcomes import commit_outcome, described
 from harness.simulation.evidence import Recorder
-from harness.simulation.network import MemoryTransport
+from harness.simulation.transport import MemoryTransport
 from harness.workloads import ClientPlan
 
 CONSUMER = -1

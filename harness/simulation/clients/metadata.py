@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import MetadataRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.simulation.network import MemoryConnection, MemoryTransport
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 
 METADATA_VERSION = 8
 REFRESH_S = 2.0

@@ -19,7 +19,7 @@ from harness.history import Operation, OpKind, OpType
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.outcomes import REFUSED_WHATEVER_THE_STATE, described, send_outcome
 from harness.simulation.evidence import Recorder, wall_ms
-from harness.simulation.network import MemoryConnection, MemoryTransport
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.workloads import ClientPlan
 
 PRODUCE_VERSION = 8
