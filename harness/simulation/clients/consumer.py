@@ -1,45 +1,26 @@
-"""A consumer: reads every partition, commits what it read, and in the end reads to the end and reads its commits back.
-
-Positions are validated against the leader's epochs after every change of leader (KIP-320), so a truncation is noticed.
-"""
+"""A consumer: reads every partition, commits what it read; in the end reads to the end and its commits back."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 
-from harness.broker.fetcher_messages import (
-    EARLIEST,
-    FETCH_VERSION,
-    LATEST,
-    LIST_OFFSETS_VERSION,
-    OFFSET_FOR_LEADER_EPOCH_VERSION,
-    Asked,
-    list_offsets_request,
-    offset_for_leader_epoch_request,
-)
-from harness.broker.log.batch import iter_batches, parse_records
+from harness.broker.fetcher_messages import LATEST
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
-    FetchRequest,
     FindCoordinatorRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
 from harness.broker.wire.transport import Message, PeerError
-from harness.history import Operation, OpKind, OpType, Record
+from harness.history import Operation, OpKind, OpType
+from harness.simulation.clients.fetching import RETRY_S, Fetching, list_offset
 from harness.simulation.clients.metadata import NOBODY, ClusterClient, Place
-from harness.simulation.clients.outcomes import commit_outcome, described
+from harness.simulation.clients.outcomes import Refused, commit_outcome, described
 from harness.simulation.evidence import Recorder
 from harness.simulation.transport import MemoryTransport
 from harness.workloads import ClientPlan
 
-CONSUMER = -1
 POLL_S = 0.25
 """How long one poll collects records."""
-FETCH_WAIT_MS = 500
-FETCH_BYTES = 1 << 20
-RETRY_S = 0.1
 SETTLE_S = 0.5
 """The end has settled when it stays where it is for this long."""
 COMMIT_DEADLINE_S = 5.0
@@ -56,27 +37,6 @@ _AGAIN_SOON = frozenset(
 )
 
 
-class Refused(Exception):
-    """A broker answered with an error."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(described(code))
-        self.code = code
-
-
-@dataclass(slots=True)
-class _Position:
-    """Where a partition is read next."""
-
-    offset: int = 0
-    last_epoch: int = -1
-    """Leader epoch of the record before; -1 when none was read."""
-    validated_in: int = -1
-    """The leader's epoch in which the position was found to be right."""
-    buffered: bool = False
-    """Whether records wait for the next poll: until then nothing more is fetched."""
-
-
 class SimulatedConsumer:
     """One consumer process, in a group of its own."""
 
@@ -87,14 +47,10 @@ class SimulatedConsumer:
         self._plan = plan
         self._places = [(topic, p) for topic, count in sorted(plan.topics.items()) for p in range(count)]
         self._mode = LIVE
-        self._positions: dict[Place, _Position] = {}
         self._polled: dict[Place, int] = {}
         """Next offset that a poll will hand out."""
         self._committed: dict[Place, int] = {}
-        self._buffer: deque[Record] = deque()
         self._coordinator = NOBODY
-        self._wake = asyncio.Event()
-        self._fetchers: dict[int, asyncio.Task[None]] = {}
         self._committing: asyncio.Task[None] | None = None
         self._client = ClusterClient(
             transport,
@@ -102,9 +58,9 @@ class SimulatedConsumer:
             plan.topics,
             client_id=plan.process,
             timeout_s=max(1.0, plan.parameters["request_timeout_ms"] / 1000),
-            changed=self._changed,
+            changed=lambda: self._fetching.look_again(),
         )
-        self._read_from_the_start()
+        self._fetching = Fetching(self._client, self._places)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll and commit until `stop` is set; then read to the end, commit, and read the commits back."""
@@ -123,124 +79,13 @@ class SimulatedConsumer:
         await self._commit_the_rest(deadline_s)
         for place in self._places:
             await self._ask(OpKind.FETCH_COMMITTED, place, self._committed_offset, deadline_s)
-        for task in self._fetchers.values():
-            task.cancel()
+        self._fetching.stop()
         self._client.close()
 
     def _read_from_the_start(self) -> None:
         """Let the next poll give each partition's first records."""
-        self._positions = {place: _Position() for place in self._places}
         self._polled = {}
-        self._buffer.clear()
-        self._wake_fetchers()
-
-    # --- fetching ---
-
-    def _changed(self) -> None:
-        for broker_id in self._client.broker_ids:
-            if broker_id not in self._fetchers:
-                self._fetchers[broker_id] = asyncio.ensure_future(self._fetch_from(broker_id))
-        self._wake_fetchers()
-
-    def _wake_fetchers(self) -> None:
-        self._wake.set()
-        self._wake = asyncio.Event()
-
-    async def _fetch_from(self, broker_id: int) -> None:
-        while True:
-            wake = self._wake
-            led = self._client.led_by(broker_id, self._places)
-            wanted = [place for place in led if not self._positions[place].buffered]
-            if not wanted:
-                await wake.wait()
-                continue
-            try:
-                ready = [place for place in wanted if await self._is_valid(broker_id, place)]
-                if ready:
-                    await self._fetch(broker_id, ready)
-                else:
-                    await asyncio.sleep(RETRY_S)
-            except (PeerError, Refused):
-                self._client.refresh_soon()
-                await asyncio.sleep(RETRY_S)
-
-    async def _is_valid(self, broker_id: int, place: Place) -> bool:
-        """Whether a position may be read from; after a change of leader the leader's epochs decide."""
-        position, leader = self._positions[place], self._client.leaders[place]
-        if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
-            return True
-        request = offset_for_leader_epoch_request(CONSUMER, [Asked(place, leader.leader_epoch, position.last_epoch)])
-        answer = await self._client.ask(broker_id, request, OFFSET_FOR_LEADER_EPOCH_VERSION)
-        told = answer.topics[0].partitions[0]
-        if told.error_code != ErrorCode.NONE:
-            self._client.refresh_soon()
-            return False
-        position.validated_in = leader.leader_epoch
-        if told.end_offset < position.offset:
-            position.offset, position.last_epoch = max(told.end_offset, 0), told.leader_epoch
-        return True
-
-    async def _fetch(self, broker_id: int, places: list[Place]) -> None:
-        asked = {place: self._positions[place] for place in places}
-        answer = await self._client.ask(broker_id, self._fetch_request(places), FETCH_VERSION)
-        for topic in answer.responses:
-            for told in topic.partitions:
-                place = (topic.topic, told.partition_index)
-                if self._positions[place] is not asked[place]:
-                    continue  # it is read from the start again
-                if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    await self._reset(broker_id, place)
-                elif told.error_code != ErrorCode.NONE:
-                    self._client.refresh_soon()
-                    await asyncio.sleep(RETRY_S)
-                elif told.records:
-                    self._take(place, bytes(told.records))
-
-    def _fetch_request(self, places: list[Place]) -> FetchRequest:
-        topic_type = FetchRequest.FetchTopic
-        return FetchRequest(
-            replica_id=CONSUMER,
-            max_wait_ms=FETCH_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                topic_type(
-                    topic=topic,
-                    partitions=[
-                        topic_type.FetchPartition(
-                            partition=partition,
-                            current_leader_epoch=self._client.leaders[topic, partition].leader_epoch,
-                            fetch_offset=self._positions[topic, partition].offset,
-                            partition_max_bytes=FETCH_BYTES,
-                        )
-                    ],
-                )
-                for topic, partition in places
-            ],
-        )
-
-    async def _reset(self, broker_id: int, place: Place) -> None:
-        """Read a partition from its start, as its position is none any more."""
-        position = self._positions[place]
-        position.offset = await self._list_offset(broker_id, place, EARLIEST)
-        position.last_epoch = -1
-
-    def _take(self, place: Place, data: bytes) -> None:
-        position = self._positions[place]
-        topic, partition = place
-        for header, batch in iter_batches(data):
-            for record in parse_records(batch):
-                if record.offset >= position.offset:
-                    value, epoch = (record.value or b"").decode(), header.leader_epoch
-                    self._buffer.append(
-                        Record(topic=topic, partition=partition, offset=record.offset, value=value, leader_epoch=epoch)
-                    )
-                    position.buffered = True
-            position.offset = max(position.offset, header.last_offset + 1)
-            position.last_epoch = header.leader_epoch
+        self._fetching.from_the_start()
 
     # --- operations ---
 
@@ -248,14 +93,9 @@ class SimulatedConsumer:
         """Take what there is after a moment."""
         invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=self._mode))
         await asyncio.sleep(POLL_S)
-        records = tuple(self._buffer)
-        self._buffer.clear()
+        records = self._fetching.take()
         for record in records:
             self._polled[record.topic, record.partition] = record.offset + 1
-        for position in self._positions.values():
-            position.buffered = False
-        if records:
-            self._wake_fetchers()
         self.recorder.end(invoked, OpType.OK, records=records)
 
     def _commit(self) -> None:
@@ -355,16 +195,7 @@ class SimulatedConsumer:
         leader = self._client.leaders.get(place)
         if leader is None:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE)
-        return await self._list_offset(leader.broker_id, place, LATEST)
-
-    async def _list_offset(self, broker_id: int, place: Place, timestamp: int) -> int:
-        request = list_offsets_request(CONSUMER, Asked(place, -1, timestamp))
-        answer = await self._client.ask(broker_id, request, LIST_OFFSETS_VERSION)
-        told = answer.topics[0].partitions[0]
-        if told.error_code != ErrorCode.NONE:
-            raise Refused(told.error_code)
-        offset: int = told.offset
-        return offset
+        return await list_offset(self._client, leader.broker_id, place, LATEST)
 
     async def _committed_offset(self, place: Place) -> int:
         asked = OffsetFetchRequest.OffsetFetchRequestTopic(name=place[0], partition_indexes=[place[1]])

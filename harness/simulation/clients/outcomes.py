@@ -46,3 +46,11 @@ def described(code: int) -> str:
         return ErrorCode(code).name
     except ValueError:
         return f"error {code}"
+
+
+class Refused(Exception):
+    """A broker answered with an error."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(described(code))
+        self.code = code

@@ -1,0 +1,196 @@
+"""Reading ahead of the polls: one fetch in flight a broker, none of a partition whose records wait for a poll.
+
+Positions are validated against the leader's epochs after every change of leader (KIP-320), so a truncation is noticed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.broker.fetcher_messages import (
+    EARLIEST,
+    FETCH_VERSION,
+    LIST_OFFSETS_VERSION,
+    OFFSET_FOR_LEADER_EPOCH_VERSION,
+    Asked,
+    list_offsets_request,
+    offset_for_leader_epoch_request,
+)
+from harness.broker.log.batch import iter_batches, parse_records
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import FetchRequest
+from harness.broker.wire.transport import PeerError
+from harness.history import Record
+from harness.simulation.clients.metadata import ClusterClient, Place
+from harness.simulation.clients.outcomes import Refused
+
+CONSUMER = -1
+FETCH_WAIT_MS = 500
+FETCH_BYTES = 1 << 20
+RETRY_S = 0.1
+
+
+async def list_offset(client: ClusterClient, broker_id: int, place: Place, timestamp: int) -> int:
+    """Return the earliest or latest offset of a partition; raises PeerError or Refused."""
+    request = list_offsets_request(CONSUMER, Asked(place, -1, timestamp))
+    answer = await client.ask(broker_id, request, LIST_OFFSETS_VERSION)
+    told = answer.topics[0].partitions[0]
+    if told.error_code != ErrorCode.NONE:
+        raise Refused(told.error_code)
+    offset: int = told.offset
+    return offset
+
+
+@dataclass(slots=True)
+class _Position:
+    """Where a partition is read next."""
+
+    offset: int = 0
+    last_epoch: int = -1
+    """Leader epoch of the record before; -1 when none was read."""
+    validated_in: int = -1
+    """The leader's epoch in which the position was found to be right."""
+    buffered: bool = False
+    """Whether records wait for the next poll: until then nothing more is fetched."""
+
+
+class Fetching:
+    """The records of some partitions, from their start on."""
+
+    def __init__(self, client: ClusterClient, places: Iterable[Place]) -> None:
+        self._client = client
+        self._places = list(places)
+        self._positions: dict[Place, _Position] = {}
+        self._buffer: deque[Record] = deque()
+        self._wake = asyncio.Event()
+        self._fetchers: dict[int, asyncio.Task[None]] = {}
+        self.from_the_start()
+
+    def from_the_start(self) -> None:
+        """Let the next records be each partition's first ones."""
+        self._positions = {place: _Position() for place in self._places}
+        self._buffer.clear()
+        self._wake_all()
+
+    def take(self) -> tuple[Record, ...]:
+        """Return what has been read since the last time."""
+        records = tuple(self._buffer)
+        self._buffer.clear()
+        for position in self._positions.values():
+            position.buffered = False
+        if records:
+            self._wake_all()
+        return records
+
+    def look_again(self) -> None:
+        """The metadata or the connections have changed."""
+        for broker_id in self._client.broker_ids:
+            if broker_id not in self._fetchers:
+                self._fetchers[broker_id] = asyncio.ensure_future(self._fetch_from(broker_id))
+        self._wake_all()
+
+    def stop(self) -> None:
+        """Read nothing any more."""
+        for task in self._fetchers.values():
+            task.cancel()
+
+    def _wake_all(self) -> None:
+        self._wake.set()
+        self._wake = asyncio.Event()
+
+    async def _fetch_from(self, broker_id: int) -> None:
+        while True:
+            wake = self._wake
+            led = self._client.led_by(broker_id, self._places)
+            wanted = [place for place in led if not self._positions[place].buffered]
+            if not wanted:
+                await wake.wait()
+                continue
+            try:
+                ready = [place for place in wanted if await self._is_valid(broker_id, place)]
+                if ready:
+                    await self._fetch(broker_id, ready)
+                else:
+                    await asyncio.sleep(RETRY_S)
+            except (PeerError, Refused):
+                self._client.refresh_soon()
+                await asyncio.sleep(RETRY_S)
+
+    async def _is_valid(self, broker_id: int, place: Place) -> bool:
+        """Whether a position may be read from; after a change of leader the leader's epochs decide."""
+        position, leader = self._positions[place], self._client.leaders[place]
+        if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
+            return True
+        request = offset_for_leader_epoch_request(CONSUMER, [Asked(place, leader.leader_epoch, position.last_epoch)])
+        answer = await self._client.ask(broker_id, request, OFFSET_FOR_LEADER_EPOCH_VERSION)
+        told = answer.topics[0].partitions[0]
+        if told.error_code != ErrorCode.NONE:
+            self._client.refresh_soon()
+            return False
+        position.validated_in = leader.leader_epoch
+        if told.end_offset < position.offset:
+            position.offset, position.last_epoch = max(told.end_offset, 0), told.leader_epoch
+        return True
+
+    async def _fetch(self, broker_id: int, places: list[Place]) -> None:
+        asked = {place: self._positions[place] for place in places}
+        answer = await self._client.ask(broker_id, self._fetch_request(places), FETCH_VERSION)
+        for topic in answer.responses:
+            for told in topic.partitions:
+                place = (topic.topic, told.partition_index)
+                if self._positions[place] is not asked[place]:
+                    continue  # it is read from the start again
+                if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    await self._reset(broker_id, place)
+                elif told.error_code != ErrorCode.NONE:
+                    self._client.refresh_soon()
+                    await asyncio.sleep(RETRY_S)
+                elif told.records:
+                    self._take(place, bytes(told.records))
+
+    def _fetch_request(self, places: list[Place]) -> FetchRequest:
+        topic_type = FetchRequest.FetchTopic
+        return FetchRequest(
+            replica_id=CONSUMER,
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=[
+                topic_type(
+                    topic=topic,
+                    partitions=[
+                        topic_type.FetchPartition(
+                            partition=partition,
+                            current_leader_epoch=self._client.leaders[topic, partition].leader_epoch,
+                            fetch_offset=self._positions[topic, partition].offset,
+                            partition_max_bytes=FETCH_BYTES,
+                        )
+                    ],
+                )
+                for topic, partition in places
+            ],
+        )
+
+    async def _reset(self, broker_id: int, place: Place) -> None:
+        """Read a partition from its start, as its position is none any more."""
+        position = self._positions[place]
+        position.offset = await list_offset(self._client, broker_id, place, EARLIEST)
+        position.last_epoch = -1
+
+    def _take(self, place: Place, data: bytes) -> None:
+        position = self._positions[place]
+        topic, partition = place
+        for header, batch in iter_batches(data):
+            for record in parse_records(batch):
+                if record.offset >= position.offset:
+                    value, epoch = (record.value or b"").decode(), header.leader_epoch
+                    self._buffer.append(
+                        Record(topic=topic, partition=partition, offset=record.offset, value=value, leader_epoch=epoch)
+                    )
+                    position.buffered = True
+            position.offset = max(position.offset, header.last_offset + 1)
+            position.last_epoch = header.leader_epoch
