@@ -64,5 +64,5 @@ def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[B
 
 def _description(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
     owner = _model_at(model, location[:-1])
-    info = owner.model_fields.get(str(location[-1])) if owner else None
+    info = owner.model_fields.get(str(location[-1])) if owner and location else None
     return f" ({info.description})" if info and info.description else ""

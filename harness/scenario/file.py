@@ -15,7 +15,7 @@ from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
 from harness.scenario.model import Scenario
 from harness.scenario.rules import broken_rules
-from harness.scenario.source import Override, Problem, Source, parse_yaml
+from harness.scenario.source import MAX_BYTES, Override, Problem, Source, parse_yaml
 
 
 def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scenario:
@@ -24,9 +24,10 @@ def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scen
     Raises:
         ScenarioError: one line an error, each with file and line (or the option), the key, and what is allowed.
     """
-    path = find_scenario(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
+        path = find_scenario(name_or_path)
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{name_or_path}: cannot be read: {error}") from error
     return read_scenario(text, _shown(path), overrides)
@@ -81,7 +82,8 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
 def refusal(source: Source) -> ScenarioError:
     """Return the error that lists every problem of a file, by line."""
     lines = dict.fromkeys(source.describe(problem) for problem in source.problems)
-    return ScenarioError("\n".join(sorted(lines, key=_by_line)))
+    text = "\n".join(sorted(lines, key=_by_line))
+    return ScenarioError(text.encode(errors="backslashreplace").decode())  # what is quoted need not be whole characters
 
 
 def _by_line(message: str) -> tuple[str, int]:

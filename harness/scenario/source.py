@@ -13,6 +13,8 @@ KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 256 * 1024
 MAX_VALUES = 10_000
+INDEX_DIGITS = 6
+SHOWN_CHARS = 40
 
 _CORE = "tag:yaml.org,2002:"
 _CONVERTED = frozenset({f"{_CORE}bool", f"{_CORE}int", f"{_CORE}float", f"{_CORE}null"})
@@ -106,7 +108,7 @@ def _key_path(keys: str) -> KeyPath:
     path: list[str | int] = []
     parts = keys.split(".")
     for position, part in enumerate(parts):
-        path.append(int(part) if part.isdecimal() else part)
+        path.append(int(part) if part.isdecimal() and len(part) <= INDEX_DIGITS else part)
         if part in _FREE_KEYS and position + 1 < len(parts):
             path.append(".".join(parts[position + 1 :]))
             break
@@ -136,8 +138,8 @@ def _put(data: Any, path: KeyPath, value: Any) -> str:
 def parse_yaml(text: str, name: str) -> Source:
     """Return the values of a YAML text with the line of each; syntax errors and duplicate keys are its problems."""
     source = Source(name)
-    if len(text.encode()) > MAX_BYTES:
-        source.problems.append(Problem((), f"larger than {MAX_BYTES} bytes"))
+    if wrong := _unreadable(text):
+        source.problems.append(Problem((), wrong))
         return source
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -151,6 +153,15 @@ def parse_yaml(text: str, name: str) -> Source:
     except (YAMLError, RecursionError) as error:
         source.problems.append(Problem((), f"not YAML that can be read: {error or type(error).__name__}"))
     return source
+
+
+def _unreadable(text: str) -> str:
+    """Return what is wrong with a text before a look at its YAML, or an empty string."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        return f"not text: character {error.start + 1} is half of one ({text[error.start]!a})"
+    return f"larger than {MAX_BYTES} bytes" if size > MAX_BYTES else ""
 
 
 @dataclass(slots=True)
@@ -194,7 +205,20 @@ class _Reader:
         tag = str(node.tag)
         if tag not in _CONVERTED and tag not in _TEXT:
             self.source.problems.append(Problem(path, f"tag {tag} is not allowed; write plain values"))
-        return self.yaml.constructor.construct_object(node) if tag in _CONVERTED else node.value
+        if tag not in _CONVERTED:
+            return self._text(str(node.value), path)
+        try:
+            return self.yaml.constructor.construct_object(node)
+        except (ValueError, KeyError):  # a tag that does not fit its value, or more digits than Python takes
+            kind = tag.removeprefix(_CORE)
+            self.source.problems.append(Problem(path, f"cannot be read as {kind}: {str(node.value)[:SHOWN_CHARS]!a}"))
+            return None
+
+    def _text(self, value: str, path: KeyPath) -> str:
+        """Return a text; one that an escape put half a character into could not be written down."""
+        if wrong := _unreadable(value):
+            self.source.problems.append(Problem(path, wrong))
+        return value
 
     def _where(self, node: Node) -> str:
         return f"{self.source.name}:{node.start_mark.line + 1}"

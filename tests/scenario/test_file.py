@@ -241,3 +241,40 @@ def test_every_built_in_scenario_is_valid_and_named_as_its_file(listed: registry
     scenario = load_scenario(listed.name)
     assert scenario.name == listed.name
     assert scenario.description
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        pytest.param(
+            f"duration_s={'9' * 5000}", f"duration_s: cannot be read as int: '{'9' * 40}'", id="endless number"
+        ),
+        pytest.param(f"faults.{'9' * 5000}.at_s=1", "faults is a list of 1; allowed: 0 to 0", id="endless index"),
+        pytest.param("duration_s=!!int x", "duration_s: cannot be read as int: 'x'", id="a word tagged as a number"),
+        pytest.param("description=!!bool x", "description: cannot be read as bool: 'x'", id="a word tagged as a truth"),
+        pytest.param("description=\ud800", "description: not text: character 1 is half of one", id="half a character"),
+        pytest.param(r'description="\ud800"', "description: not text: character 1 is half of one", id="half, escaped"),
+        pytest.param("d\ud800=1", "unable to parse raw data as a unicode string", id="half a character in a key"),
+    ],
+)
+def test_what_python_cannot_hold_is_refused_in_a_message_that_can_be_written(option: str, expected: str) -> None:
+    message = "\n".join(errors_of(GOOD, option))
+    assert expected in message
+    assert message.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param(f"{'a' * 5000}.yaml", "cannot be read", id="a name that no file system takes"),
+        pytest.param("large.yaml", "larger than 262144 bytes", id="a file that is read no further than it may be"),
+    ],
+)
+def test_a_file_that_cannot_be_a_scenario_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Path("large.yaml").open("w", encoding="utf-8") as file:
+        file.truncate(2**40)
+    with pytest.raises(ScenarioError, match=expected):
+        load_scenario(name)
