@@ -14,9 +14,9 @@ DERIVED = ("verdicts", "exit_code")
 
 
 class Part(BaseModel):
-    """Refuses unknown keys; values do not change once made."""
+    """Refuses unknown keys and numbers that are none; values do not change once made."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class FaultResult(Part):
@@ -132,5 +132,5 @@ class RunResult(Part):
         try:
             data = json.loads(text)
             return cls.model_validate({key: value for key, value in data.items() if key not in DERIVED})
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             raise EvidenceError(f"{where}: not a run's result: {error}") from error

@@ -10,6 +10,7 @@ import pytest
 from tests.airflow_plugin.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from fastapi.testclient import TestClient
 
 RUN = "smoke-20261120T020000-00000007"
@@ -155,6 +156,20 @@ def test_every_answer_is_locked_in(viewer: "TestClient", runs: Path, place: str,
     assert "allow-same-origin" not in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_the_answer_to_a_bug_is_locked_in_too(
+    viewer: "TestClient", airflow_app: "FastAPI", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastapi.testclient import TestClient
+
+    def broken() -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("kafka_chaos.airflow.settings.runs_folder", broken)
+    answer = TestClient(airflow_app, raise_server_exceptions=False, cookies=viewer.cookies).get("/kafka-chaos/")
+    assert (answer.status_code, answer.text) == (500, "Internal Server Error")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 def test_pages_need_nothing_inline_and_nothing_from_elsewhere(viewer: "TestClient", runs: Path) -> None:

@@ -84,6 +84,12 @@ def test_a_run_that_was_just_made_is_running(tmp_path: Path) -> None:
     assert runs_at(tmp_path).overview(name).state is State.RUNNING
 
 
+def test_a_line_deeper_than_python_reads_is_left_out(tmp_path: Path) -> None:
+    with begun(tmp_path, RUN, phase("drive", "started", **me())).phases.open("a", encoding="utf-8") as log:
+        log.write("[" * 200_000)
+    assert runs_at(tmp_path).overview(RUN).state is State.RUNNING
+
+
 def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:
     folder = begun(tmp_path, RUN, phase("drive", "started"))
     with folder.phases.open("a", encoding="utf-8") as log:
@@ -99,6 +105,8 @@ def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:
         pytest.param("[]", id="no object"),
         pytest.param('{"run_id": "x"}', id="another object"),
         pytest.param("\udcff", id="no text"),
+        pytest.param("[" * 200_000, id="deeper than Python reads"),
+        pytest.param('{"run_id": ' + "9" * 5000 + "}", id="more digits than Python takes"),
     ],
 )
 def test_a_damaged_result_is_said(tmp_path: Path, content: str) -> None:
@@ -112,6 +120,19 @@ def test_a_damaged_result_is_said(tmp_path: Path, content: str) -> None:
 def test_a_verdict_that_nobody_knows_is_damage(tmp_path: Path) -> None:
     verdict = made(tmp_path, RUN).verdict
     verdict.write_text(verdict.read_text(encoding="utf-8").replace('"PASS"', '"MAYBE"'), encoding="utf-8")
+    assert runs_at(tmp_path).overview(RUN).state is State.DAMAGED
+
+
+@pytest.mark.parametrize("duration", ["NaN", "Infinity"])
+def test_a_duration_that_is_no_number_is_damage(tmp_path: Path, duration: str) -> None:
+    verdict = made(tmp_path, RUN).verdict
+    text = verdict.read_text(encoding="utf-8").replace('"duration_s": 54.0', f'"duration_s": {duration}')
+    verdict.write_text(text, encoding="utf-8")
+    assert runs_at(tmp_path).overview(RUN).state is State.DAMAGED
+
+
+def test_nobody_waits_for_what_comes_out_of_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(begun(tmp_path, RUN).verdict)
     assert runs_at(tmp_path).overview(RUN).state is State.DAMAGED
 
 

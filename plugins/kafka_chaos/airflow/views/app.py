@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from kafka_chaos.airflow import links, settings
 from kafka_chaos.airflow.views import files, pages
 from kafka_chaos.airflow.views.access import Reader, ReaderDep, dag_of
-from kafka_chaos.airflow.views.headers import SecurityHeaders
 from kafka_chaos.airflow.views.listing import Asked, made_by, page_of
 from kafka_chaos.airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
 
@@ -40,7 +39,6 @@ RunDep = Annotated[Overview, Depends(run_asked_for)]
 def create_app() -> FastAPI:
     """Return the application, to be mounted by Airflow below `links.MOUNT`."""
     app = FastAPI(title="Chaos runs", dependencies=[Depends(Reader)], docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(SecurityHeaders)
     app.get("/")(list_runs)
     app.get("/of")(find_runs)
     app.get("/runs/{name}")(show_run)

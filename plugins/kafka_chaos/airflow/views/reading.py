@@ -169,13 +169,17 @@ class Runs:
         paths = []
         for name in names:
             try:
-                paths.append(self._inside(name.text, file))
+                path = self._inside(name.text, file)
             except NotThere:
-                paths.append("")
+                path = ""
+            paths.append("" if self._on_disk is not None and Path(path).is_fifo() else path)
         wanted = [path for path in paths if path]
         got = self._fs.cat_ranges(wanted, [0] * len(wanted), [MAX_SMALL_BYTES] * len(wanted), on_error="return")
         content = dict(zip(wanted, got, strict=True))
-        return [_read(content[path]) if path else PermissionError("it leads out of the runs folder") for path in paths]
+        return [
+            _read(content[path]) if path else PermissionError("it leads out of the runs folder, or is a pipe")
+            for path in paths
+        ]
 
 
 def _read(content: object) -> bytes | OSError:
@@ -251,7 +255,7 @@ def _lines(content: bytes) -> Iterator[dict[str, Any]]:
     for line in content.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             yield value
