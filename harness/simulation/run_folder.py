@@ -2,12 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from harness.evidence.replicas import dump_replicas
+from harness.history import JournalEntry, Operation, ZnodeChange
 from harness.phase_log import Phase, entered
 from harness.progress import Progress, Silent
 from harness.scenario.file import scenario_yaml
@@ -21,12 +21,9 @@ def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Pro
     folder.scenario.write_text(scenario_yaml(history.scenario), encoding="utf-8")
     folder.plan.write_text(history.plan.to_json(), encoding="utf-8")
     with entered(folder, Phase.DRIVE, progress or Silent()) as notes:
-        for process, operations in history.operations.items():
-            _write(folder.operations_of(process), map(asdict, operations))
-        for broker_id, log in history.logs.items():
-            _write_bytes(folder.state_change_log(broker_id), b"".join(log.lines()))
-        _write(folder.zookeeper, map(asdict, history.znodes))
-        _write(folder.journal, map(asdict, history.journal))
+        for path, lines in evidence(history):
+            (folder.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder.root / path).write_bytes(b"".join(lines))
         for remark in history.remarks:
             notes.remark(remark, damaged=True)
     with entered(folder, Phase.COLLECT, progress or Silent()) as notes:
@@ -39,14 +36,19 @@ def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Pro
         shutil.rmtree(folder.cluster)
 
 
-def _write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
-    _write_bytes(path, text.encode())
+def evidence(history: SimulatedHistory) -> Iterator[tuple[Path, list[bytes]]]:
+    """Yield every file of lines but the dumps of replicas: where it lies within a run folder, and its lines."""
+    within = RunFolder(Path())
+    for process, operations in history.operations.items():
+        yield within.operations_of(process), _lines(operations)
+    for broker_id, log in history.logs.items():
+        yield within.state_change_log(broker_id), log.lines()
+    yield within.zookeeper, _lines(history.znodes)
+    yield within.journal, _lines(history.journal)
 
 
-def _write_bytes(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+def _lines(values: Iterable[Operation | ZnodeChange | JournalEntry]) -> list[bytes]:
+    return [json.dumps(asdict(value), separators=(",", ":"), ensure_ascii=False).encode() + b"\n" for value in values]
 
 
 def _lay_out(disk: MemoryStorage, root: Path) -> None:
