@@ -75,18 +75,25 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def write_pid_file(path: Path, identity: ProcessIdentity) -> None:
-    """Write `pid start-time`, visible as a whole or not at all."""
+    """Write `pid start-time`, and the inode of the folder that it lies in; visible as a whole or not at all."""
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(f"{identity.pid} {identity.started}\n", encoding="utf-8")
+    text = f"{identity.pid} {identity.started}\n{path.parent.stat().st_ino}\n"
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 
 
 def read_pid_file(path: Path) -> ProcessIdentity | None:
-    """Return the identity that a pid file names; None when there is no such file or it is not one of ours."""
+    """Return the identity that a pid file names; None when there is no such file or it is not one of ours.
+
+    A copy of a folder holds none: its files name the processes of the folder that it was made from.
+    """
     try:
-        pid, _, started = path.read_text(encoding="utf-8").strip().partition(" ")
+        line, _, folder = path.read_text(encoding="utf-8").strip().partition("\n")
+        if folder not in ("", str(path.parent.stat().st_ino)):  # older ones do not say where they lie
+            return None
     except (FileNotFoundError, UnicodeDecodeError):
         return None
+    pid, _, started = line.partition(" ")
     return ProcessIdentity(pid=int(pid), started=started) if pid.isdecimal() and started else None
 
 

@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,6 +68,15 @@ def test_a_pid_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_pid_file(tmp_path / "a.pid", own())
     assert read_pid_file(tmp_path / "a.pid") == own()
     assert [path.name for path in tmp_path.iterdir()] == ["a.pid"]
+
+
+def test_a_pid_file_moves_with_its_folder_and_a_copy_of_it_names_nobody(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    write_pid_file(tmp_path / "pids" / "a.pid", own())
+    (tmp_path / "pids").rename(tmp_path / "moved")
+    shutil.copytree(tmp_path / "moved", tmp_path / "copy")
+    assert read_pid_file(tmp_path / "moved" / "a.pid") == own()
+    assert read_pid_file(tmp_path / "copy" / "a.pid") is None
 
 
 @pytest.mark.parametrize(
