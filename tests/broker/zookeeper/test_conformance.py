@@ -107,7 +107,7 @@ def _simulated() -> Bench:
         ensemble.end(zk.session_id)
 
     return Bench(
-        open=lambda: SimulatedZooKeeper(ensemble, session_timeout_s=0.3),
+        open=lambda: SimulatedZooKeeper(ensemble, session_timeout_s=2),
         expire=expire,
         cut=lambda zk: zk.disconnect(),
         mend=lambda zk: zk.reconnect(),
