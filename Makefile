@@ -21,7 +21,7 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 test: ## everything that must hold: ruff, mypy, import contracts, and all tests
 	@./bootstrap.sh requirements-dev.txt
 	@$(MAKE) --no-print-directory lint
-	@$(RUN) pytest --numprocesses $(WORKERS) --dist loadgroup
+	@$(RUN) pytest --numprocesses $(WORKERS)
 
 lint: ## ruff, mypy --strict, import contracts
 	@./bootstrap.sh requirements-dev.txt

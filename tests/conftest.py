@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.airflow_server import airflow_server
 from tests.cluster.containers.engine_proxy import EngineProxy
@@ -22,18 +24,27 @@ if TYPE_CHECKING:
     from harness.cluster.containers.engine import Engine
 
 
-COSTLY = ("airflow_server", "spark")
-"""Fixtures of a whole session: the modules that use one of them go to the same worker, so that only one makes it."""
+TOGETHER = {
+    "tests/analysis/": "spark",
+    "tests/checks/": "spark",
+    "tests/expectations/": "spark",
+    "tests/ui/": "airflow",
+    "tests/dags/test_real_airflow.py": "airflow",
+}
+"""Tests that share a Spark session or an Airflow: of parallel workers only one starts it."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let parallel workers take whole modules: what a module's tests share is made once."""
-    used: dict[str, set[str]] = {}
-    for item in items:
-        used.setdefault(item.path.as_posix(), set()).update(getattr(item, "fixturenames", ()))
-    for item in items:
-        module = item.path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(next((name for name in COSTLY if name in used[module]), module)))
+class ByModule(LoadScopeScheduling):
+    """Gives each worker whole modules, because what a module's tests share is made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return next((group for prefix, group in TOGETHER.items() if module.startswith(prefix)), module)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
+    """Let parallel workers take whole modules; `--dist loadgroup` of pytest-xdist 3.8 knows no groups in pytest 9.2."""
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="session")
