@@ -4,9 +4,9 @@
 goes on in the background, in a session and process group of its own. It takes one command a connection over the unix
 socket in DIR, a JSON line, and answers with another (`harness.cluster.supervisor_client`).
 
-It ends everything when told, when it gets SIGTERM, when its owner is gone, whatever killed that one, or when a cluster
-without an owner has lived for as long as it was meant to; if it is killed itself, the kernel kills its children
-(PR_SET_PDEATHSIG; on Linux).
+It ends everything when told, when it gets SIGTERM, when its owner is gone, whatever killed that one, when DIR was moved
+or removed, or when a cluster without an owner has lived for as long as it was meant to; if it is killed itself, the
+kernel kills its children (PR_SET_PDEATHSIG; on Linux).
 
 Standard library only, so that it is up in a tenth of a second.
 """
@@ -22,13 +22,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.children import Child, all_exited, bound_to_parent
 from harness.cluster.pids import identify, write_pid_file
 from harness.cluster.ports import PortReservations
+from harness.cluster.watching import gone, moved
 
 SOCKET_NAME = "supervisor.sock"
 LOCK_NAME = "supervisor.lock"
@@ -42,7 +43,6 @@ GRACE_S = 1.0
 KILL_TIMEOUT_S = 5.0
 STOP_POLL_S = 0.005
 STOP_TIMEOUT_S = 2.0
-OWNER_POLL_S = 0.2
 
 
 class CommandError(Exception):
@@ -59,6 +59,7 @@ class Supervisor:
         self._ended = asyncio.Event()
         self._shutting_down = False
         self._owner_watch: asyncio.Task[None] | None = None
+        self._folder_watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[dict[str, Any]] | None = None
         self._pid = os.getpid()
         self._killed_with_us = bound_to_parent(self._pid, killed=True)
@@ -220,8 +221,11 @@ class Supervisor:
 
     def end_with(self, owner: int) -> None:
         """Shut down when the process with this pid is gone."""
-        self._owner_watch = asyncio.ensure_future(_gone(owner))
-        self._owner_watch.add_done_callback(lambda watch: None if watch.cancelled() else self.end())
+        self._owner_watch = self._end_after(gone(owner))
+
+    def end_without(self, folder: Path) -> None:
+        """Shut down when the working directory lies at this path no longer."""
+        self._folder_watch = self._end_after(moved(folder))
 
     def end(self) -> None:
         """Begin to shut down."""
@@ -230,7 +234,7 @@ class Supervisor:
     def close(self) -> None:
         """Let go of the ports and watch nobody any more."""
         self._ports.release()
-        for task in (self._owner_watch, self._ending):
+        for task in (self._owner_watch, self._folder_watch, self._ending):
             if task is not None:
                 task.cancel()
 
@@ -247,6 +251,11 @@ class Supervisor:
                 _pid_path(child.name).unlink(missing_ok=True)
                 self._note("exited", child.name, pid=child.process.pid, status=status)
                 child.exited.set()
+
+    def _end_after(self, event: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        watch = asyncio.ensure_future(event)
+        watch.add_done_callback(lambda watch: None if watch.cancelled() else self.end())
+        return watch
 
     def _child(self, name: str) -> Child:
         if name not in self._children:
@@ -288,14 +297,15 @@ def _signal_number(name: str) -> int:
         raise CommandError(f"unknown signal {name}") from None
 
 
-async def serve(owner: int | None, ready: Callable[[], None]) -> None:
-    """Serve commands in the working directory until everything is shut down. `owner` is a pid, or None."""
+async def serve(folder: Path, owner: int | None, ready: Callable[[], None]) -> None:
+    """Serve commands in `folder`, the working directory, until everything is shut down. `owner` is a pid, or None."""
     loop = asyncio.get_running_loop()
     with open(EVENTS_NAME, "ab", buffering=0) as events:  # noqa: PTH123, ASYNC230
         supervisor = Supervisor(events)
         loop.add_signal_handler(signal.SIGCHLD, supervisor.reap)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, supervisor.end)
+        supervisor.end_without(folder)
         if owner is not None:
             supervisor.end_with(owner)
         socket_path = Path(SOCKET_NAME)
@@ -319,29 +329,7 @@ async def serve(owner: int | None, ready: Callable[[], None]) -> None:
             supervisor.close()
 
 
-async def _gone(owner: int) -> None:
-    """Return when the owner is gone."""
-    identity = identify(owner)
-    if hasattr(os, "pidfd_open"):
-        with contextlib.suppress(ProcessLookupError):
-            await _readable(os.pidfd_open(owner))
-    while identity is not None and identity.alive():  # noqa: ASYNC110 - where there is no pidfd
-        await asyncio.sleep(OWNER_POLL_S)
-
-
-async def _readable(descriptor: int) -> None:
-    """Return when the descriptor has something to read (a pidfd: when its process has ended), and close it."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(descriptor, readable.set)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-
-
-def _become_supervisor(owner: int | None, report: int) -> None:
+def _become_supervisor(folder: Path, owner: int | None, report: int) -> None:
     """Run in the background process: take the lock, serve, and say on `report` that it is ready or why not."""
     os.setsid()
     os.umask(0o077)
@@ -363,7 +351,7 @@ def _become_supervisor(owner: int | None, report: int) -> None:
         os.write(report, b"ready")
         os.close(report)
 
-    asyncio.run(serve(owner, ready))
+    asyncio.run(serve(folder, owner, ready))
     os.killpg(0, signal.SIGKILL)  # whatever a child may have left in the group, and itself
 
 
@@ -374,18 +362,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--owner-pid", type=int, help="end everything when this process is gone")
     parser.add_argument("--run-id", default="", help="shown in the process list, for people and for the reaper")
     options = parser.parse_args(arguments)
-    os.chdir(options.folder)
+    folder: Path = options.folder.resolve()
+    os.chdir(folder)
     Path(PIDS_NAME).mkdir(exist_ok=True)
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.close(reader)
-        _become_supervisor(options.owner_pid, writer)
+        _become_supervisor(folder, options.owner_pid, writer)
         os._exit(0)
     os.close(writer)
     with open(reader, "rb") as report:  # noqa: PTH123
         outcome = report.read().decode()
     if outcome != "ready":
-        sys.stderr.write(outcome or f"the supervisor died at its start; see {options.folder / LOG_NAME}\n")
+        sys.stderr.write(outcome or f"the supervisor died at its start; see {folder / LOG_NAME}\n")
         return 1
     return 0
 

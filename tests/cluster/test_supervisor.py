@@ -1,10 +1,11 @@
 # ruff: noqa: ASYNC220, ASYNC240 - starting processes and reading their small files is what is tested
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,41 @@ async def test_everything_ends_with_the_owner(tmp_path: Path) -> None:
     finally:
         owner.kill()
         owner.wait()
+    await gone(child)
+    await gone(supervisor)
+
+
+def put_elsewhere(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def link_to(folder: Path) -> None:
+    put_elsewhere(folder)
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def replace_by_copy(folder: Path) -> None:
+    put_elsewhere(folder)
+    shutil.copytree(folder.with_name("elsewhere"), folder, ignore=shutil.ignore_patterns("*.sock"))
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        pytest.param(shutil.rmtree, id="it is removed"),
+        pytest.param(put_elsewhere, id="it is moved"),
+        pytest.param(link_to, id="it is moved, and a link leads to it"),
+        pytest.param(replace_by_copy, id="it is moved, and another one lies there"),
+    ],
+)
+async def test_a_cluster_ends_when_its_folder_is_not_where_it_was(
+    disturb: Callable[[Path], None], tmp_path: Path
+) -> None:
+    folder = tmp_path / "cluster"
+    await launch(folder, run_id="test", owner_pid=None)
+    supervisor, child = read_pid_file(folder / "pids" / "supervisor.pid"), await spawn(folder, "a")
+    assert supervisor is not None
+    disturb(folder)
     await gone(child)
     await gone(supervisor)
 

@@ -23,14 +23,19 @@ LOCK_POLL_S = 0.05
 
 @contextlib.contextmanager
 def containers_held(root: Path, timeout_s: float) -> Iterator[None]:
-    """Keep every other process from bringing out or removing the containers of this run.
+    """Keep every other process from bringing out or removing the containers of this run; not when its folder is gone.
 
     Raises:
         DeadlineError: another one did so for longer than `timeout_s`.
     """
     path = RunFolder(root).cluster / LOCK_NAME
     deadline = time.monotonic() + timeout_s
-    with path.open("ab") as lock:
+    try:
+        lock = path.open("ab")
+    except FileNotFoundError:
+        yield
+        return
+    with lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -102,7 +102,7 @@ class DockerDriver(SupervisedDriver):
         if not self._anything_made():
             return left
         try:
-            made = await self._ask(lambda engine: engine.made(self._root))
+            made = await self._ask(lambda engine: engine.made(self._root.resolve()))
         except ClusterError as error:
             return [*left, f"containers of run {self._run_id} may be left: {error}"]
         return [*left, *(f"the {it.kind} {it.name} of run {self._run_id} still exists" for it in made)]
@@ -128,7 +128,9 @@ class DockerDriver(SupervisedDriver):
             GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, later.GRACE_S
         )
         async with self._engine() as engine:
-            await _in_thread(partial(engine.remove_run, self._root))  # what an earlier cluster in this folder left
+            await _in_thread(
+                partial(engine.remove_run, self._root.resolve())
+            )  # what an earlier cluster in this folder left
             servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
             brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]
             await _in_thread(partial(engine.create_network, self._names.network, self._owner))
@@ -148,7 +150,7 @@ class DockerDriver(SupervisedDriver):
 
     def _remove_everything(self, engine: Engine) -> None:
         with containers_held(self._root, later.GRACE_S):  # the guard may be at it
-            engine.remove_run(self._root)
+            engine.remove_run(self._root.resolve())
 
     def _anything_made(self) -> bool:
         """Return whether a cluster was ever laid out here; before that no container is made."""

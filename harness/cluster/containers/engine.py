@@ -279,8 +279,11 @@ class Engine:
             yield from chunks
 
     def made(self, root: Path | None = None) -> list[Made]:
-        """Return everything on the engine with our labels, or all that was made for one run folder."""
-        label = RUN_LABEL if root is None else f"{ROOT_LABEL}={root.resolve()}"
+        """Return everything on the engine with our labels, or all that was made for the run folder at this path.
+
+        It is the path that the labels hold, without links, whatever lies there now.
+        """
+        label = RUN_LABEL if root is None else f"{ROOT_LABEL}={root}"
         filters = {"label": [label]}
         with self.asked("listing what chaos runs have made"):
             containers = self.client.api.containers(all=True, filters=filters)

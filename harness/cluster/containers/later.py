@@ -39,11 +39,19 @@ def guard(root: Path, run_id: str) -> None:
     signal.sigwait({signal.SIGTERM})
     from harness.cluster.containers.bringing_out import bring_out, containers_held
     from harness.cluster.layout import ClusterLayout
+    from harness.errors import ClusterError
+
+    def brought_out(engine: "Engine") -> list[str]:
+        try:
+            layout = ClusterLayout.load(root)
+        except ClusterError as error:  # the folder was removed, for example; all the more must the rest go
+            return [str(error)]
+        return bring_out(engine, layout)
 
     def act(engine: "Engine") -> None:
         with containers_held(root, GRACE_S):
             if engine.made(root):
-                for missing in bring_out(engine, ClusterLayout.load(root)):
+                for missing in brought_out(engine):
                     _say(missing)
             for made in engine.remove_run(root):
                 _say(f"removed the {made.kind} {made.name} of run {run_id}")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from harness.cluster.commands import app
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
-from harness.cluster.containers.engine import HOST_LABEL, ROOT_LABEL, RUN_LABEL, Engine, EngineUnavailable, Owner
+from harness.cluster.containers.engine import HOST_LABEL, ROOT_LABEL, RUN_LABEL, Engine, EngineUnavailable, Made, Owner
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.errors import ClusterError, Refused
 from harness.waiting import until
@@ -212,6 +212,26 @@ async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
 
     await until(left, lambda sentences: not sentences, what="nothing left", timeout_s=GUARD_S)
     assert (tmp_path / "cluster" / "brokers" / "0" / "data" / "meta.properties").exists()
+
+
+@docker
+@pytest.mark.parametrize("link", [pytest.param(False, id="moved"), pytest.param(True, id="moved, with a link to it")])
+async def test_containers_go_when_their_folder_is_not_where_it_was(
+    link: bool, docker_images: Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cluster"
+    await DockerDriver(folder, "moved").start(REQUEST)
+    folder.rename(tmp_path / "elsewhere")
+    if link:
+        folder.symlink_to(tmp_path / "elsewhere")
+
+    async def made() -> list[Made]:
+        return docker_images.made(folder)
+
+    try:
+        await until(made, lambda left: not left, what="nothing left", timeout_s=GUARD_S)
+    finally:
+        docker_images.remove_run(folder)
 
 
 @docker
