@@ -1,4 +1,5 @@
 # Small processes of the tests' own stand for supervisors, workers and what a killed run leaves.
+import errno
 import fcntl
 import json
 import os
@@ -454,6 +455,54 @@ def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> N
     reaped = reap([world.runs], progress=Silent())
     assert ("kept", "volume", "volume-a") in fates(reaped.items)
     assert world.engine.asked == []
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("production", id="a name"),
+        pytest.param("runs/short/cluster", id="a relative path"),
+        pytest.param("/opt/production", id="a folder that is no cluster's"),
+    ],
+)
+def test_a_process_whose_mark_is_none_that_we_write_is_left_alone(
+    mark: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAOS_CLUSTER", mark)
+    stranger = world.process()
+    while (stranger.pid, mark) not in marked("CHAOS_CLUSTER"):
+        assert stranger.alive()
+    reaped = reap([world.runs], everywhere=True, dry_run=True)
+    assert not [item for item in reaped.items if item.name.startswith(f"{stranger.pid} ")]
+
+
+@pytest.mark.parametrize("root", [pytest.param("", id="none"), pytest.param("runs/short", id="a relative path")])
+def test_labels_that_name_no_folder_are_not_ours(root: str, world: World) -> None:
+    world.engine = FakeEngine()
+    world.engine.add(Path(root), "container-a")
+    reaped = reap([world.runs], everywhere=True, dry_run=True)
+    (item,) = [item for item in reaped.items if item.name == "container-a"]
+    assert (item.fate, item.detail) == (Fate.KEPT, "its labels name no run folder of this machine")
+
+
+@pytest.mark.parametrize(
+    ("another", "fate"),
+    [pytest.param(True, Fate.KEPT, id="another user's"), pytest.param(False, Fate.FAILED, id="this user's")],
+)
+def test_what_may_not_be_looked_at_is_a_failure_only_of_this_users_runs(
+    another: bool, fate: Fate, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = killed_in_drive(world)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "supervisor.pid")
+
+    monkeypatch.setattr("harness.cluster.reaper.reap.standing_of", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: run.root.stat().st_uid + another)
+    (item,) = reap([world.runs]).items
+    assert (item.fate, item.name) == (fate, run.run_id)
+    assert "Permission denied" in item.detail
 
 
 def test_no_engine_is_said_and_is_no_error(world: World) -> None:

@@ -2,7 +2,7 @@
 
 None of it is looked for by name: a process counts as ours when a pid file names it together with its start time, when
 it is in the group that our supervisor founded, or when it was started with our variable in its environment; a
-container, network or volume when it carries our labels.
+container, network or volume when it carries our labels. A mark or label that no harness writes is somebody else's.
 """
 
 import os
@@ -46,7 +46,7 @@ class Finds:
     processes: dict[Path, list[ProcessIdentity]] = field(default_factory=dict)
     made: dict[Path, list["Made"]] = field(default_factory=dict)
     elsewhere: list["Made"] = field(default_factory=list)
-    """Made by a harness on another machine that uses the same engine."""
+    """Not made by a harness on this machine: others may use the same engine."""
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -88,9 +88,10 @@ def looking() -> Iterator[Finds]:
     """Look at the processes of this host and at the engine; without one, say so and go on."""
     finds = Finds()
     for pid, cluster in marked(CLUSTER_VARIABLE):
-        process = identify(pid)
-        if process is not None and pid != os.getpid():
-            finds.processes.setdefault(Path(cluster).parent, []).append(process)
+        process, root = identify(pid), Path(cluster).parent
+        ours = root.is_absolute() and cluster == str(RunFolder(root).cluster)
+        if ours and process is not None and pid != os.getpid():
+            finds.processes.setdefault(root, []).append(process)
     engine = _engine(finds.remarks)
     if engine is None:
         yield finds
@@ -99,7 +100,7 @@ def looking() -> Iterator[Finds]:
         finds.engine = engine
         try:
             for made in engine.made():
-                if made.host == socket.gethostname():
+                if made.host == socket.gethostname() and made.root.is_absolute():
                     finds.made.setdefault(made.root, []).append(made)
                 else:
                     finds.elsewhere.append(made)

@@ -38,6 +38,7 @@ and is then said to be. A run that a reaper has closed never passes, so nothing 
 
 import fcntl
 import os
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ class _Reaper:
     def attend(self, root: Path) -> list[Item]:
         """Deal with one run folder, or with what points to one; whatever goes wrong, the others have their turn."""
         try:
-            if not root.exists():
+            if not _there(root):
                 return self._without_folder(root)
             with _locked(root) as mine:
                 return self._folder(RunFolder(root)) if mine else [_kept(root, "another reaper deals with it")]
@@ -123,6 +124,8 @@ class _Reaper:
             raise
         except (EvidenceError, PluginError, ScenarioError) as error:
             return [_kept(root, str(error))]
+        except PermissionError as error:
+            return [_run(root, Fate.FAILED, str(error)) if _own(root) else _kept(root, f"another user's: {error}")]
         except (HarnessError, OSError) as error:
             return [_run(root, Fate.FAILED, str(error))]
 
@@ -219,6 +222,23 @@ class _Reaper:
         return items
 
 
+def _there(root: Path) -> bool:
+    """Return whether a folder exists; raises PermissionError when that cannot be seen."""
+    try:
+        root.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _own(root: Path) -> bool:
+    """Return whether a folder belongs to this user."""
+    try:
+        return root.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
     """Hold the lock of a file or folder and yield True; yield False when somebody else holds it."""
@@ -261,5 +281,6 @@ def _item(root: Path, leftover: Leftover, fate: Fate, detail: str = "") -> Item:
 
 
 def _elsewhere(made: "Made") -> Item:
-    detail = f"made by the harness on {made.host}"
+    far = made.host not in ("", socket.gethostname())
+    detail = f"made by the harness on {made.host}" if far else "its labels name no run folder of this machine"
     return Item(kind=Kind(made.kind), name=made.name, run=made.run_id, fate=Fate.KEPT, detail=detail)
