@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import shutil
 from collections.abc import Coroutine
 from pathlib import Path
@@ -181,7 +182,7 @@ def _remove(root: Path) -> None:
 
 
 def _command(name: str, folder: Path) -> str:
-    return f"chaos cluster {name}" + ("" if folder == DEFAULT_FOLDER else f" --dir {folder}")
+    return f"chaos cluster {name}" + ("" if folder == DEFAULT_FOLDER else f" --dir {shlex.quote(str(folder))}")
 
 
 def _properties(given: list[str]) -> dict[str, str]:

@@ -1,4 +1,5 @@
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def status(chaos: Chaos) -> dict[str, Any]:
 def test_a_cluster_stays_is_disturbed_and_goes_without_a_trace(chaos: Chaos, folder: Path) -> None:
     up = chaos("up", "--brokers", "2", "--property", "zookeeper.session.timeout.ms=1000")
     assert up.exit_code == 0, up.output
-    assert f"End it with: chaos cluster down --dir {folder}" in up.stdout
+    assert f"End it with: chaos cluster down --dir {shlex.quote(str(folder))}" in up.stdout
 
     before = status(chaos)
     assert before["bootstrap_servers"] in up.stdout
