@@ -1,12 +1,15 @@
-"""What Airflow adds to a run: the same scenario and seed by `chaos run`, and by the tasks of the DAG `chaos_smoke`.
+"""How long each DAG file is parsed, and what Airflow adds to a run: the same scenario and seed by `chaos run`, and by
+the tasks of the DAG `chaos_smoke`.
 
     python -m benchmarks.airflow [SCENARIO] [--runs 1] [--seed 7]
 
-The wall time of the second one holds what an Airflow that runs has paid long before: Python and Airflow start, and a
-metadata database is made. So the time from the first phase to the last is what is compared.
+A file is parsed in a Python of its own, in which Airflow is there already, as in the DAG processor. The wall time of
+the tasks holds what an Airflow that runs has paid long before: Python and Airflow start, and a metadata database is
+made. So the time from the first phase to the last is what is compared.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +27,15 @@ from harness.phase_log import ends
 from harness.store import RunFolder
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+PARSE = """
+import sys, time
+import airflow.sdk
+began_s = time.process_time()
+__import__(sys.argv[1])
+print(time.process_time() - began_s)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +70,24 @@ def timed(command: list[str], runs: Path) -> Timed:
     return Timed(wall_s=wall_s, run_s=run_s, phases_s=sum(end.duration_s for end in ends(folder).values()))
 
 
+def parsed_s(file: Path) -> float:
+    """Return the CPU seconds that a DAG file is parsed."""
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("dags", "plugins", ""))
+    command = [sys.executable, "-c", PARSE, file.stem]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenario", nargs="?", default="smoke", metavar="SCENARIO")
     parser.add_argument("--runs", type=int, default=1, help="how many of each")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
+    parsing = Table("DAG file", "CPU seconds (median)", title="parsing")
+    for file in sorted((ROOT / "dags").glob("*.py")):
+        parsing.add_row(file.name, f"{statistics.median(parsed_s(file) for _ in range(options.runs)):.2f}")
+    Console().print(parsing)
     seed = ["--seed", str(options.seed)]
     commands = {
         "chaos run": [sys.executable, "-m", "harness", "run", options.scenario, *seed],
