@@ -14,14 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka"}
 
 PARSE = """
-import json, sys, time
-import airflow.sdk
-began_s = time.process_time()
+import json, sys
 import chaos_smoke
-took_s = time.process_time() - began_s
 dag = chaos_smoke.smoke
 print(json.dumps({
-    "took_s": took_s,
     "modules": sorted({name.partition(".")[0] for name in sys.modules}),
     "tasks": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
     "setups": [task.task_id for task in dag.tasks if task.is_setup],
@@ -104,9 +100,8 @@ def parsed(airflow: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_parsing_is_quick_and_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
+def test_parsing_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
     assert HEAVY & set(parsed["modules"]) == set()
-    assert parsed["took_s"] < 1.0
 
 
 def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[str, Any]) -> None:
@@ -146,6 +141,16 @@ def test_the_door_answers_with_an_exit_code_and_junit_xml(airflow: dict[str, str
             for case in suite
             for result in case.result
         } == cases
+
+
+@pytest.mark.parametrize("junit", [pytest.param("none/junit.xml", id="no folder"), pytest.param("", id="a folder")])
+def test_where_junit_xml_cannot_be_written_nothing_is_begun(tmp_path: Path, junit: str) -> None:
+    command = [sys.executable, str(ROOT / "dags" / "chaos_smoke.py"), "--junit", str(tmp_path / junit)]
+    command += ["--runs", str(tmp_path / "runs")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 2, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "--junit" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_program_needs_nothing_but_the_checkout(tmp_path: Path) -> None:

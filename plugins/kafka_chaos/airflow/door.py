@@ -39,6 +39,8 @@ def main(module: str, attribute: str) -> None:
         junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
     ) -> None:
         """Carry out one run by Airflow's tasks and say what held: exit codes as of `chaos run`."""
+        if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
+            raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
         conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
         with _airflow(runs):
             dag = getattr(importlib.import_module(module), attribute)

@@ -1,6 +1,7 @@
 """The runs of a suite, what they came to, and the summary of it that is kept beside the run folders."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,10 @@ from kafka_chaos.airflow.settings import runs_folder
 from kafka_chaos.airflow.verdicts import BROKEN, HELD, INCONCLUSIVE, PROBLEM_KEY, Conclusion, Problem, concluded
 
 COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system", "environment", "tries")
+
+
+OTHER_THAN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+LONGEST_NAME = 64
 
 
 class Entry(Conclusion):
@@ -108,7 +113,8 @@ def keep(summary: Summary, instant: datetime) -> str:
     """Write the summary beside the run folders, and return where."""
     folder = runs_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{summary['suite'].rpartition(':')[2]}-{instant.astimezone(UTC):%Y%m%dT%H%M%S}.json"
+    name = OTHER_THAN_A_NAME.sub("-", summary["suite"].rpartition(":")[2])[:LONGEST_NAME]
+    path = folder / f"{name}-{instant.astimezone(UTC):%Y%m%dT%H%M%S}.json"
     path.write_text(json.dumps(summary, indent=2) + "\n")
     return str(path)
 
