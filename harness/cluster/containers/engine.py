@@ -279,12 +279,12 @@ class Engine:
             yield from chunks
 
     def made(self, root: Path | None = None) -> list[Made]:
-        """Return everything on the engine with our labels, or all that was made for the run folder at this path.
+        """Return everything on the engine with our labels, or all that was made for this machine's run folder there.
 
-        It is the path that the labels hold, without links, whatever lies there now.
+        `root` is the path that the labels hold, without links, whatever lies there now.
         """
-        label = RUN_LABEL if root is None else f"{ROOT_LABEL}={root}"
-        filters = {"label": [label]}
+        of_run = [f"{ROOT_LABEL}={root}", f"{HOST_LABEL}={socket.gethostname()}"]
+        filters = {"label": [RUN_LABEL] if root is None else of_run}
         with self.asked("listing what chaos runs have made"):
             containers = self.client.api.containers(all=True, filters=filters)
             networks = self.client.api.networks(filters=filters)

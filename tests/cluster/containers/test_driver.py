@@ -107,6 +107,22 @@ async def test_stopping_one_cluster_leaves_another_alone(
 
 
 @docker
+async def test_starting_leaves_alone_what_another_machine_made_for_a_folder_of_the_same_path(
+    alone: DockerDriver, docker_images: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as far:
+        far.setattr(socket, "gethostname", lambda: "far-away")
+        docker_images.create_volume("chaos-test-of-far-away", Owner(run_id="alone", root=tmp_path))
+    (strangers,) = [made for made in docker_images.made() if made.host == "far-away"]
+    try:
+        await alone.start(REQUEST)
+        await alone.stop()
+        assert strangers in docker_images.made()
+    finally:
+        docker_images.remove(strangers)
+
+
+@docker
 async def test_a_container_that_somebody_removes_is_a_broker_that_stopped_and_whose_data_are_missed(
     alone: DockerDriver, docker_images: Engine, tmp_path: Path
 ) -> None:
