@@ -210,8 +210,13 @@ class DockerDriver(SupervisedDriver):
         logs = {zookeeper_process(server_id): layout.zookeeper_log(server_id) for server_id in layout.zookeeper}
         logs |= {broker_process(broker_id): layout.human_log(broker_id) for broker_id in layout.brokers}
         written = tail_of(logs[name])
+        state = await self._ask(lambda engine: engine.state(self._names.of(name)))
         output = await self._ask(lambda engine: engine.output(self._names.of(name), LOG_TAIL_LINES))
         printed = output.decode(errors="replace").splitlines()
+        if state is not None and state.out_of_memory:
+            printed.append(
+                f"it was killed because it wanted more than {plans.LIMITS.memory_bytes // plans.MIB} MiB of memory"
+            )
         return f"{logs[name]} and of its output", [*written, *(line for line in printed if line not in written)]
 
     # --- looking ---

@@ -1,6 +1,7 @@
 # ruff: noqa: ASYNC220, ASYNC240 - small local files and short-lived processes are what is tested
 """What the docker driver does beside what every driver must (`test_conformance.py`)."""
 
+import dataclasses
 import os
 import socket
 import subprocess
@@ -135,6 +136,15 @@ async def test_a_container_that_somebody_removes_is_a_broker_that_stopped_and_wh
         await alone.start_broker(0)
     (sentence,) = await alone.bring_out()
     assert sentence.startswith("the data of broker-0 could not be brought out: the container")
+
+
+@docker
+async def test_a_server_that_gets_too_little_memory_is_said_to_have_died_of_it(
+    alone: DockerDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "LIMITS", dataclasses.replace(plans.LIMITS, memory_bytes=12 * plans.MIB))
+    with pytest.raises(ClusterError, match="killed because it wanted more than 12 MiB of memory"):
+        await alone.start(REQUEST)
 
 
 @docker
