@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -361,16 +360,14 @@ async def test_a_cluster_that_nobody_owns_ends_itself_when_it_has_lived_long_eno
     await all_gone(alone)
 
 
-async def test_stopping_takes_seconds_and_leaves_only_files(alone: Driver, tmp_path: Path) -> None:
+async def test_stopping_leaves_only_files_though_a_broker_is_frozen(alone: Driver, tmp_path: Path) -> None:
     await alone.start(ClusterRequest(brokers=3, properties=QUICK))
     await alone.start_client("client", SLEEP, tmp_path / "client.log")
     await alone.pause_broker(1, at_most_s=60)
     assert len(await alone.residue()) > 5
 
-    began = time.monotonic()
     await alone.stop()
 
-    assert time.monotonic() - began < 10
     assert await alone.residue() == []
     status = await alone.status()
     assert {broker.state for broker in status.brokers} == {"stopped"}
