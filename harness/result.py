@@ -14,9 +14,9 @@ DERIVED = ("verdicts", "exit_code")
 
 
 class Part(BaseModel):
-    """Refuses unknown keys and numbers that are none; values do not change once made."""
+    """Refuses unknown keys and numbers that are none, and repeats in no log what stood there; never changes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class FaultResult(Part):

@@ -123,6 +123,11 @@ def test_a_verdict_that_nobody_knows_is_damage(tmp_path: Path) -> None:
     assert runs_at(tmp_path).overview(RUN).state is State.DAMAGED
 
 
+def test_what_stands_in_a_file_that_is_no_result_is_not_repeated(tmp_path: Path) -> None:
+    begun(tmp_path, RUN).verdict.write_text('{"run_id": 1, "admin": "secret"}', encoding="utf-8")
+    assert "secret" not in runs_at(tmp_path).overview(RUN).detail
+
+
 @pytest.mark.parametrize("duration", ["NaN", "Infinity"])
 def test_a_duration_that_is_no_number_is_damage(tmp_path: Path, duration: str) -> None:
     verdict = made(tmp_path, RUN).verdict
