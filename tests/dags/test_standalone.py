@@ -74,3 +74,9 @@ def test_the_command_says_what_is_wrong_and_ends_with_4(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["--home", str(tmp_path / "home")])
     assert result.exit_code == 4
     assert "cannot be Airflow's home" in result.output
+
+
+def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(standalone.main)
+    assert CliRunner().invoke(app, ["--home", str(tmp_path), "--port", "65536"]).exit_code == 2
