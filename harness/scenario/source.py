@@ -160,7 +160,7 @@ def _unreadable(text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        return f"not text: character {error.start + 1} is half of one ({text[error.start]!a})"
+        return f"not text: half of a character in {text[error.start : error.start + SHOWN_CHARS]!a}"
     return f"larger than {MAX_BYTES} bytes" if size > MAX_BYTES else ""
 
 
@@ -215,10 +215,12 @@ class _Reader:
             return None
 
     def _text(self, value: str, path: KeyPath) -> str:
-        """Return a text; one that an escape put half a character into could not be written down."""
-        if wrong := _unreadable(value):
-            self.source.problems.append(Problem(path, wrong))
-        return value
+        """Return a text, in which two escapes can be one character, as in JSON; half a one cannot be written down."""
+        try:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self.source.problems.append(Problem(path, f"not text: half of a character in {value[:SHOWN_CHARS]!a}"))
+            return ""
 
     def _where(self, node: Node) -> str:
         return f"{self.source.name}:{node.start_mark.line + 1}"
