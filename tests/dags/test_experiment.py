@@ -227,6 +227,13 @@ def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any]
         asked(filled(values))
 
 
+def test_a_file_that_is_no_yaml_by_its_name_is_not_asked_for() -> None:
+    param = form()["scenario_file"]
+    assert param.resolve("mine.yaml") == "mine.yaml"
+    with pytest.raises(ParamValidationError, match="does not match"):
+        param.resolve("/etc/shadow")
+
+
 PARSE = """
 import json, sys
 import chaos_experiment

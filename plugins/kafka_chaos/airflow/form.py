@@ -21,6 +21,8 @@ from kafka_chaos.airflow.request import Request
 DEFAULT_SCENARIO = "smoke"
 LARGEST_SEED = 2**53 - 1
 """Larger numbers are not exact in a browser."""
+YAML_FILE = r"\.ya?ml$"
+"""No other file of that machine is read: what is wrong with a scenario is said in words of the file."""
 OFFERED = {"fault.at_s": 2.0}
 """What the form proposes: a fault must have an instant. Counts only when a fault is chosen."""
 GROUPS = {
@@ -73,6 +75,7 @@ def form() -> dict[str, Param]:
         "scenario_file": Param(
             None,
             type=["null", "string"],
+            pattern=YAML_FILE,
             description_md="A scenario of your own instead: the path of its YAML file on the machine that runs it",
         ),
         "seed": Param(
