@@ -23,7 +23,7 @@ def reap(
         typer.Option(
             "--runs",
             metavar="DIR",
-            help="Only what runs in this folder left; repeatable. Default: everything on this host.",
+            help="Only what runs in this folder left, and scratch folders; repeatable. Default: all on this host.",
         ),
     ] = None,
     patience_s: Annotated[
