@@ -248,6 +248,8 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         finally:  # a bug in a phase leaves no cluster up either
             attempt(lambda: stop(folder, progress=progress, interrupts=interrupts))
         if started and interrupts.count <= 1:
+            if interrupts.count:
+                (progress or Logged()).message("what there is of it is judged; interrupt again to leave that out")
             with Background() as thread:
                 judged = attempt(
                     lambda: judge(folder, progress=progress, interrupts=interrupts, background=thread)

@@ -224,7 +224,10 @@ def test_a_cluster_that_does_not_stop_is_residue_and_is_judged_nevertheless(stag
         pytest.param("expectations", 1, ALL[:-1], id="once in expectations: that is all, and no pass"),
     ],
 )
-def test_signals_end_a_run_in_good_order(stage: Stage, phase: str, times: int, ran: list[str]) -> None:
+def test_signals_end_a_run_in_good_order(
+    stage: Stage, phase: str, times: int, ran: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     stage.drive_lasts_s = 10.0 if phase == "drive" else 0.0
     stage.acts = {phase: signalled(times)}
     before = signal.getsignal(signal.SIGTERM)
@@ -232,6 +235,7 @@ def test_signals_end_a_run_in_good_order(stage: Stage, phase: str, times: int, r
     assert signal.getsignal(signal.SIGTERM) is before
     assert stage.log == ran
     assert stage.cluster.calls == ["start 3", "stop"]
+    assert ("interrupt again" in caplog.text) == (times == 1 and phase in ("drive", "collect"))
     if phase == "collect":
         assert stage.phase_errors["collect"] == ""
     else:
