@@ -360,6 +360,15 @@ async def test_a_cluster_that_nobody_owns_ends_itself_when_it_has_lived_long_eno
     await all_gone(alone)
 
 
+async def test_stopping_ends_a_supervisor_that_answers_nobody(alone: Driver, tmp_path: Path) -> None:
+    await alone.start(ONE_BROKER)
+    supervisor = read_pid_file(tmp_path / "cluster" / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    supervisor.send(signal.SIGSTOP)
+    await alone.stop()
+    assert await alone.residue() == []
+
+
 async def test_stopping_leaves_only_files_though_a_broker_is_frozen(alone: Driver, tmp_path: Path) -> None:
     await alone.start(ClusterRequest(brokers=3, properties=QUICK))
     await alone.start_client("client", SLEEP, tmp_path / "client.log")

@@ -5,10 +5,10 @@ brings the data out and removes everything when the supervisor ends, however it 
 """
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -91,7 +91,8 @@ class DockerDriver(SupervisedDriver):
                 await self._ask(self._remove_everything)
             except ClusterError as error:
                 problem = error
-        await self._supervision.tell(GUARD, "KILL")  # it would only do the same again
+        with contextlib.suppress(ClusterError):  # a supervisor that does not answer is ended below, and its guard too
+            await self._supervision.tell(GUARD, "KILL")  # it would only do the same again
         await super().stop()
         if problem is not None:
             raise problem
@@ -266,7 +267,7 @@ class DockerDriver(SupervisedDriver):
 
     # --- the engine ---
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _engine(self) -> AsyncIterator[Engine]:
         engine = await _in_thread(Engine.connect)
         try:
