@@ -18,7 +18,7 @@ from harness.journal import Journal
 from harness.judging import Checked
 from harness.phase_log import Phase, PhaseNotes
 from harness.plan import make_plan
-from harness.progress import Silent
+from harness.progress import Logged, Silent
 from harness.result import CheckResult, RunResult, SuiteResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
@@ -84,7 +84,7 @@ class Stage:
         return folder.report
 
     def run(self) -> phases.Outcome:
-        return phases.run(self.folder, owner_pid=os.getpid(), progress=Silent())
+        return phases.run(self.folder, owner_pid=os.getpid(), progress=Logged())
 
     @property
     def phase_errors(self) -> dict[str, str]:
