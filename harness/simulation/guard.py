@@ -1,5 +1,7 @@
 """Nothing real in a simulated run: whoever reaches for a clock, for chance, a thread, a file or a socket ends the run.
 
+That goes for the thread that simulates; what others in the same process do, such as Spark's, is their own affair.
+
 Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
 which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
 first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
@@ -106,9 +108,13 @@ class Guard:
         if threading.get_ident() == self._thread and not _importing():
             self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 
-    def _refusal(self, owner: Any, name: str) -> Callable[..., NoReturn]:
-        def refuse(*_args: object, **_kwargs: object) -> NoReturn:
-            self.refuse(f"{owner.__name__}.{name}")
+    def _refusal(self, owner: Any, name: str) -> Callable[..., Any]:
+        real = getattr(owner, name)
+
+        def refuse(*arguments: Any, **keywords: Any) -> Any:
+            if threading.get_ident() == self._thread:
+                self.refuse(f"{owner.__name__}.{name}")
+            return real(*arguments, **keywords)
 
         return refuse
 
