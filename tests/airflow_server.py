@@ -69,8 +69,17 @@ class Airflow:
         deadline = time.monotonic() + timeout_s
         while not look():
             assert self.server.keeper.running, f"Airflow has ended: {self.server.settings.log}"
-            assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s"
+            assert time.monotonic() < deadline, f"{what}: not within {timeout_s:g} s; tasks: {self.unfinished()}"
             time.sleep(LOOK_EVERY_S)
+
+    def unfinished(self) -> list[str]:
+        """Return what stands where, of everything that has not come to its end."""
+        params = {"limit": 100, "state": ["none", "scheduled", "queued", "running", "restarting", "up_for_reschedule"]}
+        answer = self.api.get("/api/v2/dags/~/dagRuns/~/taskInstances", params=params).raise_for_status().json()
+        return [
+            f"{task['dag_id']} {task['dag_run_id']} {task['task_id']}: {task['state']}, try {task['try_number']}"
+            for task in answer["task_instances"]
+        ]
 
     def end_of(self, dag_id: str, run_id: str, *, timeout_s: float) -> str:
         """Wait until a run has ended, and return its state."""

@@ -23,6 +23,7 @@ print(json.dumps({
     "setups": [task.task_id for task in dag.tasks if task.is_setup],
     "teardowns": [task.task_id for task in dag.tasks if task.is_teardown],
     "without_timeout": [task.task_id for task in dag.tasks if task.execution_timeout is None],
+    "slow_to_go_on": [task.task_id for task in dag.tasks if task.retry_delay.total_seconds() > 30],
 }))
 """
 
@@ -115,6 +116,7 @@ def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[st
     }
     assert (parsed["setups"], parsed["teardowns"]) == (["start"], ["collect_and_stop", "report"])
     assert parsed["without_timeout"] == []
+    assert parsed["slow_to_go_on"] == [], "a task that is cleared while it runs waits for its retry_delay"
 
 
 @pytest.mark.cluster

@@ -98,7 +98,7 @@ def run_phases(
         poke_interval=LOOK_AGAIN_S,
         timeout=LONGEST_WAIT.total_seconds(),
         execution_timeout=START_TIMEOUT,
-        **_COMMON | {"retries": 1, "retry_delay": TRY_AGAIN_AFTER},
+        **_COMMON | {"retries": 1},
     )
     def start(request: Request | None = None) -> PokeReturnValue:
         _quiet()
@@ -119,7 +119,7 @@ def run_phases(
 
         phases.drive(_run(root))
 
-    @task(execution_timeout=COLLECT_TIMEOUT, **_COMMON | {"retries": 1, "retry_delay": TRY_AGAIN_AFTER})
+    @task(execution_timeout=COLLECT_TIMEOUT, **_COMMON | {"retries": 1})
     def collect_and_stop(root: str) -> None:
         from harness import phases
         from harness.errors import HarnessError
