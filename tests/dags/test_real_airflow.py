@@ -28,7 +28,7 @@ workloads: [{{kind: produce-consume, parameters: {{producers: 1, consumers: 1, r
 faults: [{{kind: pause, at_s: 0.2, duration_s: {pause_s}, target: "leader(orders,0)"}}]
 duration_s: {duration_s}
 """
-STEP_TIMEOUT_S = 300.0
+STEP_TIMEOUT_S = 200.0
 """For a machine under heavy load; two idle cores take twenty seconds."""
 
 

@@ -74,8 +74,9 @@ WHATEVER_HAPPENED = "none_skipped"
 that nothing would run where nothing was started, gives up in a mapped task group before that is expanded."""
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
-# default is another: a fault schedule is not to be carried out twice in one run.
-_COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0}
+# default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs
+# waits for its retry_delay all the same, five minutes unless it is said.
+_COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0, "retry_delay": TRY_AGAIN_AFTER}
 
 
 def run_phases(
