@@ -2,7 +2,8 @@
 
 Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
 which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
-first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
+first time reads its own file, which is no data of the run, and what other threads do is none of its business. Logging
+is off meanwhile: its records have the real time.
 """
 
 import logging
@@ -106,15 +107,19 @@ class Guard:
         if threading.get_ident() == self._thread and not _importing():
             self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 
-    def _refusal(self, owner: Any, name: str) -> Callable[..., NoReturn]:
-        def refuse(*_args: object, **_kwargs: object) -> NoReturn:
-            self.refuse(f"{owner.__name__}.{name}")
+    def _refusal(self, owner: Any, name: str) -> Callable[..., Any]:
+        real = getattr(owner, name)
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == self._thread:
+                self.refuse(f"{owner.__name__}.{name}")
+            return real(*args, **kwargs)
 
         return refuse
 
     def _seeded(self, seed: Callable[..., None]) -> Callable[..., None]:
         def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None:
+            if a is None and threading.get_ident() == self._thread:
                 self.refuse("a generator without a seed")
             seed(generator, a, version)
 
