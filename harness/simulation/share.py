@@ -82,9 +82,15 @@ def _schedule(scenario: Scenario, number: int, seed: int) -> SimulatedSchedule:
 
 def _evidence(folder: RunFolder) -> dict[str, Lines]:
     return {
-        kind: [(str(path.relative_to(folder.root)), path.read_text(encoding="utf-8").splitlines()) for path in paths]
+        kind: [(str(path.relative_to(folder.root)), _lines(path)) for path in paths]
         for kind, paths in folder.evidence().items()
     }
+
+
+def _lines(path: Path) -> list[str]:
+    """Return a file's lines; what `str.splitlines` takes for ends of lines too may stand within a record."""
+    text = path.read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _result(folder: RunFolder, scenario: Scenario) -> RunResult:

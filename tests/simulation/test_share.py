@@ -42,6 +42,23 @@ def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest
     assert [schedule.seed for schedule in schedules] == [schedule_seed(7, number) for number in range(3)]
 
 
+def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def separated(history: SimulatedHistory, folder: share.RunFolder) -> None:
+        written(history, folder)
+        folder.journal.write_text('{"detail":"one\u2028line"}\n{"detail":"another"}\n', encoding="utf-8")
+
+    written = share.write_run_folder
+    monkeypatch.setattr(share, "write_run_folder", separated)
+    monkeypatch.setattr(share, "assemble", assemble_without)
+    (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
+    assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
+
+
+def assemble_without(folder: share.RunFolder) -> RunResult:
+    """Stand in for what reads the journal."""
+    return RunResult(run_id=folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0)
+
+
 def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(history: SimulatedHistory, folder: share.RunFolder) -> None:
         written(history, folder)
