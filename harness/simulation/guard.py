@@ -1,9 +1,10 @@
 """Nothing real in a simulated run: whoever reaches for a clock, for chance, a thread, a file or a socket ends the run.
 
+That goes for the thread that simulates; what others in the same process do, such as Spark's, is their own affair.
+
 Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
 which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
-first time reads its own file, which is no data of the run, and what other threads do is none of its business. Logging
-is off meanwhile: its records have the real time.
+first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
 """
 
 import logging
@@ -110,16 +111,16 @@ class Guard:
     def _refusal(self, owner: Any, name: str) -> Callable[..., Any]:
         real = getattr(owner, name)
 
-        def refuse(*args: Any, **kwargs: Any) -> Any:
+        def refuse(*arguments: Any, **keywords: Any) -> Any:
             if threading.get_ident() == self._thread:
                 self.refuse(f"{owner.__name__}.{name}")
-            return real(*args, **kwargs)
+            return real(*arguments, **keywords)
 
         return refuse
 
     def _seeded(self, seed: Callable[..., None]) -> Callable[..., None]:
         def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None and threading.get_ident() == self._thread:
+            if a is None:
                 self.refuse("a generator without a seed")
             seed(generator, a, version)
 

@@ -79,3 +79,22 @@ def test_afterwards_everything_is_as_it_was() -> None:
     assert (time.time, random.random, random.Random.seed, os.urandom, threading.Thread.start, open) == before
     assert HERE.read_text()
     random.Random()
+
+
+def test_what_another_thread_does_is_its_own_affair() -> None:
+    seen: list[object] = []
+    begin, ended = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        begin.wait()
+        seen.extend((time.monotonic(), random.random(), len(os.urandom(4)), HERE.exists()))
+        ended.set()
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    with Guard():
+        begin.set()
+        while not ended.is_set():
+            pass
+    thread.join()
+    assert len(seen) == 4
