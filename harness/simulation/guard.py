@@ -3,6 +3,7 @@
 Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
 which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
 first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
+Other threads of the process, as of a terminal's spinner, go on as they did; nothing of a run is in them.
 """
 
 import logging
@@ -13,8 +14,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
@@ -76,8 +77,9 @@ class Guard:
             Guard._hooked = True
         for owner, names in _FUNCTIONS:
             for name in names.split():
-                self._undo.callback(setattr, owner, name, getattr(owner, name))
-                setattr(owner, name, self._refusal(owner, name))
+                original = getattr(owner, name)
+                self._undo.callback(setattr, owner, name, original)
+                setattr(owner, name, self._refusal(owner, name, original))
         seed = random.Random.seed
         self._undo.callback(setattr, random.Random, "seed", seed)
         setattr(random.Random, "seed", self._seeded(seed))  # noqa: B010  a method is replaced on purpose
@@ -89,10 +91,22 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        Guard._up = None
-        self._undo.close()
+        self._lower()
         if self._violation is not None and error is not self._violation:
             raise self._violation
+
+    def _lower(self) -> None:
+        Guard._up = None
+        self._undo.close()
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Let the harness tell a person how far the run is; nothing of that comes back into it."""
+        self._lower()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def refuse(self, what: str, depth: int = 2) -> NoReturn:
         """Note the first who did it, so many frames up, and raise."""
@@ -106,15 +120,17 @@ class Guard:
         if threading.get_ident() == self._thread and not _importing():
             self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 
-    def _refusal(self, owner: Any, name: str) -> Callable[..., NoReturn]:
-        def refuse(*_args: object, **_kwargs: object) -> NoReturn:
-            self.refuse(f"{owner.__name__}.{name}")
+    def _refusal(self, owner: Any, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(*args: object, **kwargs: object) -> Any:
+            if threading.get_ident() == self._thread:
+                self.refuse(f"{owner.__name__}.{name}")
+            return original(*args, **kwargs)
 
         return refuse
 
     def _seeded(self, seed: Callable[..., None]) -> Callable[..., None]:
         def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None:
+            if a is None and threading.get_ident() == self._thread:
                 self.refuse("a generator without a seed")
             seed(generator, a, version)
 

@@ -69,3 +69,37 @@ def test_afterwards_everything_is_as_it_was() -> None:
     assert (time.time, random.random, random.Random.seed, os.urandom, threading.Thread.start, open) == before
     assert HERE.read_text()
     random.Random()
+
+
+def test_other_threads_go_on_as_they_did() -> None:
+    def other() -> None:
+        turn.wait()
+        seen.append((time.monotonic(), random.random(), random.Random().random(), HERE.read_text()))
+
+    seen: list[object] = []
+    turn = threading.Event()
+    thread = threading.Thread(target=other)
+    thread.start()
+    with Guard():
+        turn.set()
+        thread.join()
+    assert len(seen) == 1
+
+
+def test_while_it_is_lifted_the_real_can_be_had() -> None:
+    with Guard() as guard, guard.lifted():
+        assert time.monotonic() > 0
+        assert HERE.read_text()
+
+
+def test_when_it_was_lifted_it_is_up_again() -> None:
+    guard = Guard()
+
+    def reach() -> None:
+        with guard:
+            with guard.lifted():
+                time.monotonic()
+            time.monotonic()
+
+    with pytest.raises(Forbidden, match=r"time\.monotonic"):
+        reach()
