@@ -1,9 +1,10 @@
 """Nothing real in a simulated run: whoever reaches for a clock, for chance, a thread, a file or a socket ends the run.
 
+That goes for the thread that simulates; what others in the same process do, such as Spark's, is their own affair.
+
 Functions of the standard library are replaced while the guard is up; what is opened, it hears of through an audit hook,
 which cannot be taken back and so is set once and listens only while a guard is up. A module that is imported for the
 first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
-Other threads of the process, as of a terminal's spinner, go on as they did; nothing of a run is in them.
 """
 
 import logging
@@ -77,9 +78,8 @@ class Guard:
             Guard._hooked = True
         for owner, names in _FUNCTIONS:
             for name in names.split():
-                original = getattr(owner, name)
-                self._undo.callback(setattr, owner, name, original)
-                setattr(owner, name, self._refusal(owner, name, original))
+                self._undo.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, self._refusal(owner, name))
         seed = random.Random.seed
         self._undo.callback(setattr, random.Random, "seed", seed)
         setattr(random.Random, "seed", self._seeded(seed))  # noqa: B010  a method is replaced on purpose
@@ -120,11 +120,13 @@ class Guard:
         if threading.get_ident() == self._thread and not _importing():
             self.refuse(f"{event} {arguments[0] if arguments else ''}".strip(), depth=3)
 
-    def _refusal(self, owner: Any, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def refuse(*args: object, **kwargs: object) -> Any:
+    def _refusal(self, owner: Any, name: str) -> Callable[..., Any]:
+        real = getattr(owner, name)
+
+        def refuse(*arguments: Any, **keywords: Any) -> Any:
             if threading.get_ident() == self._thread:
                 self.refuse(f"{owner.__name__}.{name}")
-            return original(*args, **kwargs)
+            return real(*arguments, **keywords)
 
         return refuse
 

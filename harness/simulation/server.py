@@ -22,7 +22,7 @@ class MemoryServer:
     context: Context = field(default_factory=copy_context)
     _names: dict[int, str] = field(default_factory=dict)
     _serving: asyncio.Event = field(default_factory=asyncio.Event)
-    _conversations: dict[asyncio.Task[None], None] = field(default_factory=dict)
+    _conversations: dict[asyncio.Task[None], "_Conversation"] = field(default_factory=dict)
 
     def bind(self, endpoint: Endpoint) -> int:
         """Take the endpoint's port and return it; raises OSError."""
@@ -46,12 +46,12 @@ class MemoryServer:
         """Take a connection in; runs as the process that listens."""
         conversation = _Conversation(self, self._names[port], peer)
         task = asyncio.get_running_loop().create_task(conversation.run(self._serving), context=copy_context())
-        self._conversations[task] = None
+        self._conversations[task] = conversation
         task.add_done_callback(self._ended)
         return conversation.end, self.context
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._conversations.pop(task, None)
+        self._conversations.pop(task).end.close()  # here, because a task may be cancelled before its first step
         if not task.cancelled():
             task.result()
 
@@ -89,8 +89,6 @@ class _Conversation:
                 await self._answer(item)
         except CloseConnection:
             return
-        finally:
-            self.end.close()
 
     async def _answer(self, asked: Asked) -> None:
         if asked.frame is not None:

@@ -328,6 +328,7 @@ class ReplicaCluster:
         """Stop a broker without a goodbye: what it had in its files stays, and no checkpoint is written."""
         self.network.kill(broker_id)
         broker = self.brokers[broker_id]
+        await broker.server.stop()
         before = broker.logs.read_high_watermarks()
         await broker.manager.stop()
         broker.logs.write_high_watermarks(before)

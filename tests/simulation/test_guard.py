@@ -71,19 +71,23 @@ def test_afterwards_everything_is_as_it_was() -> None:
     random.Random()
 
 
-def test_other_threads_go_on_as_they_did() -> None:
-    def other() -> None:
-        turn.wait()
-        seen.append((time.monotonic(), random.random(), random.Random().random(), HERE.read_text()))
-
+def test_what_another_thread_does_is_its_own_affair() -> None:
     seen: list[object] = []
-    turn = threading.Event()
-    thread = threading.Thread(target=other)
+    begin, ended = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        begin.wait()
+        seen.extend((time.monotonic(), random.random(), len(os.urandom(4)), HERE.exists()))
+        ended.set()
+
+    thread = threading.Thread(target=elsewhere)
     thread.start()
     with Guard():
-        turn.set()
-        thread.join()
-    assert len(seen) == 1
+        begin.set()
+        while not ended.is_set():
+            pass
+    thread.join()
+    assert len(seen) == 4
 
 
 def test_while_it_is_lifted_the_real_can_be_had() -> None:

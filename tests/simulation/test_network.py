@@ -216,3 +216,21 @@ async def _cancelled(stage: Stage) -> None:
 )
 def test_connections_break_as_real_ones_do(story: Callable[[Stage], Awaitable[None]]) -> None:
     played(story)
+
+
+def test_a_server_that_stops_right_after_it_took_a_connection_in_closes_it() -> None:
+    async def play() -> None:
+        network = Network(Links())
+        server = MemoryServer(network, Dispatcher({}))
+        server.bind(Endpoint(name="PLAINTEXT", host="far", port=1))
+        connecting = asyncio.ensure_future(
+            MemoryTransport(network, "near").connect("far", 1, client_id="c", timeout_s=TIMEOUT_S)
+        )
+        while not server._conversations:  # noqa: ASYNC110  in virtual time looking costs nothing
+            await asyncio.sleep(0)
+        await server.stop()
+        connection = await connecting
+        with pytest.raises(PeerError, match="closed"):
+            await connection.request(_question("a"), VERSION, timeout_s=TIMEOUT_S)
+
+    run(play())
