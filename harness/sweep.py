@@ -18,6 +18,7 @@ from harness.result import CheckResult, RunResult
 from harness.scenario.model import Scenario
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
+DRIVER = "simulated"
 FIRST = 5
 """Schedules that a summary names of each finding."""
 
@@ -211,7 +212,7 @@ def summarize(
 
 def replay_command(scenario: str, planted_bugs: Iterable[str], sets: Iterable[str]) -> str:
     """Return the command that runs one schedule of a sweep with the same options; the seed is to be added."""
-    words = ["chaos", "run", scenario, "--driver", "simulated"]
+    words = ["chaos", "run", scenario, "--driver", DRIVER]
     words += [word for bug in planted_bugs for word in ("--planted-bug", bug)]
     return shlex.join(words + [word for option in sets for word in ("--set", option)])
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from harness.errors import Interrupted
 from harness.plan import MAX_SEED
-from harness.sweep import Summary, Sweep, new_sweep, replay_command, summarize
+from harness.sweep import DRIVER, Summary, Sweep, new_sweep, replay_command, summarize
 from harness.verdict import ExitCode
 
 DEFAULT_OUT = Path("sweeps")
@@ -42,12 +42,14 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
+    from harness.capabilities import refuse_unless_able
     from harness.phases import new_seed
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
     from harness.terminal import PatientConsole
 
-    loaded = load_scenario(scenario, options(None, planted_bugs or [], sets or []))
+    loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
+    refuse_unless_able(loaded)
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out)
     try:
         summary = carry_out(sweep, master, replay_command(scenario, planted_bugs or [], sets or []))

@@ -62,16 +62,6 @@ def test_a_seeded_generator_is_fine_and_so_is_a_first_import() -> None:
         import colorsys  # noqa: F401
 
 
-def test_another_thread_has_the_real_clock() -> None:
-    go_on, times = threading.Event(), []
-    other = threading.Thread(target=lambda: (go_on.wait(10), times.append(time.time()), random.Random()))
-    other.start()
-    with Guard():
-        go_on.set()
-        other.join(10)
-    assert len(times) == 1
-
-
 def test_afterwards_everything_is_as_it_was() -> None:
     before = (time.time, random.random, random.Random.seed, os.urandom, threading.Thread.start, open)
     with Guard():
