@@ -120,7 +120,7 @@ def show(console: Console, summary: Summary, root: Path) -> None:
     )
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     for name in ("found", "schedules", "seeds", "the first"):
-        table.add_column(name, overflow="fold", justify="right" if name == "schedules" else "left")
+        table.add_column(name, overflow="fold", ratio=1 if name == "the first" else None)
     for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):
         for finding in findings:
             seeds = "\n".join(map(str, finding.seeds))
