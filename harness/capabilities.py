@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from harness import registry
-from harness.cluster.driver import DRIVER
+from harness.cluster.driver import DRIVER, CarriesOutRuns
 from harness.errors import Refused
 from harness.scenario.model import Scenario
 
@@ -18,13 +18,23 @@ def refuse_unless_able(scenario: Scenario) -> None:
 
 
 def refuse_unless_there(driver: str) -> None:
-    """Return when a driver can start clusters here.
+    """Return when a driver can start clusters here that stay.
 
     Raises:
         Refused: it cannot; the message says why, and which drivers could.
         PluginError: there is no such driver.
     """
+    if _only_runs(driver):
+        able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, ())]
+        raise Refused(
+            f"the driver {driver} keeps no cluster: it has one only while a run is under load, as in"
+            f" chaos run smoke --driver {driver}; drivers that can: {', '.join(able) or 'none'}"
+        )
     _refuse(driver, set())
+
+
+def _only_runs(driver: str) -> bool:
+    return issubclass(registry.driver_class(driver), CarriesOutRuns)
 
 
 def needed_by(scenario: Scenario) -> set[str]:

@@ -14,6 +14,7 @@ from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
 from harness.cluster.reaper.command import reap
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
+from harness.sweep_command import simulate
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.add_typer(cluster_app)
 app.add_typer(images_app)
 app.command(epilog="Example: chaos reap --dry-run")(reap)
+app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(simulate)
 
 
 class Listable(StrEnum):

@@ -21,7 +21,8 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
     except ClusterError as error:
         notes.remark(f"there is no cluster to collect evidence from: {error}", damaged=True)
         return
-    await _heal_remaining(folder, driver, status, progress, notes)
+    if status.zookeeper:
+        await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.bring_out():
         notes.remark(missing, damaged=True)
     await asyncio.to_thread(_collect_evidence, folder, status, notes)
@@ -49,7 +50,7 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
     from harness.zookeeper.merged_history import merge_history
 
     for broker in status.brokers:
-        for log in (broker.state_change_log, broker.human_log):
+        for log in filter(None, (broker.state_change_log, broker.human_log)):
             _copy(log, folder.broker(broker.broker_id) / log.name, notes)
         try:
             for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
@@ -58,6 +59,8 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
                     notes.remark(f"the replica of {where}: {replica.damage}")
         except (EvidenceError, OSError) as error:
             notes.remark(f"the replicas of broker {broker.broker_id} could not be read: {error}", damaged=True)
+    if not status.zookeeper:
+        return
     try:
         for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
             notes.remark(remark)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import registry
 from harness.capabilities import refuse_unless_able
-from harness.cluster.driver import ClusterDriver, ClusterRequest
+from harness.cluster.driver import CarriesOutRuns, ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
 from harness.errors import ClusterError, HarnessError, Interrupted
@@ -102,7 +102,8 @@ def start(
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.START, progress):
         status = signals.run(driver_of(folder, scenario).start(request))
-        progress.message(f"{len(status.brokers)} brokers and ZooKeeper are up: {status.bootstrap_servers}")
+        up = f"{len(status.brokers)} brokers and ZooKeeper are up: {status.bootstrap_servers}"
+        progress.message(up if status.zookeeper else "nothing to start: the cluster exists only under load")
 
 
 def longest_life_s(scenario: Scenario) -> float:
@@ -115,7 +116,11 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
     progress = progress or Logged()
     with _held(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
-        signals.run(drive_cluster(folder, scenario, plan, driver_of(folder, scenario), progress, notes))
+        driver = driver_of(folder, scenario)
+        if isinstance(driver, CarriesOutRuns):
+            driver.carry_out(scenario, plan, progress, notes)
+        else:
+            signals.run(drive_cluster(folder, scenario, plan, driver, progress, notes))
 
 
 def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:

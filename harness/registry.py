@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.checks import Check
-from harness.cluster.driver import CAPABILITIES
+from harness.cluster.driver import CAPABILITIES, CarriesOutRuns
 from harness.errors import PluginError
 from harness.faults import Fault
 from harness.workloads import Workload
@@ -27,6 +27,7 @@ _CONTENT = "kafka_chaos"
 DRIVERS: dict[str, str] = {
     "process": "harness.cluster.process:ProcessDriver",
     "docker": "harness.cluster.containers.driver:DockerDriver",
+    "simulated": "harness.simulation.runs:SimulatedRuns",
 }
 """Cluster drivers by name, each with the module and class that is imported when it is used."""
 
@@ -144,6 +145,8 @@ def driver_class(name: str) -> type[Any]:
 def capabilities(driver: str) -> set[str]:
     """Return the names of the optional powers that a driver has."""
     loaded = driver_class(driver)
+    if issubclass(loaded, CarriesOutRuns):
+        return set(loaded.powers())
     return {name for name, protocol in CAPABILITIES.items() if issubclass(loaded, protocol)}
 
 

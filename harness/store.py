@@ -96,6 +96,17 @@ class RunFolder:
         """Working folder of the cluster driver while it runs: configuration, pid files, data."""
         return self.root / "cluster"
 
+    def evidence(self) -> dict[str, list[Path]]:
+        """Return every file of lines that is judged and exists, by what its lines are, in a stable order."""
+        found = {
+            "operations": self.operations.glob("*.jsonl"),
+            "journal": [self.journal],
+            "zookeeper": [self.zookeeper],
+            "replicas": self.replicas.glob("*/*.jsonl"),
+            "state_changes": self.brokers.glob("*/state-change*.jsonl"),
+        }
+        return {kind: sorted(path for path in paths if path.is_file()) for kind, paths in found.items()}
+
     # What was made of it.
     @property
     def facts(self) -> Path:

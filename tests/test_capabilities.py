@@ -103,6 +103,13 @@ def test_needed_is_what_faults_require_and_the_load(drivers: dict[str, dict[str,
     assert capabilities.needed_by(scenario("pause")) == {"pause", "clients"}
 
 
+def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
+    with pytest.raises(
+        Refused, match=r"simulated keeps no cluster: .*chaos run smoke --driver simulated; drivers that"
+    ):
+        capabilities.refuse_unless_there("simulated")
+
+
 def test_a_refused_scenario_leaves_no_folder(drivers: dict[str, dict[str, str]], tmp_path: Path) -> None:
     drivers["process"] = {DRIVER: "no java in PATH"}
     with pytest.raises(Refused):

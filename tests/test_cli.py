@@ -60,7 +60,7 @@ def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
     assert "3 inconclusive" in out
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "validate", "rejudge", "report", "replay", "list"])
+@pytest.mark.parametrize("command", ["run", "plan", "validate", "rejudge", "report", "replay", "list", "simulate"])
 def test_every_command_has_an_example(chaos: Any, command: str) -> None:
     status, out, _ = chaos(command, "--help")
     assert status == 0

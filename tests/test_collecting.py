@@ -1,10 +1,15 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import collecting
+from harness.cluster.driver import ClusterStatus
 from harness.errors import ClusterError, EvidenceError
+from harness.faults import Injection
+from harness.history import InjectionStep
+from harness.journal import Journal, read_journal
 from harness.phase_log import PhaseNotes
 from harness.progress import Silent
 from harness.store import RunFolder
@@ -82,6 +87,26 @@ async def test_no_cluster_at_all_is_a_remark(
     notes = await collect(folder, cluster)
     assert notes.remarks == ["there is no cluster to collect evidence from: no cluster was started"]
     assert notes.damaged
+
+
+async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_whole(
+    folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = await cluster.status()
+    brokers = tuple(replace(broker, human_log=None) for broker in status.brokers)
+
+    async def gone() -> ClusterStatus:
+        return replace(status, zookeeper=(), brokers=brokers)
+
+    monkeypatch.setattr(cluster, "status", gone)
+    journal = Journal(folder.journal)
+    injection = Injection(fault="kill", targets=(1,))
+    journal.note(0, "kill", InjectionStep.INTENDED, injection=injection)
+    journal.close()
+    notes = await collect(folder, cluster)
+    assert (notes.remarks, notes.damaged) == ([], False)
+    assert not folder.zookeeper.exists()
+    assert read_journal(folder.journal)[-1].step is InjectionStep.INTENDED
 
 
 async def test_one_source_that_cannot_be_read_hides_no_other(

@@ -17,7 +17,7 @@ from harness import registry
 from harness.analysis.facts.build import Facts, cached, in_threads, row_counts, write_facts
 from harness.analysis.schemas import TORN
 from harness.analysis.session import for_small_data, spark_session
-from harness.analysis.sources import read
+from harness.analysis.sources import Sources, read
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.result import CheckResult
 from harness.store import RunFolder
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
 REMARKS_LIMIT = 50
-"""Remarks on the evidence that are handed on; the fact `evidence` has all of them."""
+"""Remarks on the evidence of a run that are handed on; the fact `evidence` has all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,32 +70,45 @@ def judge_runs(
     Raises:
         PluginError: there is no check of one of the names.
     """
-    plugins = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
     with spark_session() as spark:
-        sources = read(spark, folders)
-        with for_small_data(spark, sources.size_bytes):
-            facts = write_facts(spark, sources, into.facts)
-            counts = row_counts(into.facts, folders)
-            with cached(facts.values()):
-                unknown = _run_checks(plugins, facts, settings, counts, into.findings)
-            found = _read_findings(spark, into.findings)
-            remarks, damaged = _remarks(facts["evidence"])
+        run_ids = [folder.run_id for folder in folders]
+        return judge_sources(spark, read(spark, folders), run_ids, settings, checks, into=into)
+
+
+def judge_sources(
+    spark: SparkSession,
+    sources: Sources,
+    run_ids: Sequence[str],
+    settings: Settings,
+    checks: Sequence[str] = (),
+    *,
+    into: RunFolder,
+) -> list[Judgement]:
+    """Return what the checks make of each of the runs that the sources hold, wherever these come from."""
+    plugins = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
+    with for_small_data(spark, sources.size_bytes):
+        facts = write_facts(spark, sources, into.facts)
+        counts = row_counts(into.facts, run_ids)
+        with cached(facts.values()):
+            unknown = _run_checks(plugins, facts, settings, counts, into.findings)
+        found = _read_findings(spark, into.findings)
+        remarks, damaged = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
         Judgement(
-            run_id=folder.run_id,
+            run_id=run_id,
             checks=[
                 _result(
                     plugin,
-                    unknown.get((folder.run_id, plugin.name), ""),
-                    {severity: found.get((folder.run_id, plugin.name, severity), _Found()) for severity in Severity},
+                    unknown.get((run_id, plugin.name), ""),
+                    {severity: found.get((run_id, plugin.name, severity), _Found()) for severity in Severity},
                 )
                 for plugin in plugins
             ],
-            evidence=remarks.get(folder.run_id, []),
-            damaged=folder.run_id in damaged,
-            counts=dict(counts[folder.run_id]),
+            evidence=remarks.get(run_id, []),
+            damaged=run_id in damaged,
+            counts=dict(counts[run_id]),
         )
-        for folder in folders
+        for run_id in run_ids
     ]
 
 
@@ -183,10 +196,10 @@ def _result(check: Check, unknown: str, found: Mapping[Severity, _Found]) -> Che
     )
 
 
-def _remarks(evidence: DataFrame) -> tuple[dict[str, list[str]], set[str]]:
+def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[str]], set[str]]:
     """Return the remarks on the evidence of each run, in a sentence each, and the runs with holes in it."""
     remarks: dict[str, list[str]] = {}
     holes = evidence.where(F.col("problem") != TORN).select("run_id").distinct().collect()
-    for row in evidence.orderBy("run_id", "subject", "problem").limit(REMARKS_LIMIT).collect():
+    for row in evidence.orderBy("run_id", "subject", "problem").limit(limit).collect():
         remarks.setdefault(row.run_id, []).append(f"{row.subject}: {row['count']} {row.problem}")
     return remarks, {row.run_id for row in holes}

@@ -22,6 +22,8 @@ MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
 LOCAL_MASTER = "local[2]"
 LOCAL_PARTITIONS = 2
 """Shuffle partitions of a local session: a run is small, and each partition costs a task."""
+CLUSTER_PARTITIONS = 16
+"""The same on a cluster, where a batch of runs is judged at once; Spark's own 200 would be mostly empty."""
 SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
 BROADCAST_BYTES = 1_000_000
@@ -118,6 +120,7 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
     }
     if master.startswith("local"):
         java += [*_QUICK, "-Djava.net.preferIPv4Stack=true"]

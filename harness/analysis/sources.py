@@ -104,6 +104,17 @@ _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
 STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _TOLD_FIELDS])
 """Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text all the same."""
 
+SCHEMAS: dict[str, T.StructType] = {
+    "operations": OPERATION,
+    "journal": JOURNAL_ENTRY,
+    "zookeeper": ZNODE_CHANGE,
+    "replicas": REPLICA_LINE,
+    "state_changes": STATE_CHANGE,
+}
+"""What a line holds, by the kinds of files that a run folder has."""
+LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
+"""Lines of files, without their ends, by the file's place within the run folder."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
@@ -128,20 +139,25 @@ class Sources:
 
 def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     """Return what the run folders hold; a file or folder that is missing reads as no lines."""
-    operations = _present(path for folder in folders for path in folder.operations.glob("*.jsonl"))
-    journal = _present(folder.journal for folder in folders)
-    zookeeper = _present(folder.zookeeper for folder in folders)
-    replicas = _present(path for folder in folders for path in folder.replicas.glob("*/*.jsonl"))
-    state_changes = _present(path for folder in folders for path in folder.brokers.glob("*/state-change*.jsonl"))
-    everything = (*operations, *journal, *zookeeper, *replicas, *state_changes)
+    listed = [folder.evidence() for folder in folders]
+    files = {kind: _with_lines(path for of_run in listed for path in of_run[kind]) for kind in SCHEMAS}
+    everything = [path for paths in files.values() for path in paths]
     return Sources(
-        operations=_lines(spark, OPERATION, operations),
-        journal=_lines(spark, JOURNAL_ENTRY, journal),
-        zookeeper=_lines(spark, ZNODE_CHANGE, zookeeper),
-        replicas=_lines(spark, REPLICA_LINE, replicas),
-        state_changes=_lines(spark, STATE_CHANGE, state_changes),
+        **{kind: _lines(spark, schema, files[kind]) for kind, schema in SCHEMAS.items()},
         size_bytes=sum(path.stat().st_size for path in everything),
         torn=tuple(_in_run(path) for path in everything if _is_torn(path)),
+    )
+
+
+def from_table(table: DataFrame, size_bytes: int) -> Sources:
+    """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
+
+    Args:
+        table: One row a run.
+        size_bytes: Of all lines.
+    """
+    return Sources(
+        **{kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()}, size_bytes=size_bytes, torn=()
     )
 
 
@@ -157,9 +173,9 @@ def _in_run(path: Path) -> str:
     return found[0]
 
 
-def _present(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that exist and hold something, in a stable order."""
-    return sorted(path.resolve() for path in paths if path.is_file() and path.stat().st_size)
+def _with_lines(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that hold something, in a stable order."""
+    return sorted(path.resolve() for path in paths if path.stat().st_size)
 
 
 def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFrame:
@@ -169,15 +185,14 @@ def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFram
 
 def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
     """Return one row a line of the files."""
-    whole = T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+    whole = _with_corrupt(schema)
     if not paths:
         named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
     path = F.url_decode(F.col("_metadata.file_path"))
     return (
         spark.read.schema(whole)
-        .option("mode", "PERMISSIVE")
-        .option("columnNameOfCorruptRecord", CORRUPT)
+        .options(**_PERMISSIVE)
         .json([str(path) for path in paths])
         .select(
             "*",
@@ -187,5 +202,21 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
     )
 
 
+def _parsed(table: DataFrame, schema: T.StructType, kind: str) -> DataFrame:
+    """Return one row a line of one kind of file, as `_lines` does."""
+    return (
+        table.select("run_id", F.explode(kind).alias("file", "lines"))
+        .select("run_id", "file", F.explode("lines").alias("line"))
+        .where(F.length("line") > 0)
+        .select("run_id", "file", F.from_json("line", _with_corrupt(schema), _PERMISSIVE).alias("parsed"))
+        .select("parsed.*", "run_id", "file")
+    )
+
+
+def _with_corrupt(schema: T.StructType) -> T.StructType:
+    return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+
+
+_PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 _RUN_AND_FILE = r"([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
 """Run folder and file within it, of any path that `read` lists."""

@@ -7,7 +7,13 @@ starts it, another one drives it, a third one stops it.
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+if TYPE_CHECKING:
+    from harness.phase_log import PhaseNotes
+    from harness.plan import Plan
+    from harness.progress import Progress
+    from harness.scenario.model import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,8 @@ class BrokerStatus:
     """host:port of the listener for other brokers."""
     log_dir: Path
     state_change_log: Path
-    human_log: Path
+    human_log: Path | None
+    """None when it writes none."""
     starts: int
     """How often this broker was started in this run."""
     container: str | None = None
@@ -56,6 +63,7 @@ class ClusterStatus:
     bootstrap_servers: str
     zookeeper_connect: str
     zookeeper: tuple[ZookeeperStatus, ...]
+    """Empty when nothing of the cluster runs any more and its evidence is whole: nothing to heal, nothing to merge."""
     brokers: tuple[BrokerStatus, ...]
 
     def broker(self, broker_id: int) -> BrokerStatus:
@@ -162,6 +170,29 @@ class CanRunClients(Protocol):
 
     async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
         """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None)."""
+        ...
+
+
+@runtime_checkable
+class CarriesOutRuns(Protocol):
+    """Drives a whole run by itself, because its cluster exists only while it is driven.
+
+    `start` and `stop` have nothing to do; what it leaves is found through `status`, as with any driver.
+    """
+
+    @classmethod
+    def powers(cls) -> frozenset[str]:
+        """Return the names of the optional powers that faults and load have in its runs."""
+        ...
+
+    def carry_out(self, scenario: "Scenario", plan: "Plan", progress: "Progress", notes: "PhaseNotes") -> None:
+        """Put a cluster under the plan's load and faults, and leave all evidence in the run folder.
+
+        No coroutine: a KeyboardInterrupt ends it.
+
+        Raises:
+            ClusterError: the cluster, its topics or the steady state before the first fault could not be had.
+        """
         ...
 
 

@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
@@ -91,10 +91,22 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        Guard._up = None
-        self._undo.close()
+        self._lower()
         if self._violation is not None and error is not self._violation:
             raise self._violation
+
+    def _lower(self) -> None:
+        Guard._up = None
+        self._undo.close()
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Let the harness tell a person how far the run is; nothing of that comes back into it."""
+        self._lower()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def refuse(self, what: str, depth: int = 2) -> NoReturn:
         """Note the first who did it, so many frames up, and raise."""
@@ -120,7 +132,7 @@ class Guard:
 
     def _seeded(self, seed: Callable[..., None]) -> Callable[..., None]:
         def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None:
+            if a is None and threading.get_ident() == self._thread:
                 self.refuse("a generator without a seed")
             seed(generator, a, version)
 

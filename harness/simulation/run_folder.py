@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
 from harness.history import JournalEntry, Operation, ZnodeChange
-from harness.phase_log import Phase, entered
+from harness.phase_log import Phase, PhaseNotes, entered
 from harness.progress import Progress, Silent
 from harness.scenario.file import scenario_yaml
 from harness.simulation.disk import MemoryStorage
@@ -21,19 +21,34 @@ def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Pro
     folder.scenario.write_text(scenario_yaml(history.scenario), encoding="utf-8")
     folder.plan.write_text(history.plan.to_json(), encoding="utf-8")
     with entered(folder, Phase.DRIVE, progress or Silent()) as notes:
-        for path, lines in evidence(history):
-            (folder.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder.root / path).write_bytes(b"".join(lines))
-        for remark in history.remarks:
-            notes.remark(remark, damaged=True)
+        leave_evidence(history, folder, notes)
     with entered(folder, Phase.COLLECT, progress or Silent()) as notes:
-        for broker_id, disk in history.disks.items():
-            log_dir = folder.cluster / "disks" / str(broker_id)
-            _lay_out(disk, log_dir)
-            for replica in dump_replicas(folder, broker_id, log_dir):
+        for broker_id in history.disks:
+            for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:
                     notes.remark(f"the replica of {replica.topic}-{replica.partition}: {replica.damage}")
         shutil.rmtree(folder.cluster)
+
+
+def leave_evidence(history: SimulatedHistory, folder: RunFolder, notes: PhaseNotes) -> None:
+    """Write what a driven cluster leaves: operations, journal, logs, and disks, which are still to be dumped."""
+    for path, lines in evidence(history):
+        (folder.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder.root / path).write_bytes(b"".join(lines))
+    for broker_id, disk in history.disks.items():
+        _lay_out(disk, disk_of(folder, broker_id))
+    for remark in history.remarks:
+        notes.remark(remark, damaged=True)
+
+
+def disks_in(folder: RunFolder) -> Path:
+    """Return the folder of all disks."""
+    return folder.cluster / "disks"
+
+
+def disk_of(folder: RunFolder, broker_id: int) -> Path:
+    """Return the folder with what was on a broker's disk when the load had ended."""
+    return disks_in(folder) / str(broker_id)
 
 
 def evidence(history: SimulatedHistory) -> Iterator[tuple[Path, list[bytes]]]:

@@ -17,7 +17,7 @@ from harness.history import JournalEntry, Operation, ZnodeChange
 from harness.nemesis import Nemesis
 from harness.plan import Plan, make_plan
 from harness.probes import steady_state
-from harness.progress import Silent
+from harness.progress import Progress, Silent
 from harness.scenario.model import Scenario
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
@@ -88,15 +88,21 @@ def simulate(scenario: Scenario, seed: int, *, through_codecs: bool | None = Non
     return simulate_plan(scenario, make_plan(scenario, seed), through_codecs=through_codecs)
 
 
-def simulate_plan(scenario: Scenario, plan: Plan, *, through_codecs: bool | None = None) -> SimulatedHistory:
-    """Return what happens in the scenario under a plan, which need not be the one that its seed makes."""
+def simulate_plan(
+    scenario: Scenario, plan: Plan, *, through_codecs: bool | None = None, progress: Progress | None = None
+) -> SimulatedHistory:
+    """Return what happens in the scenario under a plan, which need not be the one that its seed makes.
+
+    `progress` is told what happens meanwhile, with its virtual instant.
+    """
     plugins = {fault.fault: registry.fault(fault.fault) for fault in plan.faults}  # files, so before the guard is up
     limit_s = scenario.duration_s + 2 * scenario.recovery_timeout_s + MARGIN_S
     collecting = gc.isenabled()
     gc.disable()  # what is collected, and when, would depend on what ran before; a schedule is small
     try:
-        with Guard():
-            schedule = _Schedule(scenario, plan, plugins, through_codecs)
+        with Guard() as guard:
+            told = Silent() if progress is None else _InVirtualTime(progress, guard)
+            schedule = _Schedule(scenario, plan, plugins, through_codecs, told)
             return run(schedule.run(), max_time_s=limit_s, max_events=int(limit_s * MAX_EVENTS_A_SECOND))
     finally:
         if collecting:
@@ -107,12 +113,18 @@ class _Schedule:
     """One schedule while it runs."""
 
     def __init__(
-        self, scenario: Scenario, plan: Plan, plugins: Mapping[str, Fault], through_codecs: bool | None
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        plugins: Mapping[str, Fault],
+        through_codecs: bool | None,
+        progress: Progress,
     ) -> None:
         self._scenario = scenario
         self._plan = plan
         self._plugins = plugins
         self._through_codecs = through_codecs
+        self._progress = progress
         self._journal = MemoryJournal()
         self._remarks: list[str] = []
 
@@ -135,13 +147,18 @@ class _Schedule:
         await _start(cluster)
         await create_topics(cluster, scenario.topics)
         load.start()
+        self._progress.message(f"{len(load.recorders)} clients write to and read from {', '.join(topics)}")
         await self._steady(arena, load, topics, STEADY_TIMEOUT_S)
+        self._progress.message("steady state: every partition has its leader and full ISR, every client moves on")
         await self._disturb(arena)
         try:
             await self._steady(arena, load, topics, scenario.recovery_timeout_s)
+            self._progress.message("steady state again")
         except DeadlineError as error:
             self._remarks.append(f"after the last heal: {error}")
+            self._progress.message(f"deviated: {error}")
         self._remarks += await load.stop()
+        self._progress.message("the load has ended, consumers have read to the end")
         return self._history(cluster, load)
 
     async def _steady(self, arena: Arena, load: SimulatedLoad, topics: dict[str, int], timeout_s: float) -> None:
@@ -152,7 +169,11 @@ class _Schedule:
         clock = asyncio.get_running_loop().time
         end_s = clock() + self._scenario.duration_s
         nemesis = Nemesis(
-            arena=arena, journal=self._journal, faults=self._plan.faults, progress=Silent(), plugins=self._plugins
+            arena=arena,
+            journal=self._journal,
+            faults=self._plan.faults,
+            progress=self._progress,
+            plugins=self._plugins,
         )
         try:
             await nemesis.run()
@@ -175,6 +196,20 @@ class _Schedule:
             virtual_s=loop.time() - START_S,
             events=loop.events,
         )
+
+
+class _InVirtualTime(Silent):
+    """Tells somebody outside of the simulation what happens in it, and when."""
+
+    def __init__(self, progress: Progress, guard: Guard) -> None:
+        self._progress = progress
+        self._guard = guard
+
+    def message(self, text: str) -> None:
+        """Tell it with its instant."""
+        now_s = asyncio.get_running_loop().time() - START_S
+        with self._guard.lifted():
+            self._progress.message(f"{now_s:.1f} s of virtual time: {text}")
 
 
 async def _start(cluster: SimulatedCluster) -> None:

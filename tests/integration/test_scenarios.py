@@ -49,6 +49,15 @@ def test_loss_after_an_unclean_election_is_expected_and_shown(tmp_path: Path) ->
     assert processes_of(tmp_path) == []
 
 
+def test_a_simulated_run_ends_like_any_other(tmp_path: Path) -> None:
+    code, result = run("smoke", tmp_path, "--driver", "simulated")
+    assert code == 0, result
+    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
+    assert (result["driver"], result["evidence"]) == ("simulated", [])
+    assert len(result["faults"]) == 3
+    assert all(suite["verdict"] == "PASS" for suite in result["suites"])
+
+
 def test_acks_all_answered_too_early_loses_acknowledged_records(tmp_path: Path) -> None:
     code, result = run("acks-all-on-append", tmp_path)
     assert code == 1, result

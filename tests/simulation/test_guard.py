@@ -88,3 +88,22 @@ def test_what_another_thread_does_is_its_own_affair() -> None:
             pass
     thread.join()
     assert len(seen) == 4
+
+
+def test_while_it_is_lifted_the_real_can_be_had() -> None:
+    with Guard() as guard, guard.lifted():
+        assert time.monotonic() > 0
+        assert HERE.read_text()
+
+
+def test_when_it_was_lifted_it_is_up_again() -> None:
+    guard = Guard()
+
+    def reach() -> None:
+        with guard:
+            with guard.lifted():
+                time.monotonic()
+            time.monotonic()
+
+    with pytest.raises(Forbidden, match=r"time\.monotonic"):
+        reach()

@@ -27,7 +27,6 @@ from harness.analysis.facts.offsets import committed_offsets
 from harness.analysis.facts.znodes import controller_epochs
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
-from harness.store import RunFolder
 
 Facts = dict[str, DataFrame]
 
@@ -86,12 +85,12 @@ def cached(frames: Iterable[DataFrame]) -> Iterator[None]:
             frame.unpersist()
 
 
-def row_counts(folder: Path, runs: Sequence[RunFolder]) -> dict[str, dict[str, int]]:
+def row_counts(folder: Path, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return how many rows each written fact has, by run id and fact; reads one column of each, without Spark."""
-    counts = {run.run_id: dict.fromkeys(TABLES, 0) for run in runs}
+    counts = {run_id: dict.fromkeys(TABLES, 0) for run_id in run_ids}
     for name in TABLES:
-        run_ids = parquet.read_table(fact_path(folder, name), columns=["run_id"], read_dictionary=["run_id"])
-        for pair in run_ids["run_id"].value_counts().to_pylist():
+        rows = parquet.read_table(fact_path(folder, name), columns=["run_id"], read_dictionary=["run_id"])
+        for pair in rows["run_id"].value_counts().to_pylist():
             counts[pair["values"]][name] = pair["counts"]
     return counts
 

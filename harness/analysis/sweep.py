@@ -1,0 +1,220 @@
+"""A sweep as Spark jobs: executors simulate, the histories are one table, and the checks judge all of it in batches.
+
+Executors get the project's source with the job; of libraries they need those of the simulation, and PyArrow.
+"""
+
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass, fields
+from os import environ
+from pathlib import Path
+from sys import executable
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness import registry
+from harness.analysis.judge import Judgement, judge_sources
+from harness.analysis.sources import LINES, SCHEMAS, from_table
+from harness.checks import Settings
+from harness.errors import ClusterError
+from harness.judging import settings_of
+from harness.plan import make_plan
+from harness.result import RunResult
+from harness.scenario.file import scenario_yaml
+from harness.simulation.share import EVIDENCE, SimulatedSchedule
+from harness.store import RunFolder
+from harness.sweep import ScheduleVerdict, Sweep, SweepProgress, failed, schedule_seed, verdict_of
+
+SHARE = 8
+"""Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
+BATCH_BYTES = 300_000_000
+"""Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
+ATTEMPTS = 4
+"""Times that a task is tried before the sweep is given up."""
+WATCH_S = 0.5
+JOB_GROUP = "chaos-simulate"
+_WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
+ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name != EVIDENCE)
+HISTORIES = T.StructType(
+    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in ABOUT]
+    + [T.StructField(kind, LINES) for kind in SCHEMAS]
+)
+"""One row a schedule: what is known of it, and a column for each kind of file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Files of the table of histories that are judged together, and what is known of the schedules in them."""
+
+    paths: tuple[str, ...]
+    rows: tuple[T.Row, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all lines in it."""
+        return sum(row.size_bytes for row in self.rows)
+
+
+def simulate(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> None:
+    """Write the table of histories: every executor simulates its share.
+
+    Raises:
+        ClusterError: Spark gave the job up.
+    """
+    tasks = -(-sweep.schedules // SHARE)
+    numbers = spark.range(0, sweep.schedules, 1, tasks)
+    histories = numbers.mapInArrow(
+        _simulating(_shipped(spark, sweep), scenario_yaml(sweep.scenario), sweep.seed), HISTORIES
+    )
+
+    def write() -> None:
+        spark.sparkContext.setJobGroup(JOB_GROUP, f"simulate {sweep.root.name}", interruptOnCancel=True)
+        histories.write.option("compression", "zstd").parquet(str(sweep.histories))
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        job = pool.submit(write)
+        try:
+            _watch(spark.sparkContext, job, sweep.schedules, progress)
+            job.result()
+        except (PySparkException, Py4JError) as error:
+            raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
+        except BaseException:
+            spark.sparkContext.cancelAllJobs()
+            raise
+
+
+def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: SweepProgress) -> list[ScheduleVerdict]:
+    """Return the verdict on every schedule, in the order of their numbers, and write each as soon as it is known."""
+    settings = settings_of(sweep.scenario, make_plan(sweep.scenario, schedule_seed(sweep.seed, 0)))
+    verdicts: list[ScheduleVerdict] = []
+    with sweep.verdicts.open("w", encoding="utf-8") as file:
+        progress.done("judged", 0, sweep.schedules)
+        for number, batch in enumerate(batches(spark, sweep.histories)):
+            judged = _judged(spark, batch, settings, checks, RunFolder(sweep.judged / f"{number:04}"))
+            file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
+            file.flush()
+            verdicts += judged
+            progress.done("judged", len(verdicts), sweep.schedules)
+    return verdicts
+
+
+def batches(spark: SparkSession, histories: Path, batch_bytes: int = BATCH_BYTES) -> list[Batch]:
+    """Return the files of the table, in the order of their schedules, so many at a time as are judged at once."""
+    path = F.url_decode(F.col("_metadata.file_path")).alias("path")
+    by_path: dict[str, list[T.Row]] = {}
+    for row in spark.read.schema(HISTORIES).parquet(str(histories)).select(*ABOUT, path).collect():
+        by_path.setdefault(row.path, []).append(row)
+    found: list[Batch] = []
+    paths: list[str] = []
+    rows: list[T.Row] = []
+    for each, of_file in sorted(by_path.items(), key=lambda item: min(row.number for row in item[1])):
+        paths.append(each)
+        rows += sorted(of_file, key=lambda row: int(row.number))
+        if sum(row.size_bytes for row in rows) >= batch_bytes:
+            found.append(Batch(paths=tuple(paths), rows=tuple(rows)))
+            paths, rows = [], []
+    return [*found, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else found
+
+
+def _judged(
+    spark: SparkSession, batch: Batch, settings: Settings, checks: Sequence[str], into: RunFolder
+) -> list[ScheduleVerdict]:
+    """Return the verdicts on one batch; what the checks found is kept, the facts are not."""
+    run_ids = [row.run_id for row in batch.rows if not row.error]
+    judgements: dict[str, Judgement] = {}
+    if run_ids:
+        table = spark.read.schema(HISTORIES).parquet(*batch.paths).where(F.col("error") == "")
+        judged = judge_sources(spark, from_table(table, batch.size_bytes), run_ids, settings, checks, into=into)
+        judgements = {judgement.run_id: judgement for judgement in judged}
+        shutil.rmtree(into.facts)
+    return [_verdict(row, judgements.get(row.run_id)) for row in batch.rows]
+
+
+def _verdict(row: T.Row, judgement: Judgement | None) -> ScheduleVerdict:
+    if judgement is None:
+        return failed(number=row.number, seed=row.seed, run_id=row.run_id, error=row.error)
+    result = RunResult.from_json(row.result.encode(), row.run_id)
+    whole = result.model_copy(
+        update={
+            "checks": judgement.checks,
+            "counts": judgement.counts,
+            "evidence": [*result.evidence, *judgement.evidence],
+            "evidence_damaged": result.evidence_damaged or judgement.damaged,
+        }
+    )
+    return verdict_of(number=row.number, seed=row.seed, digest=row.digest, result=whole)
+
+
+def _simulating(
+    source: str, scenario: str, seed: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """Return what an executor does with its numbers.
+
+    It is sent by value, because an executor can import nothing of the project before it knows where Spark unpacked it.
+    """
+    schema = to_arrow_schema(HISTORIES)
+
+    def simulating(numbers: Any) -> Any:
+        import sys
+
+        import pyarrow
+        from pyspark import SparkFiles
+
+        path = SparkFiles.get(source)
+        if path not in sys.path:
+            sys.path.insert(0, path)
+        from harness.simulation.share import simulate_share
+
+        for batch in numbers:
+            for schedule in simulate_share(scenario, seed, batch.column(0).to_pylist()):
+                yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
+
+    return simulating
+
+
+def _shipped(spark: SparkSession, sweep: Sweep) -> str:
+    """Hand the project's source to the executors; return the name that it has there."""
+    archive = sweep.root / f"{sweep.root.name}.zip"
+    harness, content = Path(registry.__file__).parent, registry.content_root()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for root, parent in ((harness, Path()), (content, Path("plugins"))):
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    file.write(path, parent / root.name / path.relative_to(root))
+    spark.sparkContext.addArchive(str(archive))
+    if "PYSPARK_PYTHON" not in environ:
+        spark.sparkContext.pythonExec = executable  # Spark's own choice is whatever python3 is first in the path
+    return archive.name
+
+
+def _watch(spark: SparkContext, job: "Future[None]", schedules: int, progress: SweepProgress) -> None:
+    """Tell how far the job is until it ends."""
+    tracker = spark.statusTracker()
+    progress.done("simulated", 0, schedules)
+    while not wait_for([job], timeout=WATCH_S).done:
+        for job_id in tracker.getJobIdsForGroup(JOB_GROUP):
+            info = tracker.getJobInfo(job_id)
+            stages = [tracker.getStageInfo(stage) for stage in info.stageIds] if info else []
+            done = [stage.numCompletedTasks / stage.numTasks for stage in stages if stage and stage.numTasks]
+            if done:
+                progress.done("simulated", int(schedules * min(done)), schedules)
+    if not job.exception():
+        progress.done("simulated", schedules, schedules)
+
+
+def patient(master: str | None) -> str:
+    """Return the master URL, by default all cores of this machine; a local one tries lost tasks again, as any other."""
+    match = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master or "local[*]")
+    return f"local[{match[1] or 1},{ATTEMPTS}]" if match else str(master)

@@ -1,0 +1,117 @@
+"""Whole runs in virtual time, for the phases: the cluster exists only while it is driven, and then its evidence does.
+
+What does the work is imported when a run is driven, because every command asks drivers for their powers.
+"""
+
+from pathlib import Path
+from typing import NoReturn
+
+from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus
+from harness.errors import ClusterError
+from harness.phase_log import PhaseNotes
+from harness.plan import Plan
+from harness.progress import Progress
+from harness.scenario.model import Scenario
+from harness.store import RunFolder
+
+POWERS = frozenset({"kill", "pause", "clients"})
+"""What the driver within a simulation can do, and that it has clients of its own."""
+
+
+class SimulatedRuns:
+    """Implements `ClusterDriver`, for what happens around the load, and `CarriesOutRuns` for all the rest."""
+
+    name = "simulated"
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        self._folder = RunFolder(root)
+        self._run_id = run_id
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """Return nothing: it runs anywhere."""
+        return {}
+
+    @classmethod
+    def powers(cls) -> frozenset[str]:
+        """Return what faults and load find in a simulation."""
+        return POWERS
+
+    def carry_out(self, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
+        """Simulate all of it, and write down what came of it.
+
+        Raises:
+            ClusterError: brokers, topics or the steady state before the first fault could not be had.
+            SimulationError: it does not end, or something reached out of the simulation.
+        """
+        from harness.simulation.run_folder import leave_evidence
+        from harness.simulation.schedule import simulate_plan
+
+        history = simulate_plan(scenario, plan, progress=progress)
+        progress.message(f"{history.virtual_s:.1f} s of virtual time in {history.events} events")
+        leave_evidence(history, self._folder, notes)
+
+    async def start(self, request: ClusterRequest) -> ClusterStatus:
+        """Start nothing, and return that nothing is there."""
+        return self._status(())
+
+    async def status(self) -> ClusterStatus:
+        """Return where the evidence of every broker lies.
+
+        Raises:
+            ClusterError: the simulation did not come to its end, before which it leaves nothing.
+        """
+        from harness.simulation.run_folder import disks_in
+
+        disks = disks_in(self._folder)
+        if not disks.is_dir():
+            raise ClusterError("a simulation leaves its evidence when it has come to its end, and this one did not")
+        broker_ids = sorted(int(path.name) for path in disks.iterdir())
+        return self._status(tuple(map(self._broker, broker_ids)))
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Refuse: there is none any more."""
+        self._refuse()
+
+    async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
+        """Refuse: there is none any more."""
+        self._refuse()
+
+    async def bring_out(self) -> list[str]:
+        """Return nothing: all evidence is in the run folder already."""
+        return []
+
+    async def stop(self) -> None:
+        """Do nothing: it ended with the load."""
+
+    async def residue(self) -> list[str]:
+        """Return nothing: what was made was in memory."""
+        return []
+
+    def _status(self, brokers: tuple[BrokerStatus, ...]) -> ClusterStatus:
+        return ClusterStatus(
+            driver=self.name,
+            root=self._folder.root,
+            bootstrap_servers="",
+            zookeeper_connect="",
+            zookeeper=(),
+            brokers=brokers,
+        )
+
+    def _broker(self, broker_id: int) -> BrokerStatus:
+        from harness.simulation.run_folder import disk_of
+
+        return BrokerStatus(
+            broker_id=broker_id,
+            state="stopped",
+            pid=None,
+            client_address="",
+            peer_address="",
+            log_dir=disk_of(self._folder, broker_id),
+            state_change_log=self._folder.state_change_log(broker_id),
+            human_log=None,
+            starts=0,
+        )
+
+    def _refuse(self) -> NoReturn:
+        raise ClusterError(f"the simulated cluster of {self._run_id} existed only under its load")

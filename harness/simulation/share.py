@@ -1,0 +1,103 @@
+"""An executor's share of a sweep: schedules simulated one after the other, each handed back as the lines of its run."""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from harness.judging import assemble, missing_evidence
+from harness.plan import make_plan
+from harness.result import RunResult
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
+from harness.simulation.run_folder import write_run_folder
+from harness.simulation.schedule import simulate
+from harness.store import RunFolder
+from harness.sweep import schedule_seed
+
+EVIDENCE = "evidence"
+Lines = list[tuple[str, list[str]]]
+"""Lines of files, without their ends, by the file's place within the run folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSchedule:
+    """One schedule of a sweep and all that it left."""
+
+    number: int
+    run_id: str
+    seed: int
+    digest: str = ""
+    error: str = ""
+    """Why there is no history, in a sentence; else empty."""
+    result: str = ""
+    """A `RunResult` as JSON: faults and remarks; no check has spoken yet."""
+    size_bytes: int = 0
+    """Of all lines."""
+    evidence: dict[str, Lines] = field(default_factory=dict)
+    """By the kinds of `RunFolder.evidence`."""
+
+    def row(self) -> dict[str, Any]:
+        """Return its row in the table of histories, where each kind of evidence is a column."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != EVIDENCE} | self.evidence
+
+
+def simulate_share(scenario_yaml: str, seed: int, numbers: Iterable[int]) -> Iterator[SimulatedSchedule]:
+    """Yield the schedules of these numbers of a sweep; one that breaks is an error and does not stop the others.
+
+    Args:
+        scenario_yaml: The scenario, overrides included.
+        seed: The sweep's.
+        numbers: Which of the sweep's schedules.
+    """
+    scenario = read_scenario(scenario_yaml, "the scenario of the sweep")
+    for number in numbers:
+        yield _schedule(scenario, number, schedule_seed(seed, number))
+
+
+def _schedule(scenario: Scenario, number: int, seed: int) -> SimulatedSchedule:
+    run_id = f"{scenario.name}-{number:06}-{seed:016x}"
+    try:
+        history = simulate(scenario, seed)
+        with tempfile.TemporaryDirectory(prefix="chaos-schedule-") as scratch:
+            folder = RunFolder(Path(scratch, run_id))
+            folder.root.mkdir()
+            write_run_folder(history, folder)
+            evidence = _evidence(folder)
+            result = _result(folder, scenario)
+    except Exception as error:  # noqa: BLE001  whatever a broker does under one seed must not stop the others
+        return SimulatedSchedule(number=number, run_id=run_id, seed=seed, error=f"{type(error).__name__}: {error}")
+    lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
+    return SimulatedSchedule(
+        number=number,
+        run_id=run_id,
+        seed=seed,
+        digest=history.digest(),
+        result=result.model_dump_json(),
+        size_bytes=sum(map(len, lines)),
+        evidence=evidence,
+    )
+
+
+def _evidence(folder: RunFolder) -> dict[str, Lines]:
+    return {
+        kind: [(str(path.relative_to(folder.root)), _lines(path)) for path in paths]
+        for kind, paths in folder.evidence().items()
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    """Return a file's lines; what `str.splitlines` takes for ends of lines too may stand within a record."""
+    text = path.read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _result(folder: RunFolder, scenario: Scenario) -> RunResult:
+    """Return what the run folder knows of faults and evidence."""
+    result = assemble(folder)
+    missing = missing_evidence(folder, scenario, make_plan(scenario, result.seed))
+    if not missing:
+        return result
+    remarks = [f"{path.relative_to(folder.root)} is missing or empty" for path in missing]
+    return result.model_copy(update={"evidence": [*result.evidence, *remarks], "evidence_damaged": True})

@@ -1,0 +1,152 @@
+"""Sweeps in Spark: executors simulate, and the checks judge all schedules at once as they judge one run."""
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.sources import from_table, read
+from harness.analysis.sweep import HISTORIES, batches, judge, patient, simulate
+from harness.scenario.file import load_scenario, scenario_yaml
+from harness.scenario.source import options
+from harness.simulation.schedule import simulate as simulate_one
+from harness.simulation.share import SimulatedSchedule, simulate_share
+from harness.sweep import Sweep, schedule_seed, summarize
+from tests.analysis.run_folders import write_intact_run
+from tests.simulation.scenarios import KILL_LEADER, scenario
+
+pytestmark = pytest.mark.spark
+
+SCHEDULES = 20
+"""More than two tasks' shares."""
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        self.seen.append((what, schedules, of))
+
+
+@pytest.fixture(scope="module")
+def swept(spark, tmp_path_factory):
+    """A sweep of a scenario that must hold, and how it said to go on."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=SCHEDULES, root=tmp_path_factory.mktemp("holds"))
+    watched = Watched()
+    simulate(spark, sweep, watched)
+    return sweep, judge(spark, sweep, [], watched), watched.seen
+
+
+def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
+    sweep, verdicts, _ = swept
+    assert [verdict.number for verdict in verdicts] == list(range(SCHEDULES))
+    assert [verdict.seed for verdict in verdicts] == [schedule_seed(7, number) for number in range(SCHEDULES)]
+    assert [(verdict.system, verdict.fault, verdict.remarks) for verdict in verdicts] == [
+        ("PASS", "CONFIRMED", [])
+    ] * SCHEDULES
+    assert len(sweep.verdicts.read_text().splitlines()) == SCHEDULES
+    assert json.loads(sweep.verdicts.read_text().splitlines()[3])["seed"] == schedule_seed(7, 3)
+
+
+def test_the_histories_are_those_of_the_seeds_in_any_process(swept):
+    sweep, verdicts, _ = swept
+    assert len({verdict.digest for verdict in verdicts}) == SCHEDULES
+    for verdict in verdicts[::7]:
+        assert verdict.digest == simulate_one(sweep.scenario, verdict.seed).digest()
+
+
+def test_progress_goes_from_nothing_to_all(swept):
+    _, _, seen = swept
+    assert seen[0] == ("simulated", 0, SCHEDULES)
+    assert ("simulated", SCHEDULES, SCHEDULES) in seen
+    assert seen[-1] == ("judged", SCHEDULES, SCHEDULES)
+    assert [done for what, done, _ in seen if what == "simulated"] == sorted(
+        done for what, done, _ in seen if what == "simulated"
+    )
+
+
+def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, swept):
+    sweep, _, _ = swept
+    (whole,) = batches(spark, sweep.histories)
+    parts = batches(spark, sweep.histories, batch_bytes=1)
+    assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
+    assert len(parts) == len(whole.paths) == 3
+
+
+def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spark, tmp_path):
+    """Without Python workers: the table is written here, and judging needs none."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=3, root=tmp_path)
+    sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
+    broken = SimulatedSchedule(number=2, run_id="small-2", seed=schedule_seed(7, 2), error="SimulationError: no end")
+    table = [sound.row(), lost(losing).row(), broken.row()]
+    sweep.histories.mkdir()
+    parquet.write_table(pa.Table.from_pylist(table, schema=to_arrow_schema(HISTORIES)), sweep.histories / "all.parquet")
+    verdicts = judge(spark, sweep, ["lost-write", "I1"], Watched())
+    assert [(each.system, each.error) for each in verdicts] == [
+        ("PASS", ""),
+        ("FAIL", ""),
+        ("UNKNOWN", "SimulationError: no end"),
+    ]
+    summary = summarize(sweep, verdicts, "chaos run small", simulated_s=1, judged_s=1)
+    assert [(found.what, found.seeds) for found in summary.violations] == [("lost-write", [losing.seed])]
+    assert [(found.what, found.seeds) for found in summary.doubts] == [("no history", [broken.seed])]
+    assert summary.violations[0].replay == f"chaos run small --seed {losing.seed}"
+
+
+def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
+    """Take the first record that a producer was told of out of every log and every poll."""
+    sent = [json.loads(line) for path, lines in schedule.evidence["operations"] for line in lines if "producer" in path]
+    gone = next(each["value"] for each in sent if each["kind"] == "send" and each["type"] == "ok")
+    evidence = dict(schedule.evidence)
+    evidence["replicas"] = [
+        (path, [line for line in lines if f'"value":"{gone}"' not in line]) for path, lines in evidence["replicas"]
+    ]
+    evidence["operations"] = [
+        (path, lines if "producer" in path else [line for line in lines if f'"value":"{gone}"' not in line])
+        for path, lines in evidence["operations"]
+    ]
+    return replace(schedule, evidence=evidence)
+
+
+def test_the_table_reads_as_the_files_that_it_was_made_of(spark, tmp_path):
+    folder = write_intact_run(tmp_path / "intact")
+    with folder.state_change_log(1).open("a", encoding="utf-8") as log:
+        log.write('\n{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"torn')
+    row = {"run_id": folder.run_id, "error": ""}
+    row |= {
+        kind: [(str(path.relative_to(folder.root)), path.read_text().splitlines()) for path in paths]
+        for kind, paths in folder.evidence().items()
+    }
+    parquet.write_table(pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)), tmp_path / "table.parquet")
+    table = spark.read.schema(HISTORIES).parquet(str(tmp_path / "table.parquet"))
+    for from_files, tabled in zip(read(spark, [folder]).frames, from_table(table, 0).frames, strict=True):
+        assert tabled.schema.simpleString() == from_files.schema.simpleString()
+        assert sorted(map(repr, tabled.cache().collect())) == sorted(map(repr, from_files.cache().collect()))
+
+
+@pytest.mark.parametrize(
+    ("master", "patiently"),
+    [
+        pytest.param(None, "local[*,4]", id="all cores of this machine by default"),
+        pytest.param("local", "local[1,4]", id="one core"),
+        pytest.param("local[2]", "local[2,4]", id="two cores"),
+        pytest.param("local[2,1]", "local[2,1]", id="whoever says how often is obeyed"),
+        pytest.param("spark://host:7077", "spark://host:7077", id="a cluster"),
+    ],
+)
+def test_a_local_master_tries_a_lost_task_again(master, patiently):
+    assert patient(master) == patiently
+
+
+def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
+    planted = load_scenario("acks-all-on-append", options(None, [], ["workloads.0.parameters.rate_per_s=50"]))
+    sweep = Sweep(scenario=planted, seed=1, schedules=2, root=tmp_path)
+    simulate(spark, sweep, Watched())
+    verdicts = judge(spark, sweep, ["lost-write", "I10"], Watched())
+    summary = summarize(sweep, verdicts, "chaos run", simulated_s=1, judged_s=1)
+    assert "lost-write" in [found.what for found in summary.violations]
+    assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]

@@ -1,0 +1,72 @@
+"""An executor's share of a sweep: whole histories, and a bad seed that stops nothing."""
+
+import json
+
+import pytest
+
+from harness.result import RunResult
+from harness.scenario.file import scenario_yaml
+from harness.scenario.model import Scenario
+from harness.simulation import share
+from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.simulation.share import simulate_share
+from harness.sweep import schedule_seed
+from tests.simulation.scenarios import KILL_LEADER, scenario
+
+SMALL = scenario(KILL_LEADER)
+
+
+def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
+    (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [3])
+    assert (schedule.number, schedule.seed, schedule.error) == (3, schedule_seed(7, 3), "")
+    assert schedule.digest == simulate(SMALL, schedule.seed).digest()
+    assert set(schedule.evidence) == {"operations", "journal", "zookeeper", "replicas", "state_changes"}
+    lines = [line for files in schedule.evidence.values() for _, of_file in files for line in of_file]
+    assert schedule.size_bytes == sum(len(line) for line in lines)
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+    result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
+    assert [(fault.fault, fault.verdict) for fault in result.faults] == [("kill", "CONFIRMED")]
+    assert not result.evidence_damaged
+
+
+def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(small: Scenario, seed: int) -> SimulatedHistory:
+        if seed == schedule_seed(7, 1):
+            raise RecursionError("too deep")
+        return simulate(small, seed)
+
+    monkeypatch.setattr(share, "simulate", breaking)
+    schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(3)))
+    assert [schedule.error for schedule in schedules] == ["", "RecursionError: too deep", ""]
+    assert [bool(schedule.digest) for schedule in schedules] == [True, False, True]
+    assert [schedule.seed for schedule in schedules] == [schedule_seed(7, number) for number in range(3)]
+
+
+def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def separated(history: SimulatedHistory, folder: share.RunFolder) -> None:
+        written(history, folder)
+        folder.journal.write_text('{"detail":"one\u2028line"}\n{"detail":"another"}\n', encoding="utf-8")
+
+    written = share.write_run_folder
+    monkeypatch.setattr(share, "write_run_folder", separated)
+    monkeypatch.setattr(share, "assemble", assemble_without)
+    (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
+    assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
+
+
+def assemble_without(folder: share.RunFolder) -> RunResult:
+    """Stand in for what reads the journal."""
+    return RunResult(run_id=folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0)
+
+
+def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(history: SimulatedHistory, folder: share.RunFolder) -> None:
+        written(history, folder)
+        folder.zookeeper.write_text("")
+
+    written = share.write_run_folder
+    monkeypatch.setattr(share, "write_run_folder", silent)
+    (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
+    result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
+    assert result.evidence == ["zookeeper.jsonl is missing or empty"]
+    assert result.evidence_damaged

@@ -1,0 +1,134 @@
+"""Sweeps without Spark: which seeds they have, and what many verdicts come to."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import cli
+from harness.errors import Interrupted
+from harness.result import CheckResult, FaultResult, RunResult
+from harness.sweep import ScheduleVerdict, Summary, Sweep, failed, replay_command, schedule_seed, summarize, verdict_of
+from harness.verdict import ExitCode
+from tests.simulation.scenarios import KILL_LEADER, scenario
+
+
+def verdict(number: int, check: str = "PASS", fault: str = "CONFIRMED", **changed: Any) -> ScheduleVerdict:
+    result = RunResult(
+        run_id=f"small-{number}",
+        scenario="small",
+        driver="simulated",
+        seed=100 + number,
+        started_at="",
+        duration_s=1.0,
+        faults=[FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="it was seen")],
+        checks=[CheckResult(check="I1", promise="p", verdict=check, reason=f"{check} in {number}")],
+        **changed,
+    )
+    return verdict_of(number=number, seed=100 + number, digest=f"digest {number}", result=result)
+
+
+BROKEN = failed(number=9, seed=109, run_id="small-9", error="SimulationError: it does not end")
+
+
+def summary_of(*verdicts: ScheduleVerdict) -> Summary:
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=1, schedules=len(verdicts), root=Path())
+    return summarize(sweep, verdicts, "chaos run small --driver simulated", simulated_s=2.0, judged_s=1.0)
+
+
+def test_a_longer_sweep_begins_as_a_shorter_one_and_no_seed_comes_twice() -> None:
+    seeds = [schedule_seed(7, number) for number in range(1000)]
+    assert seeds[:10] == [schedule_seed(7, number) for number in range(10)]
+    assert len({*seeds, *(schedule_seed(8, number) for number in range(1000))}) == 2000
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        pytest.param([verdict(0), verdict(1)], ExitCode.HELD, id="all held"),
+        pytest.param([verdict(0), verdict(1, "FAIL"), BROKEN], ExitCode.VIOLATED, id="a violation outranks all"),
+        pytest.param([verdict(0), verdict(1, "UNKNOWN")], ExitCode.INCONCLUSIVE, id="a check knows nothing"),
+        pytest.param([verdict(0), BROKEN], ExitCode.INCONCLUSIVE, id="a schedule without a history"),
+        pytest.param([verdict(0, fault="MISMATCH")], ExitCode.INCONCLUSIVE, id="a fault that did something else"),
+        pytest.param([verdict(0, evidence_damaged=True)], ExitCode.INCONCLUSIVE, id="damaged evidence"),
+        pytest.param([], ExitCode.INCONCLUSIVE, id="nothing was simulated"),
+    ],
+)
+def test_the_exit_code_is_that_of_a_run_over_all_schedules(verdicts: list[ScheduleVerdict], code: ExitCode) -> None:
+    assert summary_of(*verdicts).exit_code == code
+
+
+def test_a_violation_is_named_with_its_first_seeds_and_how_to_replay_it() -> None:
+    summary = summary_of(verdict(0), *(verdict(number, "FAIL") for number in range(1, 9)))
+    (found,) = summary.violations
+    assert (found.what, found.schedules, found.seeds) == ("I1", 8, [101, 102, 103, 104, 105])
+    assert found.first == "FAIL in 1"
+    assert found.replay == "chaos run small --driver simulated --seed 101"
+    assert (summary.held, summary.violated, summary.inconclusive) == (1, 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "what", "first"),
+    [
+        pytest.param(verdict(0, "UNKNOWN"), "I1 unknown", "UNKNOWN in 0", id="an unknown check"),
+        pytest.param(BROKEN, "no history", "SimulationError: it does not end", id="no history"),
+        pytest.param(
+            verdict(0, evidence_damaged=True, evidence=["a line is missing"]),
+            "evidence",
+            "a line is missing",
+            id="damaged evidence",
+        ),
+        pytest.param(
+            verdict(0, fault="MISMATCH"), "fault mismatch", "kill: MISMATCH: it was seen", id="a fault that missed"
+        ),
+    ],
+)
+def test_whatever_proves_nothing_is_named_with_its_reason(doubtful: ScheduleVerdict, what: str, first: str) -> None:
+    (doubt,) = summary_of(doubtful, verdict(1)).doubts
+    assert (doubt.what, doubt.first, doubt.seeds) == (what, first, [doubtful.seed])
+
+
+def test_equal_histories_are_counted_once_and_missing_ones_not_at_all() -> None:
+    again = verdict(0).model_copy(update={"number": 1})
+    assert summary_of(verdict(0), again, verdict(2), BROKEN).distinct == 2
+
+
+def test_the_replay_has_the_options_of_the_sweep() -> None:
+    command = replay_command("my scenario.yaml", ["no-truncation"], ["cluster.brokers=5"])
+    wanted = "chaos run 'my scenario.yaml' --driver simulated --planted-bug no-truncation --set cluster.brokers=5"
+    assert command == wanted
+
+
+def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def carried_out(sweep: Sweep, master: str | None, replay: str) -> Summary:
+        assert (sweep.seed, sweep.schedules, master) == (7, 3, "local[2]")
+        return summarize(sweep, [verdict(0), verdict(1, "FAIL"), BROKEN], replay, simulated_s=2, judged_s=1)
+
+    monkeypatch.setattr("harness.sweep_command.carry_out", carried_out)
+    monkeypatch.setenv("COLUMNS", "160")
+    options = ["--schedules", "3", "--seed", "7", "--master", "local[2]", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", *options])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, _ = capsys.readouterr()
+    assert ended.value.code == ExitCode.VIOLATED
+    assert "smoke, seed 7: 3 schedules, 2 of them distinct" in out
+    assert "I1: chaos run smoke --driver simulated --seed 101" in out
+    assert "no history: chaos run smoke --driver simulated --seed 109" in out
+    assert "1 held, 1 violated, 1 inconclusive (1 without a history)" in out
+
+
+def test_a_sweep_that_is_interrupted_claims_no_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_arguments: object) -> Summary:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.sweep_command.carry_out", interrupted)
+    monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == cli.exit_code_of(Interrupted())
+    assert "the sweep was interrupted; what was done is in" in capsys.readouterr().err
