@@ -1,7 +1,6 @@
 """The nightly suite on a real Airflow without any service up: shape, and runs of every outcome by `dag.test()`."""
 
 import json
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ from kafka_chaos.airflow.nightly import inconclusive, keep, requests_of, summari
 from kafka_chaos.airflow.request import Request
 from kafka_chaos.airflow.verdicts import Conclusion
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
 
 PARSE = """
@@ -45,24 +43,6 @@ states = {f"{ti.task_id}[{ti.map_index}]": ti.state for ti in run.get_task_insta
 names = {f"{ti.task_id}[{ti.map_index}]": ti.rendered_map_index for ti in run.get_task_instances()}
 print("RESULT", json.dumps({"state": run.state, "tasks": states, "names": names, "events": events}))
 """
-
-
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An Airflow home of its own with a fresh metadata database, as environment variables."""
-    home = tmp_path_factory.mktemp("airflow")
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__KAFKA_CHAOS__RUNS": str(home / "runs"),
-        "PYTHONPATH": os.pathsep.join((str(ROOT / "dags"), str(ROOT / "plugins"), str(ROOT))),
-    }
-    command = [sys.executable, "-m", "airflow", "db", "migrate"]
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
-    return environment
 
 
 def python(code: str, *arguments: str, environment: dict[str, str]) -> dict[str, Any]:

@@ -59,24 +59,6 @@ print("RESULT", json.dumps({"state": run.state, "tasks": {ti.task_id: ti.state f
 """
 
 
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An Airflow home of its own with a fresh metadata database, as environment variables."""
-    home = tmp_path_factory.mktemp("airflow")
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "CHAOS_RUNS": str(home / "runs"),
-        "PYTHONPATH": os.pathsep.join((str(ROOT / "dags"), str(ROOT / "plugins"), str(ROOT))),
-    }
-    command = [sys.executable, "-m", "airflow", "db", "migrate"]
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
-    return environment
-
-
 def python(
     code: str, *arguments: str, environment: dict[str, str], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
@@ -123,7 +105,7 @@ def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[st
 @pytest.mark.spark
 def test_the_smoke_scenario_holds(airflow: dict[str, str]) -> None:
     result = result_of(python(RUN, json.dumps({"scenario": "smoke", "seed": 1}), environment=airflow, timeout_s=400))
-    (run,) = Path(airflow["CHAOS_RUNS"]).glob("smoke-*")
+    (run,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("smoke-*")
     assert result["state"] == "success", (run / "verdict.json").read_text()
     assert json.loads((run / "verdict.json").read_text())["verdicts"] == {
         "fault": "CONFIRMED",
