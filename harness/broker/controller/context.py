@@ -4,7 +4,7 @@ ZooKeeper has the truth. What stands here may be behind, so decisions that are w
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
@@ -31,6 +31,16 @@ class ControllerContext:
     leadership: dict[TopicPartition, VersionedState] = field(default_factory=dict)
     partition_status: dict[TopicPartition, PartitionStatus] = field(default_factory=dict)
     replica_status: dict[Replica, ReplicaStatus] = field(default_factory=dict)
+    offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
+    """Replicas whose log directory has failed, by broker id; forgotten when the broker starts anew."""
+    reassigning: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose replicas are being replaced; their topics are not deleted meanwhile."""
+    deleting: set[str] = field(default_factory=set)
+    """Topics that are to be deleted."""
+    deletion_started: set[str] = field(default_factory=set)
+    """Those of them whose partitions are gone already."""
+    deletion_ineligible: set[str] = field(default_factory=set)
+    """Those of them that cannot be deleted now."""
 
     @property
     def broker_epochs(self) -> dict[int, int]:
@@ -42,9 +52,17 @@ class ControllerContext:
         """Return the registered brokers, ascending."""
         return sorted(self.live)
 
-    def is_online(self, broker_id: int) -> bool:
-        """Whether replicas on this broker may lead: it lives and is not about to leave."""
-        return broker_id in self.live and broker_id not in self.shutting_down
+    def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
+        """Whether a replica may lead: its broker lives and is not about to leave, and its log directory works."""
+        return (
+            broker_id in self.live
+            and broker_id not in self.shutting_down
+            and partition not in self.offline_dirs.get(broker_id, ())
+        )
+
+    def live_for(self, partition: TopicPartition) -> frozenset[int]:
+        """Return the registered brokers, shutting down ones included, but for those whose log of it has failed."""
+        return frozenset(b for b in self.live if partition not in self.offline_dirs.get(b, ()))
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the assigned brokers of a partition in order; none for an unknown one."""
@@ -69,23 +87,48 @@ class ControllerContext:
         return NO_LEADER if known is None else known.state.leader
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
-        """Return the partitions whose last known leader is not online."""
+        """Return the partitions whose last known leader is not online; not of topics that are to be deleted."""
         return sorted(
-            partition for partition, known in self.leadership.items() if not self.is_online(known.state.leader)
+            partition
+            for partition, known in self.leadership.items()
+            if partition[0] not in self.deleting and not self.is_online(known.state.leader, partition)
         )
 
     def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
         """Return the partitions that are in one of these states."""
         return sorted(partition for partition, status in self.partition_status.items() if status in statuses)
 
+    def replicas_in(self, status: ReplicaStatus, topic: str) -> list[Replica]:
+        """Return the replicas of a topic that are in this state."""
+        return sorted(replica for replica, now in self.replica_status.items() if replica[0] == topic and now is status)
+
+    def replicas_of_topic(self, topic: str) -> list[Replica]:
+        """Return every assigned replica of a topic."""
+        known = self.topics.get(topic)
+        return [] if known is None else self.replicas_of((topic, number) for number in sorted(known.partitions))
+
+    def remove_replica(self, replica: Replica) -> None:
+        """Forget a replica that was deleted: its state, and that its broker was to hold it."""
+        topic, number, broker_id = replica
+        self.replica_status.pop(replica, None)
+        known = self.topics.get(topic)
+        if known is not None and number in known.partitions:
+            left = tuple(assigned for assigned in known.partitions[number] if assigned != broker_id)
+            self.topics[topic] = replace(known, partitions={**known.partitions, number: left})
+
     def remove_broker(self, broker_id: int) -> None:
-        """Forget a registration, and that the broker was shutting down."""
+        """Forget a registration, that the broker was shutting down, and which of its log directories had failed."""
         self.live.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
+        self.offline_dirs.pop(broker_id, None)
 
     def remove_topic(self, topic: str) -> None:
         """Forget all about a topic."""
         self.topics.pop(topic, None)
+        self.deleting.discard(topic)
+        self.deletion_started.discard(topic)
+        self.deletion_ineligible.discard(topic)
+        self.reassigning = {partition for partition in self.reassigning if partition[0] != topic}
         for partition in [known for known in self.leadership if known[0] == topic]:
             del self.leadership[partition]
         for partition in [known for known in self.partition_status if known[0] == topic]:

@@ -53,7 +53,7 @@ class PartitionMachine:
         for partition in self._context.partitions():
             if partition not in self._context.leadership:
                 status = PartitionStatus.NEW
-            elif self._context.is_online(self._context.leader(partition)):
+            elif self._context.is_online(self._context.leader(partition), partition):
                 status = PartitionStatus.ONLINE
             else:
                 status = PartitionStatus.OFFLINE
@@ -61,9 +61,9 @@ class PartitionMachine:
         await self.elect_missing(trigger="failover")
 
     async def elect_missing(self, *, trigger: str, topic: str | None = None) -> None:
-        """Try to give every partition without a leader one, of one topic or of all."""
+        """Try to give every partition without a leader one, of one topic or of all that are not to be deleted."""
         leaderless = self._context.partitions_in(PartitionStatus.NEW, PartitionStatus.OFFLINE)
-        partitions = [partition for partition in leaderless if topic in (None, partition[0])]
+        partitions = [p for p in leaderless if topic in (None, p[0]) and p[0] not in self._context.deleting]
         await self.change(partitions, PartitionStatus.ONLINE, Strategy.OFFLINE, trigger=trigger)
 
     async def change(
@@ -95,7 +95,8 @@ class PartitionMachine:
         epoch = self._context.epoch.value
         states: dict[TopicPartition, PartitionStateZnode] = {}
         for partition in partitions:
-            live = tuple(replica for replica in self._context.replicas(partition) if self._context.is_online(replica))
+            assigned = self._context.replicas(partition)
+            live = tuple(replica for replica in assigned if self._context.is_online(replica, partition))
             if live:
                 states[partition] = initial(live, epoch)
             else:
@@ -231,7 +232,7 @@ class PartitionMachine:
         return Candidates(
             assigned=self._context.replicas(partition),
             isr=isr,
-            live=frozenset(self._context.live),
+            live=self._context.live_for(partition),
             shutting_down=frozenset(self._context.shutting_down),
             unclean_allowed=unclean_allowed,
         )
@@ -247,7 +248,10 @@ class PartitionMachine:
 
     def _move(self, partition: TopicPartition, target: PartitionStatus) -> None:
         previous = self._status(partition)
-        self._context.partition_status[partition] = target
+        if target is PartitionStatus.NON_EXISTENT:
+            del self._context.partition_status[partition]
+        else:
+            self._context.partition_status[partition] = target
         self._env.state_log.emit(
             PartitionStateChange(
                 topic=partition[0],

@@ -26,7 +26,7 @@ class ReplicaMachine:
         """Tell the live brokers which replicas they hold, and take those of dead brokers out of their ISRs."""
         online, offline = [], []
         for replica in self._context.replicas_of(self._context.partitions()):
-            if self._context.is_online(replica[2]):
+            if self._context.is_online(replica[2], replica[:2]):
                 self._context.replica_status[replica] = ReplicaStatus.ONLINE
                 online.append(replica)
             else:
@@ -46,9 +46,12 @@ class ReplicaMachine:
         if target is ReplicaStatus.OFFLINE:
             for broker_id in sorted({replica[2] for replica in legal}):
                 await self._take_offline(broker_id, [replica for replica in legal if replica[2] == broker_id])
-        else:
+        elif target in (ReplicaStatus.NEW, ReplicaStatus.ONLINE):
             for replica in legal:
                 self._take_up(replica, target)
+        else:
+            for replica in legal:
+                self._take_away(replica, target)
         self._env.send_batch()
 
     def _take_up(self, replica: Replica, target: ReplicaStatus) -> None:
@@ -63,6 +66,15 @@ class ReplicaMachine:
             self._env.batch.add_leader_and_isr([broker_id], (topic, number), known, is_new=is_new)
         self._move(replica, target)
 
+    def _take_away(self, replica: Replica, target: ReplicaStatus) -> None:
+        """Bring one replica a step on its way out; its broker hears of the first one."""
+        topic, number, broker_id = replica
+        if target is ReplicaStatus.DELETION_STARTED:
+            self._env.batch.add_stop_replica([broker_id], (topic, number), delete=True)
+        self._move(replica, target)
+        if target is ReplicaStatus.NON_EXISTENT:
+            self._context.remove_replica(replica)
+
     async def _take_offline(self, broker_id: int, replicas: Sequence[Replica]) -> None:
         """Stop replicas of one broker, and take them out of the ISR where there is one."""
         partitions: list[TopicPartition] = [(topic, number) for topic, number, _ in replicas]
@@ -72,6 +84,8 @@ class ReplicaMachine:
         states = await self._remove_from_isr(broker_id, led)
         for partition, state in states.items():
             self._context.leadership[partition] = state
+            if partition[0] in self._context.deleting:
+                continue
             others = [replica for replica in self._context.replicas(partition) if replica != broker_id]
             self._env.batch.add_leader_and_isr(others, partition, state, is_new=False)
         never_led = [partition for partition in partitions if partition not in self._context.leadership]

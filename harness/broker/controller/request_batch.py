@@ -5,7 +5,7 @@ After Kafka's `AbstractControllerBrokerRequestBatch`: LeaderAndIsr first, Update
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
 STOP_REPLICA_VERSION = 2
+LEADER_DURING_DELETE = -2
+"""As leader in UpdateMetadata: the topic is being deleted, forget the partition."""
 PLAINTEXT = 0
 """Kafka's number of the security protocol."""
 
@@ -47,6 +49,8 @@ class ControlRequest:
     """Of the registration that the controller believes it talks to."""
     partitions: tuple[str, ...]
     """As topic-partition, for the state-change log."""
+    deletes: bool = False
+    """Whether it is a StopReplica that deletes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,7 +170,8 @@ class RequestBatch:
                     delete_partitions=delete,
                     topics=[_StopTopic(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(stopped)],
                 )
-                yield self._request(broker_id, "StopReplica", message, STOP_REPLICA_VERSION, stopped)
+                request = self._request(broker_id, "StopReplica", message, STOP_REPLICA_VERSION, stopped)
+                yield replace(request, deletes=delete)
 
     def _live(self, broker_ids: Iterable[int]) -> list[int]:
         return sorted(broker_id for broker_id in broker_ids if broker_id in self.context.live)
@@ -185,12 +190,12 @@ class RequestBatch:
         return _MetadataPartition(
             partition_index=number,
             controller_epoch=known.state.controller_epoch,
-            leader=known.state.leader,
+            leader=LEADER_DURING_DELETE if topic in self.context.deleting else known.state.leader,
             leader_epoch=known.state.leader_epoch,
             isr=list(known.state.isr),
             zk_version=known.zk_version,
             replicas=list(replicas),
-            offline_replicas=[replica for replica in replicas if not self.context.is_online(replica)],
+            offline_replicas=[replica for replica in replicas if not self.context.is_online(replica, (topic, number))],
         )
 
     def _request(

@@ -1,6 +1,6 @@
 """Which states partitions and replicas have in the controller, and from which to which they may go. Pure tables.
 
-From Kafka's `PartitionStateMachine` and `ReplicaStateMachine`; the states of topic deletion come with it.
+From Kafka's `PartitionStateMachine` and `ReplicaStateMachine`.
 """
 
 from enum import StrEnum
@@ -22,16 +22,21 @@ class ReplicaStatus(StrEnum):
     NEW = "NewReplica"
     ONLINE = "OnlineReplica"
     OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    """Its broker was asked to delete it."""
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    """Its broker said that it did."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
-    """On a dead broker; also what a new controller takes for granted of such a replica until it has dealt with it."""
+    """Cannot be deleted now; also what a new controller takes for granted of replicas that are not online."""
 
 
 PARTITION_PREVIOUS: dict[PartitionStatus, frozenset[PartitionStatus]] = {
     PartitionStatus.NEW: frozenset({PartitionStatus.NON_EXISTENT}),
     PartitionStatus.ONLINE: frozenset({PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE}),
     PartitionStatus.OFFLINE: frozenset({PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE}),
+    PartitionStatus.NON_EXISTENT: frozenset({PartitionStatus.OFFLINE}),
 }
-"""Target state → states that it may be reached from; a partition stops existing only by topic deletion."""
+"""Target state → states that it may be reached from."""
 
 _ASSIGNED = frozenset(
     {ReplicaStatus.NEW, ReplicaStatus.ONLINE, ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_INELIGIBLE}
@@ -40,5 +45,9 @@ REPLICA_PREVIOUS: dict[ReplicaStatus, frozenset[ReplicaStatus]] = {
     ReplicaStatus.NEW: frozenset({ReplicaStatus.NON_EXISTENT}),
     ReplicaStatus.ONLINE: _ASSIGNED,
     ReplicaStatus.OFFLINE: _ASSIGNED,
+    ReplicaStatus.DELETION_STARTED: frozenset({ReplicaStatus.OFFLINE}),
+    ReplicaStatus.DELETION_SUCCESSFUL: frozenset({ReplicaStatus.DELETION_STARTED}),
+    ReplicaStatus.DELETION_INELIGIBLE: frozenset({ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED}),
+    ReplicaStatus.NON_EXISTENT: frozenset({ReplicaStatus.DELETION_SUCCESSFUL}),
 }
-"""Target state → states that it may be reached from; a replica stops existing only by topic deletion."""
+"""Target state → states that it may be reached from."""
