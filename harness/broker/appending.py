@@ -48,7 +48,7 @@ class AppendResult:
     last_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     log_append_time: int = NO_TIMESTAMP
-    """Always -1: timestamps are the producer's."""
+    """-1 because timestamps are the producer's; Kafka answers a duplicate with the batch's largest timestamp."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +105,7 @@ class _Outcome:
             base_offset=self.info.base_offset,
             last_offset=self.info.last_offset,
             log_start_offset=self.partition.log.log_start_offset,
+            log_append_time=self.info.duplicate_timestamp_ms,
         )
 
 

@@ -14,6 +14,8 @@ class ProtocolRules:
     """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
     truncate_by_leader_epoch: bool = True
     """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
+    producer_state_outlives_restart: bool = True
+    """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,12 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="truncate_by_leader_epoch",
         origin="a follower starts to fetch from its own log end, never asking where its epoch ended (before KIP-101)",
         effect="replicas diverge: the same offset holds different records",
+    ),
+    PlantedBug(
+        name="producer-state-lost",
+        rule="producer_state_outlives_restart",
+        origin="a broker that restarts or truncates forgets which batches of idempotent producers its log holds",
+        effect="a retry after a failover writes the same records once more",
     ),
 )
 

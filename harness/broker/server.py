@@ -24,10 +24,12 @@ from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
+from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.producer_ids import ProducerIds
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
@@ -98,7 +100,8 @@ class Broker:
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         self._metadata = MetadataCache()
-        self._logs = LogManager(outside.storage, epoch_assigned=self._epoch_assigned)
+        rules = rules_with(self._planted_bugs)
+        self._logs = LogManager(outside.storage, epoch_assigned=self._epoch_assigned, rules=rules)
         self._topic_configs = TopicConfigs(config, self._session)
         self._replicas = ReplicaManager(
             config=config,
@@ -107,7 +110,7 @@ class Broker:
             transport=outside.transport,
             zookeeper=lambda: self._session.current,
             state_log=self._state_log,
-            rules=rules_with(self._planted_bugs),
+            rules=rules,
             topic_config=self._topic_configs.of,
         )
         self._controller = Controller(
@@ -117,6 +120,7 @@ class Broker:
             state_log=self._state_log,
             wall_ms=outside.wall_ms,
         )
+        self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
         self._coordinator: GroupCoordinator | None = None
         self._server: Server | None = None
@@ -243,6 +247,7 @@ class Broker:
         metadata = MetadataHandlers(self._config, cluster_id, self._metadata, self._creator, offsets_partitions)
         admin = AdminHandlers(self._controller, self._creator)
         groups = GroupHandlers(self._coordinator, self._metadata)
+        producer_ids = ProducerIdHandlers(self._producer_ids)
         return {
             ApiKey.PRODUCE: data.produce,
             ApiKey.FETCH: data.fetch,
@@ -257,6 +262,7 @@ class Broker:
             ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
             ApiKey.OFFSET_COMMIT: groups.commit,
             ApiKey.OFFSET_FETCH: groups.fetch,
+            ApiKey.INIT_PRODUCER_ID: producer_ids.init_producer_id,
         }
 
     def _with_topic_configs(self, handle: Handler) -> Handler:

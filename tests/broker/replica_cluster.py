@@ -124,7 +124,8 @@ class Broker:
         self.events: list[Event] = []
         state_log = RecordingStateLog(self.events)
         self.zookeeper = zookeeper
-        self.logs = LogManager(self.storage, epoch_assigned=self._epoch_assigned)
+        rules = rules_with(planted_bugs)
+        self.logs = LogManager(self.storage, epoch_assigned=self._epoch_assigned, rules=rules)
         self.logs.load()
         self.metadata = MetadataCache()
         self.manager = ReplicaManager(
@@ -134,7 +135,7 @@ class Broker:
             transport=NetworkTransport(network, broker_id),
             zookeeper=lambda: self.zookeeper,
             state_log=state_log,
-            rules=rules_with(planted_bugs),
+            rules=rules,
             topic_config=lambda _: topic_defaults(self.config),
         )
         self.data = DataHandlers(self.manager, self.config, state_log)

@@ -17,6 +17,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from harness.broker.log.batch import iter_batches
+
 pytestmark = pytest.mark.cluster
 
 KCAT = shutil.which("kcat")
@@ -73,6 +75,40 @@ def test_confluent_kafka_writes_reads_and_commits(cluster: dict[str, Any], topic
         assert [found.offset for found in consumer.committed([Position(topic, 0)], timeout=30)] == [321]
     finally:
         consumer.close()
+
+
+def test_confluent_kafka_writes_with_idempotence(cluster: dict[str, Any], topic: str) -> None:
+    servers = cluster["bootstrap_servers"]
+    delivered: list[int] = []
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 0})
+    for number in range(500):
+        producer.produce(
+            topic, f"value-{number}", partition=0, on_delivery=lambda error, message: delivered.append(message.offset())
+        )
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    assert delivered == list(range(500))
+
+
+@pytest.mark.skipif(not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")), reason="no jars of real Kafka: make kafka-libs")
+def test_kafkas_console_producer_writes_with_idempotence_as_it_does_by_default(
+    cluster: dict[str, Any], topic: str
+) -> None:
+    sent = "".join(f"value-{number}\n" for number in range(200))
+    tool = ["java", "-cp", f"{KAFKA_LIBS}/*", "kafka.tools.ConsoleProducer"]
+    servers = ["--bootstrap-server", cluster["bootstrap_servers"]]
+    subprocess.run([*tool, *servers, "--topic", topic], input=sent, text=True, timeout=120, check=True)
+    consumer = Consumer({"bootstrap.servers": cluster["bootstrap_servers"], "group.id": topic})
+    try:
+        consumer.assign([Position(topic, partition, 0) for partition in range(2)])
+        read = [message.value().decode() for message in consumer.consume(200, timeout=30)]
+    finally:
+        consumer.close()
+    assert sorted(read) == sorted(sent.splitlines())
+    segments = [Path(cluster["brokers"][0]["log_dir"], f"{topic}-{n}", f"{0:020d}.log") for n in range(2)]
+    written = [header for segment in segments for header, _ in iter_batches(segment.read_bytes())]
+    assert written
+    assert all(header.producer_id >= 0 and header.base_sequence >= 0 for header in written)
 
 
 async def test_aiokafka_writes_and_reads_an_assigned_partition(cluster: dict[str, Any], topic: str) -> None:

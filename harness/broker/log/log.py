@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from harness.broker.log.batch import BatchHeader, CorruptBatch, assign, iter_batches, parse_header, parse_records
 from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
 from harness.broker.log.epoch_cache import LeaderEpochCache
+from harness.broker.log.producers import ProducerStates
 from harness.broker.log.records import MalformedRecords
 from harness.broker.log.segment import Segment
 from harness.broker.log.storage import Storage
 from harness.broker.log.validation import InvalidRecords, validate_for_follower, validate_for_leader
+from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
 __all__ = [
@@ -50,11 +52,14 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendInfo:
-    """What a leader wrote."""
+    """Where a producer's records stand in a leader's log."""
 
     base_offset: int
     last_offset: int
     batches: list[BatchHeader]
+    """What was written; empty for a batch that the log held already."""
+    duplicate_timestamp_ms: int = -1
+    """The largest timestamp of a batch that the log held already."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -73,6 +78,9 @@ class Log:
     epoch_assigned: EpochListener
     recovery_point_lowered: Callable[[], None]
     """Called before a truncation below the recovery point: the checkpointed one would hide unsynced data later."""
+    rules: ProtocolRules
+    _producers: ProducerStates | None = None
+    """None while it must be read from the log before somebody may rely on it."""
 
     @property
     def folder(self) -> str:
@@ -89,8 +97,18 @@ class Log:
         """Bytes in all segments."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def producers(self) -> ProducerStates:
+        """What the log holds of idempotent producers; read from its batches if that is not known."""
+        if self._producers is None:
+            held = (header for segment in self.segments for header in segment.headers())
+            self._producers = ProducerStates(held if self.rules.producer_state_outlives_restart else ())
+        return self._producers
+
     def append_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Write the one batch that a producer sent, with the next offset and this leader epoch stamped on it.
+
+        A batch that an idempotent producer sends again is not written again: it is where it was.
 
         Raises:
             InvalidRecords: the batch is refused, with Kafka's error code.
@@ -102,6 +120,16 @@ class Log:
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"a segment has at most {self.settings.segment_bytes} bytes, the batch {sent.size}",
             )
+        if sent.producer_id >= 0:
+            duplicate = self.producers.find_duplicate(sent)
+            if duplicate is not None:
+                return AppendInfo(
+                    base_offset=duplicate.base_offset,
+                    last_offset=duplicate.last_offset,
+                    batches=[],
+                    duplicate_timestamp_ms=duplicate.timestamp_ms,
+                )
+            self.producers.check(sent)
         batch = bytearray(memoryview(records)[: sent.size])
         assign(batch, self.log_end_offset, leader_epoch)
         header = parse_header(batch)
@@ -202,6 +230,8 @@ class Log:
         if offset < self.log_end_offset:
             self._lower_recovery_point(offset)
             self._drop_from(offset)
+            if self._producers is not None and self._producers.reaches(offset):
+                self._producers = None
             offset = self.log_end_offset
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
@@ -214,6 +244,7 @@ class Log:
         for segment in reversed(self.segments):
             self._remove(segment)
         self.segments = [self._new_segment(offset)]
+        self._producers = None
         self.log_start_offset = offset
         self.recovery_point = offset
         if self.epochs.clear():
@@ -286,6 +317,9 @@ class Log:
             if self.epochs.truncate_from_end(before + 1):
                 self._save_epochs()
             raise
+        if self._producers is not None:
+            for header in headers:
+                self._producers.note(header)
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)

@@ -17,6 +17,7 @@ from harness.broker.log.log import EpochListener, Log, LogSettings
 from harness.broker.log.meta_properties import META_PROPERTIES
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
 from harness.broker.log.storage import Storage
+from harness.broker.rules import ProtocolRules
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +36,17 @@ class LogManager:
     """Opens, creates and deletes logs; `load` comes first."""
 
     def __init__(
-        self, storage: Storage, settings: LogSettings | None = None, *, epoch_assigned: EpochListener = _nobody
+        self,
+        storage: Storage,
+        settings: LogSettings | None = None,
+        *,
+        epoch_assigned: EpochListener = _nobody,
+        rules: ProtocolRules | None = None,
     ) -> None:
         self._storage = storage
         self._settings = settings or LogSettings()
         self._epoch_assigned = epoch_assigned
+        self._rules = rules or ProtocolRules()
         self._logs: dict[tuple[str, int], Log] = {}
 
     def load(self) -> list[LoadedLog]:
@@ -141,7 +148,9 @@ class LogManager:
         self._logs.clear()
 
     def _open(self, origin: LogOrigin, settings: LogSettings) -> LoadedLog:
-        log, loaded = open_log(self._storage, origin, settings, self._epoch_assigned, self._write_recovery_points)
+        log, loaded = open_log(
+            self._storage, origin, settings, self._epoch_assigned, self._write_recovery_points, self._rules
+        )
         self._logs[origin.topic, origin.partition] = log
         return loaded
 

@@ -15,6 +15,7 @@ from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.broker.log.log import EpochListener, Log, LogSettings
 from harness.broker.log.segment import SEGMENT_NAME, Segment
 from harness.broker.log.storage import Storage
+from harness.broker.rules import ProtocolRules
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ def open_log(
     settings: LogSettings,
     epoch_assigned: EpochListener,
     recovery_point_lowered: Callable[[], None],
+    rules: ProtocolRules,
 ) -> tuple[Log, LoadedLog]:
     """Return the log, created if need be, and how it was found.
 
@@ -75,6 +77,7 @@ def open_log(
         recovery_point=0,
         epoch_assigned=epoch_assigned,
         recovery_point_lowered=recovery_point_lowered,
+        rules=rules,
     )
     trusted = origin.clean and epochs_known
     truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)

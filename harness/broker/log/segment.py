@@ -85,6 +85,11 @@ class Segment:
             if place.max_timestamp >= timestamp_ms:
                 yield self._file.read(place.position, place.end - place.position)
 
+    def headers(self) -> Iterator[BatchHeader]:
+        """Yield the headers of all batches."""
+        for place in self._places(0):
+            yield parse_header(self._file.read(place.position, HEADER_BYTES))
+
     def scan(self, *, verify: Callable[[BatchHeader], None] | None) -> int:
         """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
 

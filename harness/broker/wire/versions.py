@@ -50,6 +50,7 @@ VERSIONS: dict[ApiKey, VersionRange] = {
     ApiKey.FIND_COORDINATOR: _versions(0, 2),
     ApiKey.API_VERSIONS: _versions(0, 3),
     ApiKey.CREATE_TOPICS: _versions(2, 4),
+    ApiKey.INIT_PRODUCER_ID: _versions(0, 1),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _versions(0, 3),
 }
 

@@ -22,6 +22,7 @@ ISR_CHANGES = "/isr_change_notification"
 CONFIG_CHANGES = "/config/changes"
 TOPIC_CONFIGS = "/config/topics"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
 PERSISTENT_PATHS: tuple[str, ...] = (
     "/consumers",
@@ -32,7 +33,7 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     "/admin/delete_topics",
     "/brokers/seqid",
     ISR_CHANGES,
-    "/latest_producer_id_block",
+    PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
     TOPIC_CONFIGS,
     "/config/clients",
@@ -306,3 +307,24 @@ def decode_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
     """Return the partitions that an ISR change notification names."""
     with _reading(path, data) as value:
         return [(str(item["topic"]), int(item["partition"])) for item in value["partitions"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdBlock:
+    """`/latest_producer_id_block`: the ids that were claimed last, and by whom."""
+
+    broker_id: int
+    first: int
+    last: int
+
+    def encode(self) -> bytes:
+        """Return the znode's content; Kafka writes the ids as text."""
+        return _encode(
+            {"version": 1, "broker": self.broker_id, "block_start": str(self.first), "block_end": str(self.last)}
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ProducerIdBlock":
+        """Read the znode's content."""
+        with _reading(PRODUCER_ID_BLOCK, data) as value:
+            return cls(broker_id=int(value["broker"]), first=int(value["block_start"]), last=int(value["block_end"]))

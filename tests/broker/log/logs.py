@@ -1,12 +1,17 @@
 """Small logs and batches for the tests of this folder."""
 
+import struct
 from dataclasses import dataclass, field
 
-from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
+from harness.broker.log.batch import BatchHeader, build_batch, iter_batches, seal
 from harness.broker.log.log import Log, LogSettings
 from harness.broker.log.records import Record
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
+from harness.broker.rules import ProtocolRules
 from harness.simulation.disk import MemoryStorage
+
+_PRODUCER_AT = 43
+_PRODUCER = struct.Struct(">qhi")
 
 SMALL = LogSettings(segment_bytes=400, index_interval_bytes=150)
 """Segments of about four batches with an index entry every other batch."""
@@ -16,6 +21,16 @@ def batch(count: int = 1, *, base_offset: int = 0, epoch: int = -1, timestamp_ms
     """A batch of `count` records of one timestamp each later than the last; about 80 bytes plus 15 a record."""
     records = [Record(value=b"value-%02d" % i, timestamp_ms=timestamp_ms + i) for i in range(count)]
     return build_batch(records, base_offset=base_offset, leader_epoch=epoch)
+
+
+def from_producer(
+    sequence: int, count: int = 1, *, producer_id: int = 7, producer_epoch: int = 0, timestamp_ms: int = 0
+) -> bytes:
+    """A batch of an idempotent producer that starts with this sequence number."""
+    sent = bytearray(batch(count, timestamp_ms=timestamp_ms))
+    _PRODUCER.pack_into(sent, _PRODUCER_AT, producer_id, producer_epoch, sequence)
+    seal(sent)
+    return bytes(sent)
 
 
 def headers(data: bytes) -> list[BatchHeader]:
@@ -48,12 +63,13 @@ def opened(
     log_start_offset: int = 0,
     settings: LogSettings = SMALL,
     heard: Heard | None = None,
+    rules: ProtocolRules | None = None,
 ) -> tuple[Log, LoadedLog]:
     heard = heard or Heard()
     origin = LogOrigin(
         topic="t", partition=0, clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
     )
-    return open_log(storage, origin, settings, heard.epoch, heard.lower)
+    return open_log(storage, origin, settings, heard.epoch, heard.lower, rules or ProtocolRules())
 
 
 def new_log(storage: MemoryStorage | None = None, settings: LogSettings = SMALL, heard: Heard | None = None) -> Log:

@@ -121,6 +121,7 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         10: (0, 2),
         18: (0, 3),
         19: (2, 4),
+        22: (0, 1),
         23: (0, 3),
     }
 
