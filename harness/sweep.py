@@ -13,7 +13,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import ClusterError
-from harness.plan import derived_seed
+from harness.plan import Plan, derived_seed
 from harness.result import CheckResult, RunResult
 from harness.scenario.model import Scenario
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
@@ -72,6 +72,14 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path) -> Sw
 def schedule_seed(seed: int, number: int) -> int:
     """Return the seed of one schedule of a sweep."""
     return derived_seed(seed, "schedule", number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One schedule by itself: a scenario, and a plan for it, which need not be the one that its seed makes."""
+
+    scenario: Scenario
+    plan: Plan
 
 
 class SweepProgress(Protocol):

@@ -6,7 +6,7 @@ Executors get the project's source with the job; of libraries they need those of
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -35,7 +35,7 @@ from harness.result import RunResult
 from harness.scenario.file import scenario_yaml
 from harness.simulation.share import EVIDENCE, SimulatedSchedule
 from harness.store import RunFolder
-from harness.sweep import ScheduleVerdict, Sweep, SweepProgress, failed, schedule_seed, verdict_of
+from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, failed, schedule_seed, verdict_of
 
 SHARE = 8
 """Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
@@ -52,6 +52,7 @@ HISTORIES = T.StructType(
     + [T.StructField(kind, LINES) for kind in SCHEMAS]
 )
 """One row a schedule: what is known of it, and a column for each kind of file."""
+Simulating = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +74,70 @@ def simulate(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> None
     Raises:
         ClusterError: Spark gave the job up.
     """
+    simulating = _simulating(_shipped(spark), "simulate_share", scenario_yaml(sweep.scenario), sweep.seed)
     tasks = -(-sweep.schedules // SHARE)
-    numbers = spark.range(0, sweep.schedules, 1, tasks)
-    histories = numbers.mapInArrow(
-        _simulating(_shipped(spark, sweep), scenario_yaml(sweep.scenario), sweep.seed), HISTORIES
-    )
+    _write(spark, sweep.histories, spark.range(0, sweep.schedules, 1, tasks), sweep.schedules, simulating, progress)
+
+
+def judge_candidates(
+    spark: SparkSession, candidates: Sequence[Candidate], root: Path, progress: SweepProgress | None = None
+) -> list[ScheduleVerdict]:
+    """Simulate schedules of any scenarios and judge all of them at once; return a verdict on each, in their order.
+
+    Each is judged by the checks that its scenario names and by what its own settings allow; all that share these are
+    judged by one set of jobs. A verdict's number is the candidate's index.
+
+    Args:
+        spark: An open session, of any master.
+        candidates: Scenarios of the simulated driver with their plans.
+        root: A new folder for histories and findings; executors write there.
+        progress: Whoever wants to see how it goes on.
+
+    Raises:
+        ClusterError: Spark gave the simulation up.
+    """
+    told = progress or _Unseen()
+    histories = root / "schedules.parquet"
+    texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
+    numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
+    _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), told)
+    groups: dict[tuple[Settings, tuple[str, ...]], set[int]] = {}
+    for number, each in enumerate(candidates):
+        groups.setdefault((settings_of(each.scenario, each.plan), tuple(each.scenario.checks)), set()).add(number)
+    verdicts: list[ScheduleVerdict] = []
+    for index, ((settings, checks), of_group) in enumerate(groups.items()):
+        for part, batch in enumerate(batches(spark, histories, only=of_group)):
+            into = RunFolder(root / "judged" / f"{index:04}-{part:04}")
+            verdicts += _judged(spark, batch, settings, checks, into)
+            told.done("judged", len(verdicts), len(candidates))
+    return sorted(verdicts, key=lambda verdict: verdict.number)
+
+
+class _Unseen:
+    """Nobody wants to see how it goes on."""
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        """Tell nobody."""
+
+
+def _write(
+    spark: SparkSession,
+    histories: Path,
+    numbers: DataFrame,
+    schedules: int,
+    simulating: Simulating,
+    progress: SweepProgress,
+) -> None:
+    """Write what becomes of the schedules of these numbers."""
 
     def write() -> None:
-        spark.sparkContext.setJobGroup(JOB_GROUP, f"simulate {sweep.root.name}", interruptOnCancel=True)
-        histories.write.option("compression", "zstd").parquet(str(sweep.histories))
+        spark.sparkContext.setJobGroup(JOB_GROUP, f"simulate {histories.parent.name}", interruptOnCancel=True)
+        numbers.mapInArrow(simulating, HISTORIES).write.option("compression", "zstd").parquet(str(histories))
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         job = pool.submit(write)
         try:
-            _watch(spark.sparkContext, job, sweep.schedules, progress)
+            _watch(spark.sparkContext, job, schedules, progress)
             job.result()
         except (PySparkException, Py4JError) as error:
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
@@ -110,12 +161,18 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
     return verdicts
 
 
-def batches(spark: SparkSession, histories: Path, batch_bytes: int = BATCH_BYTES) -> list[Batch]:
-    """Return the files of the table, in the order of their schedules, so many at a time as are judged at once."""
+def batches(
+    spark: SparkSession, histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None
+) -> list[Batch]:
+    """Return the files of the table, in the order of their schedules, so many at a time as are judged at once.
+
+    `only` names schedules by their numbers: others are in no batch.
+    """
     path = F.url_decode(F.col("_metadata.file_path")).alias("path")
     by_path: dict[str, list[T.Row]] = {}
     for row in spark.read.schema(HISTORIES).parquet(str(histories)).select(*ABOUT, path).collect():
-        by_path.setdefault(row.path, []).append(row)
+        if only is None or row.number in only:
+            by_path.setdefault(row.path, []).append(row)
     found: list[Batch] = []
     paths: list[str] = []
     rows: list[T.Row] = []
@@ -135,7 +192,8 @@ def _judged(
     run_ids = [row.run_id for row in batch.rows if not row.error]
     judgements: dict[str, Judgement] = {}
     if run_ids:
-        table = spark.read.schema(HISTORIES).parquet(*batch.paths).where(F.col("error") == "")
+        numbers = [row.number for row in batch.rows if not row.error]
+        table = spark.read.schema(HISTORIES).parquet(*batch.paths).where(F.col("number").isin(numbers))
         judged = judge_sources(spark, from_table(table, batch.size_bytes), run_ids, settings, checks, into=into)
         judgements = {judgement.run_id: judgement for judgement in judged}
         shutil.rmtree(into.facts)
@@ -157,10 +215,8 @@ def _verdict(row: T.Row, judgement: Judgement | None) -> ScheduleVerdict:
     return verdict_of(number=row.number, seed=row.seed, digest=row.digest, result=whole)
 
 
-def _simulating(
-    source: str, scenario: str, seed: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """Return what an executor does with its numbers.
+def _simulating(source: str, function: str, *given: Any) -> Simulating:
+    """Return what an executor does with its numbers: hands them to a function of `harness.simulation.share`.
 
     It is sent by value, because an executor can import nothing of the project before it knows where Spark unpacked it.
     """
@@ -175,19 +231,22 @@ def _simulating(
         path = SparkFiles.get(source)
         if path not in sys.path:
             sys.path.insert(0, path)
-        from harness.simulation.share import simulate_share
+        from harness.simulation import share
 
         for batch in numbers:
-            for schedule in simulate_share(scenario, seed, batch.column(0).to_pylist()):
+            for schedule in getattr(share, function)(*given, batch.column(0).to_pylist()):
                 yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
 
     return simulating
 
 
-def _shipped(spark: SparkSession, sweep: Sweep) -> str:
-    """Hand the project's source to the executors; return the name that it has there."""
-    archive = sweep.root / f"{sweep.root.name}.zip"
+def _shipped(spark: SparkSession) -> str:
+    """Hand the project's source to the executors, once a session; return the name that it has there."""
+    name = f"chaos-{spark.sparkContext.applicationId}.zip"
+    if any(each.endswith(name) for each in spark.sparkContext.listArchives):
+        return name
     harness, content = Path(registry.__file__).parent, registry.content_root()
+    archive = Path(str(spark.conf.get("spark.local.dir")), name)  # executors may fetch it as long as the session lasts
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for root, parent in ((harness, Path()), (content, Path("plugins"))):
             for path in sorted(root.rglob("*")):
@@ -196,7 +255,7 @@ def _shipped(spark: SparkSession, sweep: Sweep) -> str:
     spark.sparkContext.addArchive(str(archive))
     if "PYSPARK_PYTHON" not in environ:
         spark.sparkContext.pythonExec = executable  # Spark's own choice is whatever python3 is first in the path
-    return archive.name
+    return name
 
 
 def _watch(spark: SparkContext, job: "Future[None]", schedules: int, progress: SweepProgress) -> None:

@@ -1,18 +1,18 @@
-"""An executor's share of a sweep: schedules simulated one after the other, each handed back as the lines of its run."""
+"""An executor's share of many schedules, simulated one after the other, each handed back as the lines of its run."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from harness.judging import assemble, missing_evidence
-from harness.plan import make_plan
+from harness.plan import Plan, make_plan
 from harness.result import RunResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.simulation.run_folder import write_run_folder
-from harness.simulation.schedule import simulate
+from harness.simulation.schedule import simulate_plan
 from harness.store import RunFolder
 from harness.sweep import schedule_seed
 
@@ -23,7 +23,7 @@ Lines = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSchedule:
-    """One schedule of a sweep and all that it left."""
+    """One schedule and all that it left."""
 
     number: int
     run_id: str
@@ -53,19 +53,31 @@ def simulate_share(scenario_yaml: str, seed: int, numbers: Iterable[int]) -> Ite
     """
     scenario = read_scenario(scenario_yaml, "the scenario of the sweep")
     for number in numbers:
-        yield _schedule(scenario, number, schedule_seed(seed, number))
+        yield _schedule(number, scenario, make_plan(scenario, schedule_seed(seed, number)))
 
 
-def _schedule(scenario: Scenario, number: int, seed: int) -> SimulatedSchedule:
-    run_id = f"{scenario.name}-{number:06}-{seed:016x}"
+def simulate_candidates(candidates: Sequence[tuple[str, str]], numbers: Iterable[int]) -> Iterator[SimulatedSchedule]:
+    """Yield schedules of scenarios and plans of their own; one that breaks is an error and does not stop the others.
+
+    Args:
+        candidates: Each a scenario as YAML and a plan as JSON.
+        numbers: Which of them.
+    """
+    for number in numbers:
+        scenario, plan = candidates[number]
+        yield _schedule(number, read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan))
+
+
+def _schedule(number: int, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    run_id, seed = f"{scenario.name}-{number:06}-{plan.seed:016x}", plan.seed
     try:
-        history = simulate(scenario, seed)
+        history = simulate_plan(scenario, plan)
         with tempfile.TemporaryDirectory(prefix="chaos-schedule-") as scratch:
             folder = RunFolder(Path(scratch, run_id))
             folder.root.mkdir()
             write_run_folder(history, folder)
             evidence = _evidence(folder)
-            result = _result(folder, scenario)
+            result = _result(folder, scenario, plan)
     except Exception as error:  # noqa: BLE001  whatever a broker does under one seed must not stop the others
         return SimulatedSchedule(number=number, run_id=run_id, seed=seed, error=f"{type(error).__name__}: {error}")
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
@@ -93,10 +105,10 @@ def _lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _result(folder: RunFolder, scenario: Scenario) -> RunResult:
+def _result(folder: RunFolder, scenario: Scenario, plan: Plan) -> RunResult:
     """Return what the run folder knows of faults and evidence."""
     result = assemble(folder)
-    missing = missing_evidence(folder, scenario, make_plan(scenario, result.seed))
+    missing = missing_evidence(folder, scenario, plan)
     if not missing:
         return result
     remarks = [f"{path.relative_to(folder.root)} is missing or empty" for path in missing]

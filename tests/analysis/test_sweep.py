@@ -9,12 +9,13 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
-from harness.analysis.sweep import HISTORIES, batches, judge, patient, simulate
+from harness.analysis.sweep import HISTORIES, batches, judge, judge_candidates, patient, simulate
+from harness.plan import make_plan
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.source import options
 from harness.simulation.schedule import simulate as simulate_one
 from harness.simulation.share import SimulatedSchedule, simulate_share
-from harness.sweep import Sweep, schedule_seed, summarize
+from harness.sweep import Candidate, Sweep, schedule_seed, summarize
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -150,3 +151,25 @@ def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
     summary = summarize(sweep, verdicts, "chaos run", simulated_s=1, judged_s=1)
     assert "lost-write" in [found.what for found in summary.violations]
     assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]
+
+
+def test_candidates_are_judged_together_each_under_its_own_settings(spark, tmp_path):
+    """A lost record is a violation under acks=all and expected under acks=1; a bad plan costs only itself."""
+    strict = load_scenario("acks-all-on-append", options(None, [], ["workloads.0.parameters.rate_per_s=50"]))
+    lenient = load_scenario(
+        "acks-all-on-append",
+        options(None, [], ["workloads.0.parameters.rate_per_s=50", "workloads.0.parameters.acks=1"]),
+    )
+    intact = scenario(KILL_LEADER, checks=["I1"])
+    seed = schedule_seed(1, 0)
+    broken = make_plan(intact, 3)
+    broken = broken.model_copy(update={"faults": [broken.faults[0].model_copy(update={"fault": "no-such-fault"})]})
+    asked = [(strict, make_plan(strict, seed)), (intact, broken), (lenient, make_plan(lenient, seed))]
+    asked += [(intact, make_plan(intact, 4))]
+    candidates = [Candidate(scenario=each, plan=plan) for each, plan in asked]
+    verdicts = judge_candidates(spark, candidates, tmp_path)
+    assert [(each.number, each.seed) for each in verdicts] == [(n, plan.seed) for n, (_, plan) in enumerate(asked)]
+    assert [each.system for each in verdicts] == ["FAIL", "UNKNOWN", "PASS", "PASS"]
+    assert "no-such-fault" in verdicts[1].error
+    assert [check.check for check in verdicts[3].checks] == ["I1"]
+    assert judge_candidates(spark, [], tmp_path / "none") == []

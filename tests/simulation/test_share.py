@@ -4,14 +4,15 @@ import json
 
 import pytest
 
+from harness.plan import Plan, make_plan
 from harness.result import RunResult
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.simulation import share
-from harness.simulation.schedule import SimulatedHistory, simulate
-from harness.simulation.share import simulate_share
+from harness.simulation.schedule import SimulatedHistory, simulate, simulate_plan
+from harness.simulation.share import simulate_candidates, simulate_share
 from harness.sweep import schedule_seed
-from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
 
 SMALL = scenario(KILL_LEADER)
 
@@ -29,13 +30,23 @@ def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
     assert not result.evidence_damaged
 
 
-def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaking(small: Scenario, seed: int) -> SimulatedHistory:
-        if seed == schedule_seed(7, 1):
-            raise RecursionError("too deep")
-        return simulate(small, seed)
+def test_candidates_are_carried_out_each_by_its_own_scenario_and_plan() -> None:
+    other = scenario(PAUSE_LEADER, name="other")
+    given = [(SMALL, make_plan(SMALL, 5)), (other, make_plan(other, 6).model_copy(update={"faults": []}))]
+    texts = [(scenario_yaml(each), plan.to_json()) for each, plan in given]
+    without_faults, as_seeded = simulate_candidates(texts, [1, 0])
+    assert (as_seeded.number, as_seeded.digest) == (0, simulate(SMALL, 5).digest())
+    assert (without_faults.number, without_faults.seed, without_faults.run_id[:5]) == (1, 6, "other")
+    assert without_faults.evidence["journal"] == [("journal.jsonl", [])]
 
-    monkeypatch.setattr(share, "simulate", breaking)
+
+def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(small: Scenario, plan: Plan) -> SimulatedHistory:
+        if plan.seed == schedule_seed(7, 1):
+            raise RecursionError("too deep")
+        return simulate_plan(small, plan)
+
+    monkeypatch.setattr(share, "simulate_plan", breaking)
     schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(3)))
     assert [schedule.error for schedule in schedules] == ["", "RecursionError: too deep", ""]
     assert [bool(schedule.digest) for schedule in schedules] == [True, False, True]
