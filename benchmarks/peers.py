@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from harness.zookeeper.kazoo_view import KazooView
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
 SESSION_TIMEOUT_MS = 6_000
+PAUSE_AT_MOST_S = 120.0
 LOG4J = """log4j.rootLogger=WARN, f
 log4j.appender.f=org.apache.log4j.FileAppender
 log4j.appender.f.File=${kafka.logfile}
@@ -28,11 +29,13 @@ log4j.appender.f.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
 
 
 class Peer(Protocol):
-    """One running cluster of three brokers, ids 0 to 2 or 1 to 3."""
+    """One running cluster; broker ids count from 0."""
 
     name: str
     bootstrap_servers: str
     zookeeper_connect: str
+    zookeeper_data: Path
+    """Where the one ZooKeeper server keeps its transaction log."""
     startup_s: float
 
     def kill(self, broker_id: int) -> None:
@@ -42,7 +45,16 @@ class Peer(Protocol):
         """SIGTERM one broker; return the seconds until it was gone."""
 
     def start(self, broker_id: int) -> None:
-        """Start a stopped broker again."""
+        """Start a stopped broker again and wait until it is registered."""
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP one broker."""
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT one broker."""
+
+    def close(self) -> None:
+        """End everything that was started."""
 
 
 def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
@@ -74,18 +86,19 @@ class Ours:
 
     name = "ours"
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, brokers: int, properties: Mapping[str, str]) -> None:
         self._driver = ProcessDriver(root, root.name)
         began = time.monotonic()
         request = ClusterRequest(
-            brokers=3,
-            properties={"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)},
+            brokers=brokers,
+            properties={"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS), **properties},
             owner_pid=os.getpid(),
         )
         status = asyncio.run(self._driver.start(request))
         self.startup_s = time.monotonic() - began
         self.bootstrap_servers = status.bootstrap_servers
         self.zookeeper_connect = status.zookeeper_connect
+        self.zookeeper_data = status.zookeeper[0].data_dir
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL one broker and wait until it is gone."""
@@ -101,6 +114,14 @@ class Ours:
         """Start a stopped broker again."""
         asyncio.run(self._driver.start_broker(broker_id))
 
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP one broker."""
+        asyncio.run(self._driver.pause_broker(broker_id, at_most_s=PAUSE_AT_MOST_S))
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT one broker."""
+        asyncio.run(self._driver.resume_broker(broker_id))
+
     def close(self) -> None:
         """Stop everything."""
         asyncio.run(self._driver.stop())
@@ -111,7 +132,7 @@ class RealKafka:
 
     name = "Kafka 3.9"
 
-    def __init__(self, root: Path, port: int = 21_000) -> None:
+    def __init__(self, root: Path, brokers: int, properties: Mapping[str, str], port: int = 21_000) -> None:
         if not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")):
             raise FileNotFoundError(f"no jars of real Kafka in {KAFKA_LIBS}: run `make kafka-libs` or set KAFKA_LIBS")
         self._root = root
@@ -120,21 +141,28 @@ class RealKafka:
         (root / "log4j.properties").write_text(LOG4J)
         began = time.monotonic()
         self.zookeeper_connect = f"127.0.0.1:{port}"
+        self.zookeeper_data = root / "zookeeper.data"
         (root / "zookeeper.properties").write_text(
-            f"dataDir={root}/zookeeper.data\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+            f"dataDir={self.zookeeper_data}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
             "admin.enableServer=false\ntickTime=500\n"
         )
         self._launch("zookeeper", "org.apache.zookeeper.server.quorum.QuorumPeerMain", "256m")
-        for broker_id in range(3):
+        more = "".join(f"{name}={value}\n" for name, value in properties.items())
+        for broker_id in range(brokers):
             (root / f"{broker_id}.properties").write_text(
                 f"broker.id={broker_id}\nlisteners=PLAINTEXT://127.0.0.1:{port + 1 + broker_id}\n"
                 f"log.dirs={root}/{broker_id}.data\nzookeeper.connect={self.zookeeper_connect}\n"
                 f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}\nauto.create.topics.enable=false\n"
                 "default.replication.factor=3\noffsets.topic.num.partitions=4\ngroup.initial.rebalance.delay.ms=0\n"
+                + more
             )
             self._launch(str(broker_id), "kafka.Kafka", "512m")
-        self.bootstrap_servers = ",".join(f"127.0.0.1:{port + 1 + broker_id}" for broker_id in range(3))
-        self._wait_registered()
+        self.bootstrap_servers = ",".join(f"127.0.0.1:{port + 1 + broker_id}" for broker_id in range(brokers))
+        try:
+            self._wait_registered()
+        except BaseException:
+            self.close()
+            raise
         self.startup_s = time.monotonic() - began
 
     def _launch(self, name: str, main: str, heap: str) -> None:
@@ -157,9 +185,12 @@ class RealKafka:
                 metadata = admin.list_topics(timeout=1)
             except Exception:  # noqa: BLE001 - not up yet: librdkafka reports it in many ways
                 continue
-            if len(metadata.brokers) == 3 and metadata.controller_id >= 0:
+            if len(metadata.brokers) == self._running() and metadata.controller_id >= 0:
                 return
         raise TimeoutError(f"real Kafka did not start; see {self._root}")
+
+    def _running(self) -> int:
+        return sum(process.poll() is None for name, process in self._processes.items() if name != "zookeeper")
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL one broker and wait until it is gone."""
@@ -180,6 +211,14 @@ class RealKafka:
         self._launch(str(broker_id), "kafka.Kafka", "512m")
         self._wait_registered()
 
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP one broker."""
+        self._processes[str(broker_id)].send_signal(signal.SIGSTOP)
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT one broker."""
+        self._processes[str(broker_id)].send_signal(signal.SIGCONT)
+
     def close(self) -> None:
         """End every process that was started."""
         for process in self._processes.values():
@@ -188,9 +227,10 @@ class RealKafka:
 
 
 @contextmanager
-def running(kind: str, folder: Path) -> Iterator[Peer]:
-    """Start `ours` or `kafka` in a folder and stop it whatever happens."""
-    peer = Ours(folder / "ours") if kind == "ours" else RealKafka(folder / "kafka")
+def running(kind: str, folder: Path, brokers: int = 3, properties: Mapping[str, str] | None = None) -> Iterator[Peer]:
+    """Start `ours` or `kafka` in a folder and stop it whatever happens; `properties` are given to every broker."""
+    start = Ours if kind == "ours" else RealKafka
+    peer = start(folder / kind, brokers, properties or {})
     try:
         yield peer
     finally:
