@@ -53,6 +53,9 @@ class Peer(Protocol):
     def resume(self, broker_id: int) -> None:
         """SIGCONT one broker."""
 
+    def pid(self, broker_id: int) -> int:
+        """Return the process id of a running broker."""
+
     def close(self) -> None:
         """End everything that was started."""
 
@@ -68,7 +71,7 @@ def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
 
 
 def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
-    """Create a topic with replication factor 3 and wait until every broker knows its leaders."""
+    """Create a topic with replication factor 3 and wait until the broker that is asked knows its leaders."""
     admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
     admin.create_topics([new])[topic].result(30)
@@ -121,6 +124,12 @@ class Ours:
     def resume(self, broker_id: int) -> None:
         """SIGCONT one broker."""
         asyncio.run(self._driver.resume_broker(broker_id))
+
+    def pid(self, broker_id: int) -> int:
+        """Return the process id of a running broker."""
+        pid = asyncio.run(self._driver.status()).broker(broker_id).pid
+        assert pid is not None, f"broker {broker_id} does not run"
+        return pid
 
     def close(self) -> None:
         """Stop everything."""
@@ -218,6 +227,10 @@ class RealKafka:
     def resume(self, broker_id: int) -> None:
         """SIGCONT one broker."""
         self._processes[str(broker_id)].send_signal(signal.SIGCONT)
+
+    def pid(self, broker_id: int) -> int:
+        """Return the process id of a running broker."""
+        return self._processes[str(broker_id)].pid
 
     def close(self) -> None:
         """End every process that was started."""

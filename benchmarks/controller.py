@@ -1,0 +1,93 @@
+"""What many partitions cost: creating them, a controller's failover with them, and memory, beside real Kafka.
+
+    python -m benchmarks.controller [--partitions 1000]
+
+Three brokers, every partition on all of them. The failover is timed from the SIGKILL of the broker that is controller
+until the survivors' metadata has a living leader for every partition; the session time-out is 6 s on both sides.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.peers import SESSION_TIMEOUT_MS, Peer, create_topic, peers, running
+from harness.zookeeper.kazoo_view import KazooView
+
+BROKERS = 3
+TOPIC = "many"
+REST_S = 10.0
+DEADLINE_S = 300.0
+
+
+def controller_of(peer: Peer) -> int:
+    """Return the id of the broker that is controller, asked of ZooKeeper."""
+
+    async def ask() -> int:
+        async with KazooView(peer.zookeeper_connect) as view:
+            return (await view.controller()).broker_id
+
+    return asyncio.run(ask())
+
+
+def memory_mb(peer: Peer) -> float:
+    """Return the mean resident memory of the brokers."""
+    sizes = [psutil.Process(peer.pid(broker_id)).memory_info().rss for broker_id in range(BROKERS)]
+    return sum(sizes) / len(sizes) / 1e6
+
+
+def failover_s(peer: Peer, partitions: int) -> float:
+    """Kill the controller; return the seconds until the others know a living leader of every partition."""
+    controller = controller_of(peer)
+    addresses = peer.bootstrap_servers.split(",")
+    survivors = [address for broker_id, address in enumerate(addresses) if broker_id != controller]
+    clients = [AdminClient({"bootstrap.servers": address, "log_level": 0}) for address in survivors]
+    began = time.monotonic()
+    peer.kill(controller)
+    for client in clients:
+        while not _all_led(client, partitions, dead=controller):
+            if time.monotonic() > began + DEADLINE_S:
+                raise TimeoutError(f"{peer.name}: no leaders {DEADLINE_S:g} s after the controller's death")
+            time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def _all_led(client: AdminClient, partitions: int, dead: int) -> bool:
+    found = client.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.values()
+    return len(found) == partitions and all(each.leader not in (-1, dead) for each in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=1000)
+    options = parser.parse_args()
+    rows: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
+        for kind in peers():
+            with running(kind, Path(folder)) as peer:
+                time.sleep(REST_S)
+                figures = {"memory of a broker at rest, MB": memory_mb(peer)}
+                began = time.monotonic()
+                create_topic(peer, TOPIC, options.partitions)
+                figures[f"{options.partitions} partitions created, s"] = time.monotonic() - began
+                time.sleep(REST_S)
+                figures["memory of a broker with them, MB"] = memory_mb(peer)
+                figures["controller killed to every leader known, s"] = failover_s(peer, options.partitions)
+                rows[peer.name] = figures
+    title = f"{options.partitions} partitions on {BROKERS} brokers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
+    table = Table("figure", *rows, *(["ours / Kafka"] if len(rows) == 2 else []), title=title)
+    for figure in rows["ours"]:
+        values = [figures[figure] for figures in rows.values()]
+        ratio = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
+        table.add_row(figure, *(f"{value:,.2f}" for value in values), *ratio)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
