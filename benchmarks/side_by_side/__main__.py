@@ -12,12 +12,10 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
-from rich.table import Table
 
 from benchmarks.peers import peers, running
-from benchmarks.side_by_side.comparing import Story, differences, story
+from benchmarks.side_by_side.comparing import Story, Teller, differences
 from benchmarks.side_by_side.situations import SITUATIONS, Situation
 from benchmarks.side_by_side.stage import PARTS, Stage
 
@@ -33,11 +31,17 @@ def stories(kind: str, situations: list[Situation], folder: Path, console: Conso
     properties = PROPERTIES | (THEIRS if kind == "kafka" else {})
     with running(kind, folder, brokers=len(PARTS), properties=properties) as peer:
         for number, each in enumerate(track(situations, description=peer.name, console=console)):
-            stage = Stage(peer, f"situation-{number}", each.controller, len(PARTS))
+            stage = Stage(peer, f"situation-{number:02}", each.controller, len(PARTS))
             try:
                 each.act(stage)
                 changes = stage.until_quiet()
-                told[each.name] = story(changes, stage.topic, stage.ids, stage.controller_epoch)
+                teller = Teller(
+                    topic=stage.topic,
+                    ids=stage.ids,
+                    controller=stage.first.broker_id,
+                    controller_epoch=stage.first.controller_epoch,
+                )
+                told[each.name] = teller.tell(changes)
                 if stage.missed:
                     told[each.name][MISSED] = stage.missed
             finally:
@@ -59,13 +63,14 @@ def main() -> None:
         (options.out / "stories.json").write_text(json.dumps(told, indent=2) + "\n")
     if len(told) < 2:
         raise SystemExit("nothing to compare with")
-    table = Table("situation", "differences: - ours, + real Kafka", show_lines=True)
     differing = 0
     for each in chosen:
         found = differences(told["ours"][each.name], told["kafka"][each.name])
         differing += bool(found)
-        table.add_row(each.name, escape("\n".join(found)) if found else "[green]none[/]")
-    console.print(table)
+        console.print(f"{each.name}: " + ("[red]differs[/]" if found else "[green]the same[/]"), highlight=False)
+        for line in found:
+            console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{len(chosen)} situations, {differing} differ; - is ours, + is real Kafka")
     raise SystemExit(differing)
 
 

@@ -145,7 +145,7 @@ def controller_expired(stage: Stage) -> None:
 def controller_znode_deleted(stage: Stage) -> None:
     stage.create()
     stage.delete_znode("/controller")
-    stage.until("the next controller", lambda seen: seen.controller.controller_epoch > stage.controller_epoch)
+    stage.until("the next controller", lambda seen: seen.controller.controller_epoch > stage.first.controller_epoch)
 
 
 @situation("all replicas down one by one, the last leader comes back first")

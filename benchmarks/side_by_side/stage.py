@@ -48,7 +48,7 @@ class Stage:
         first = self.seen().controller
         others = iter(broker_id for broker_id in range(brokers) if broker_id != first.broker_id)
         self.ids = {part: first.broker_id if part == controller else next(others) for part in PARTS[:brokers]}
-        self.controller_epoch = first.controller_epoch
+        self.first = first
         self.begins_after = max(change.zxid for change in self._log())
         self.missed: list[str] = []
         """What was waited for in vain."""
