@@ -27,6 +27,7 @@ from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import InitProducerIdRequest, InitProducerIdResponse
 
+from harness.broker.wire.constructors import generate_constructors
 from harness.broker.wire.inter_broker import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -114,6 +115,10 @@ _PAIRS: tuple[tuple[type[ApiMessage], type[ApiMessage]], ...] = (
     (InitProducerIdRequest, InitProducerIdResponse),
     (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
 )
+
+for _pair in _PAIRS:
+    for _message_class in _pair:
+        generate_constructors(_message_class)
 
 REQUESTS: dict[ApiKey, type[ApiMessage]] = {ApiKey(request.API_KEY): request for request, _ in _PAIRS}
 """The request class of each API."""
