@@ -49,7 +49,7 @@ def test_a_tagged_field_is_encoded_when_it_is_given_and_only_then() -> None:
     "made",
     [
         pytest.param(lambda: FetchRequest[4](1, 2, version=4), id="by position, in a version"),
-        pytest.param(lambda: FetchRequest("a", 1, 2, topics=[]), id="by position and by name"),
+        pytest.param(lambda: FetchRequest("a", 1, max_wait_ms=2), id="by position and by name"),
         pytest.param(lambda: FetchRequest(version=4, replica_id=1, max_wait_ms=2, cluster_id="a"), id="in a version"),
         pytest.param(lambda: FetchRequest(replica_id=1, max_wait_ms=2, max_version=4), id="in a range of versions"),
     ],
