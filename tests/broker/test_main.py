@@ -11,7 +11,7 @@ import pytest
 
 from harness.broker import __main__ as process
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.real_time("real processes, that are waited for")]
 
 GOOD = {
     "broker.id": "1",

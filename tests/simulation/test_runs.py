@@ -29,6 +29,8 @@ from harness.simulation.runs import POWERS, SimulatedRuns
 from harness.store import RunFolder
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
+pytestmark = pytest.mark.real_time("real phases, processes and signals around the simulation")
+
 EVIDENCE = ("brokers", "cluster", "journal.jsonl", "operations", "plan.json", "replicas", "scenario.yaml")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([".", "plugins"])}
 SILENT = Silent()

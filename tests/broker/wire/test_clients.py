@@ -26,6 +26,8 @@ from harness.broker.wire.messages import (
 )
 from harness.broker.wire.server import SocketServer
 
+pytestmark = pytest.mark.real_time("real clients, with threads and sockets of their own")
+
 TOPIC = "canned"
 PATIENCE_S = 20
 MAGIC_AT, CODEC_AT, LAST_OFFSET_DELTA_AT = 16, 22, 23

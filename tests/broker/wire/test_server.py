@@ -14,6 +14,8 @@ from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestCon
 from harness.broker.wire.messages import ApiKey, FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from harness.broker.wire.server import SocketServer
 
+pytestmark = pytest.mark.real_time("real sockets; what is waited for is a state")
+
 LOGGER = "harness.broker.wire.server"
 
 Serve = Callable[[Mapping[ApiKey, Any]], Awaitable[int]]

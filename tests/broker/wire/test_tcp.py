@@ -12,6 +12,8 @@ from harness.broker.wire.messages import ApiKey, ControlledShutdownRequest, Cont
 from harness.broker.wire.tcp import TcpConnection, TcpTransport
 from harness.broker.wire.transport import Connection, PeerError
 
+pytestmark = pytest.mark.real_time("real sockets; what is waited for is a state")
+
 PATIENCE_S = 10
 
 Serve = Callable[[Mapping[ApiKey, Any]], Awaitable[int]]

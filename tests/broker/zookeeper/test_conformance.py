@@ -1,7 +1,7 @@
 """One table of what the protocol promises, held against the stand-in and against a real server behind kazoo."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -34,6 +34,8 @@ from harness.zookeeper.sessions import to_text
 from tests.broker.zookeeper.cut_proxy import CutProxy
 
 _roots = count()
+
+Promise = Callable[["Bench"], Awaitable[None]]
 
 
 @dataclass
@@ -84,19 +86,15 @@ class Bench:
         await until(last, lambda now: now is state, what=f"state {state}", timeout_s=15, every_s=0.01)
 
 
-@pytest.fixture(params=["simulated", pytest.param("kazoo", marks=pytest.mark.cluster)])
-async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    async with AsyncExitStack() as stack:
-        if request.param == "simulated":
-            made = _simulated()
-        else:
-            made = await _real(request.getfixturevalue("server_port"), stack)
-        zk = await made.session()
-        await zk.create(made.root, b"")
-        yield made
-        for session in made.sessions:
-            made.mend(session)
-        for session in made.sessions:
+async def _played(bench: Bench, promise: Promise) -> None:
+    zk = await bench.session()
+    await zk.create(bench.root, b"")
+    try:
+        await promise(bench)
+    finally:
+        for session in bench.sessions:
+            bench.mend(session)
+        for session in bench.sessions:
             await session.close()
 
 
@@ -438,33 +436,39 @@ async def _silence(bench: Bench) -> None:
         await call
 
 
-@pytest.mark.parametrize(
-    "promise",
-    [
-        pytest.param(_writes_and_versions, id="a write needs the version and raises it by one"),
-        pytest.param(_errors, id="every failed call says why"),
-        pytest.param(_sequence, id="sequential znodes count all children ever made, and children come sorted"),
-        pytest.param(_multi, id="a multi carries out all"),
-        pytest.param(_multi_errors, id="a multi that fails changes nothing and names the guilty op"),
-        pytest.param(_ephemerals, id="ephemerals end with their session, and nothing works after it"),
-        pytest.param(_node_watch, id="a node handler is armed by exists or get, for one event"),
-        pytest.param(_child_watch, id="a child handler is armed by children, for one event"),
-        pytest.param(_unwatched, id="a handler that was forgotten hears nothing"),
-        pytest.param(_no_watch_without_node, id="a get that finds nothing arms nothing"),
-        pytest.param(_order, id="calls are carried out in the order they were made"),
-        pytest.param(_watch_before_answer, id="a watch is told before what it announces can be read"),
-        pytest.param(_watches_of_a_deletion, id="a deletion is told to both handlers of the path and to the parent's"),
-        pytest.param(_watches_of_a_multi, id="a multi that fails tells nobody, one that succeeds tells of each op"),
-        pytest.param(_transactions_in_order, id="all sessions' writes have one order, a multi one place in it"),
-        pytest.param(_one_winner, id="of two writes that exclude each other exactly one succeeds"),
-        pytest.param(_succession, id="whoever watched an ephemeral can take its place when its session has ended"),
-        pytest.param(
-            _forced_expiry, id="a session ended by others: the watchers hear, then its owner, and nothing works"
-        ),
-        pytest.param(_lost_connection, id="a lost connection: calls wait in order, handlers are told and not armed"),
-        pytest.param(_silence, id="a session that is silent too long is over, and its owner hears when it is back"),
-        pytest.param(_edges, id="a session connects once, and a closed one is over without a word"),
-    ],
-)
-async def test_the_protocol_keeps_its_promise(bench: Bench, promise: Callable[[Bench], Awaitable[None]]) -> None:
-    await promise(bench)
+PROMISES = [
+    pytest.param(_writes_and_versions, id="a write needs the version and raises it by one"),
+    pytest.param(_errors, id="every failed call says why"),
+    pytest.param(_sequence, id="sequential znodes count all children ever made, and children come sorted"),
+    pytest.param(_multi, id="a multi carries out all"),
+    pytest.param(_multi_errors, id="a multi that fails changes nothing and names the guilty op"),
+    pytest.param(_ephemerals, id="ephemerals end with their session, and nothing works after it"),
+    pytest.param(_node_watch, id="a node handler is armed by exists or get, for one event"),
+    pytest.param(_child_watch, id="a child handler is armed by children, for one event"),
+    pytest.param(_unwatched, id="a handler that was forgotten hears nothing"),
+    pytest.param(_no_watch_without_node, id="a get that finds nothing arms nothing"),
+    pytest.param(_order, id="calls are carried out in the order they were made"),
+    pytest.param(_watch_before_answer, id="a watch is told before what it announces can be read"),
+    pytest.param(_watches_of_a_deletion, id="a deletion is told to both handlers of the path and to the parent's"),
+    pytest.param(_watches_of_a_multi, id="a multi that fails tells nobody, one that succeeds tells of each op"),
+    pytest.param(_transactions_in_order, id="all sessions' writes have one order, a multi one place in it"),
+    pytest.param(_one_winner, id="of two writes that exclude each other exactly one succeeds"),
+    pytest.param(_succession, id="whoever watched an ephemeral can take its place when its session has ended"),
+    pytest.param(_forced_expiry, id="a session ended by others: the watchers hear, then its owner, and nothing works"),
+    pytest.param(_lost_connection, id="a lost connection: calls wait in order, handlers are told and not armed"),
+    pytest.param(_silence, id="a session that is silent too long is over, and its owner hears when it is back"),
+    pytest.param(_edges, id="a session connects once, and a closed one is over without a word"),
+]
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+async def test_the_stand_in_keeps_the_promise(promise: Promise) -> None:
+    await _played(_simulated(), promise)
+
+
+@pytest.mark.cluster
+@pytest.mark.real_time("a real server behind kazoo's threads")
+@pytest.mark.parametrize("promise", PROMISES)
+async def test_the_real_server_keeps_the_promise(server_port: int, promise: Promise) -> None:
+    async with AsyncExitStack() as stack:
+        await _played(await _real(server_port, stack), promise)

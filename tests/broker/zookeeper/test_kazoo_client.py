@@ -13,7 +13,7 @@ from harness.waiting import until
 from harness.zookeeper.sessions import expire, to_text
 from tests.broker.zookeeper.cut_proxy import CutProxy
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.real_time("a real server behind kazoo's threads")]
 
 
 @dataclass
