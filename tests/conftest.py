@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -14,6 +15,9 @@ from tests.airflow_server import airflow_server
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 __all__ = ["airflow_server"]
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # no verdict depends on how fast the machine is
 
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow writes its configuration there

@@ -226,15 +226,17 @@ def _simulating(source: str, function: str, *given: Any) -> Simulating:
         import sys
 
         import pyarrow
-        from pyspark import SparkFiles
+        from pyspark import SparkFiles, TaskContext
 
         path = SparkFiles.get(source)
         if path not in sys.path:
-            sys.path.insert(0, path)
+            sys.path[:0] = [path, f"{path}/plugins"]
         from harness.simulation import share
 
+        task = TaskContext.get()
+        again = task is not None and task.attemptNumber() > 0
         for batch in numbers:
-            for schedule in getattr(share, function)(*given, batch.column(0).to_pylist()):
+            for schedule in getattr(share, function)(*given, batch.column(0).to_pylist(), each_apart=again):
                 yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
 
     return simulating

@@ -1,8 +1,14 @@
-"""An executor's share of many schedules, simulated one after the other, each handed back as the lines of its run."""
+"""An executor's share of many schedules, simulated one after the other, each handed back as the lines of its run.
+
+A schedule that raises is an error, and the others go on. One that ends the process it is simulated in ends a worker of
+Spark's, which then tries the whole share again: from the second try on every schedule has a process of its own, so that
+it is known which one it was, and the others are not lost.
+"""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +17,7 @@ from harness.plan import Plan, make_plan
 from harness.result import RunResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
+from harness.simulation.apart import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, apart, limited
 from harness.simulation.run_folder import write_run_folder
 from harness.simulation.schedule import simulate_plan
 from harness.store import RunFolder
@@ -43,48 +50,68 @@ class SimulatedSchedule:
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != EVIDENCE} | self.evidence
 
 
-def simulate_share(scenario_yaml: str, seed: int, numbers: Iterable[int]) -> Iterator[SimulatedSchedule]:
+def simulate_share(
+    scenario_yaml: str, seed: int, numbers: Iterable[int], *, each_apart: bool = False
+) -> Iterator[SimulatedSchedule]:
     """Yield the schedules of these numbers of a sweep; one that breaks is an error and does not stop the others.
 
     Args:
         scenario_yaml: The scenario, overrides included.
         seed: The sweep's.
         numbers: Which of the sweep's schedules.
+        each_apart: Give each schedule a process of its own, which may die.
     """
     scenario = read_scenario(scenario_yaml, "the scenario of the sweep")
     for number in numbers:
-        yield _schedule(number, scenario, make_plan(scenario, schedule_seed(seed, number)))
+        yield _simulated(number, scenario, make_plan(scenario, schedule_seed(seed, number)), each_apart)
 
 
-def simulate_candidates(candidates: Sequence[tuple[str, str]], numbers: Iterable[int]) -> Iterator[SimulatedSchedule]:
+def simulate_candidates(
+    candidates: Sequence[tuple[str, str]], numbers: Iterable[int], *, each_apart: bool = False
+) -> Iterator[SimulatedSchedule]:
     """Yield schedules of scenarios and plans of their own; one that breaks is an error and does not stop the others.
 
     Args:
         candidates: Each a scenario as YAML and a plan as JSON.
         numbers: Which of them.
+        each_apart: Give each schedule a process of its own, which may die.
     """
     for number in numbers:
         scenario, plan = candidates[number]
-        yield _schedule(number, read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan))
+        yield _simulated(number, read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan), each_apart)
 
 
-def _schedule(number: int, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
-    run_id, seed = f"{scenario.name}-{number:06}-{plan.seed:016x}", plan.seed
+def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
+    """Return a schedule, or what kept it from having a history."""
+    run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
+    simulating = partial(_within_limits, number, run_id, scenario, plan)
     try:
-        history = simulate_plan(scenario, plan)
-        with tempfile.TemporaryDirectory(prefix="chaos-schedule-") as scratch:
-            folder = RunFolder(Path(scratch, run_id))
-            folder.root.mkdir()
-            write_run_folder(history, folder)
-            evidence = _evidence(folder)
-            result = _result(folder, scenario, plan)
+        return apart(simulating) if apart_from_others else simulating()
+    except ProcessDied as error:
+        return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=str(error))
+
+
+def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    try:
+        with limited(MAX_CPU_S, MAX_MEMORY_BYTES):
+            return _schedule(number, run_id, scenario, plan)
     except Exception as error:  # noqa: BLE001  whatever a broker does under one seed must not stop the others
-        return SimulatedSchedule(number=number, run_id=run_id, seed=seed, error=f"{type(error).__name__}: {error}")
+        return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=f"{type(error).__name__}: {error}")
+
+
+def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    history = simulate_plan(scenario, plan)
+    with tempfile.TemporaryDirectory(prefix="chaos-schedule-") as scratch:
+        folder = RunFolder(Path(scratch, run_id))
+        folder.root.mkdir()
+        write_run_folder(history, folder)
+        evidence = _evidence(folder)
+        result = _result(folder, scenario, plan)
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
     return SimulatedSchedule(
         number=number,
         run_id=run_id,
-        seed=seed,
+        seed=plan.seed,
         digest=history.digest(),
         result=result.model_dump_json(),
         size_bytes=sum(map(len, lines)),

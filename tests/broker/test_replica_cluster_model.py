@@ -89,7 +89,7 @@ def _check_log_matching(cluster: ReplicaCluster) -> None:
                 assert ours[: common[-1] + 1] == theirs[: common[-1] + 1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=steps)
 def test_acknowledged_records_survive_and_logs_match(steps):
     async def play():

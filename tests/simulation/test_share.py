@@ -1,6 +1,8 @@
 """An executor's share of a sweep: whole histories, and a bad seed that stops nothing."""
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -51,6 +53,43 @@ def test_a_seed_that_breaks_is_an_error_and_the_others_go_on(monkeypatch: pytest
     assert [schedule.error for schedule in schedules] == ["", "RecursionError: too deep", ""]
     assert [bool(schedule.digest) for schedule in schedules] == [True, False, True]
     assert [schedule.seed for schedule in schedules] == [schedule_seed(7, number) for number in range(3)]
+
+
+def test_schedules_in_processes_of_their_own_are_the_same() -> None:
+    shares = (simulate_share(scenario_yaml(SMALL), 7, range(3), each_apart=each_apart) for each_apart in (False, True))
+    together, apart = ([(each.number, each.digest) for each in share] for share in shares)
+    assert together == apart
+
+
+def test_schedules_that_end_their_process_are_errors_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deadly(small: Scenario, plan: Plan) -> SimulatedHistory:
+        if plan.seed == schedule_seed(7, 0):
+            os._exit(3)
+        if plan.seed == schedule_seed(7, 2):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return simulate_plan(small, plan)
+
+    monkeypatch.setattr(share, "simulate_plan", deadly)
+    schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(4), each_apart=True))
+    assert [schedule.error for schedule in schedules] == [
+        "its process ended by itself, with exit code 3",
+        "",
+        "its process died by SIGKILL",
+        "",
+    ]
+    assert [schedule.number for schedule in schedules] == [0, 1, 2, 3]
+
+
+def test_a_schedule_whose_memory_explodes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hoarding(small: Scenario, plan: Plan) -> SimulatedHistory:
+        if plan.seed == schedule_seed(7, 0):
+            bytearray(1 << 30)
+        return simulate_plan(small, plan)
+
+    monkeypatch.setattr(share, "simulate_plan", hoarding)
+    monkeypatch.setattr(share, "MAX_MEMORY_BYTES", 1 << 28)
+    schedules = list(simulate_share(scenario_yaml(SMALL), 7, range(2)))
+    assert [schedule.error for schedule in schedules] == ["MemoryError: ", ""]
 
 
 def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:

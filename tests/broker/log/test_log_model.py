@@ -118,5 +118,5 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.recovery_point <= min(self.flushed, self.end)
 
 
-LogMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None, derandomize=True)
+LogMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, derandomize=True)
 TestLogModel = LogMachine.TestCase

@@ -222,7 +222,7 @@ async def answered_or_refused(data: bytes) -> None:
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 async def test_random_bytes_never_crash_the_dispatcher(data: bytes) -> None:
     await answered_or_refused(data)
 
@@ -236,6 +236,6 @@ async def test_random_bytes_never_crash_the_dispatcher(data: bytes) -> None:
         ),
     ),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 async def test_random_bodies_never_crash_the_dispatcher(api: tuple[ApiKey, int], body: bytes) -> None:
     await answered_or_refused(header(*api) + body)

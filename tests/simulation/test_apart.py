@@ -1,0 +1,57 @@
+"""What ends a process ends nothing else, and what takes too much is ended."""
+
+import faulthandler
+import os
+import resource
+import signal
+from functools import partial
+from itertools import count
+
+import pytest
+
+from harness.simulation.apart import ProcessDied, apart, limited
+
+MEMORY_BYTES = 256 << 20
+
+
+def _dies_by(number: signal.Signals) -> None:
+    faulthandler.disable()  # that of pytest has much to say
+    os.kill(os.getpid(), number)
+
+
+def _never_ends() -> None:
+    with limited(0.2, MEMORY_BYTES):
+        for _ in count():
+            pass
+
+
+def test_what_the_work_comes_to_is_handed_over() -> None:
+    parent = os.getpid()
+    assert apart(lambda: ["made by another", os.getpid() != parent]) == ["made by another", True]
+
+
+def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
+    assert len(apart(lambda: b"x" * (1 << 22))) == 1 << 22
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        pytest.param(partial(os._exit, 7), "ended by itself, with exit code 7", id="it exits"),
+        pytest.param(partial(_dies_by, signal.SIGSEGV), "died by SIGSEGV", id="a crash"),
+        pytest.param(partial(_dies_by, signal.SIGKILL), "died by SIGKILL", id="out of memory, as the kernel has it"),
+        pytest.param(_never_ends, "more CPU time than it may", id="it never ends"),
+    ],
+)
+def test_a_death_is_told_with_its_cause(work, said: str) -> None:
+    with pytest.raises(ProcessDied, match=said):
+        apart(work)
+
+
+def test_memory_beyond_the_limit_is_refused_and_afterwards_all_is_as_it_was() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGPROF)
+    with pytest.raises(MemoryError), limited(60, MEMORY_BYTES):
+        bytearray(2 * MEMORY_BYTES)
+    assert (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGPROF)) == before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert len(bytearray(2 * MEMORY_BYTES)) == 2 * MEMORY_BYTES
