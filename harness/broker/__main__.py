@@ -17,7 +17,8 @@ import uuid
 from functools import partial
 from pathlib import Path
 
-from harness.broker.config import BrokerConfig, ConfigError, parse_config
+from harness.broker.config import BrokerConfig, parse_config
+from harness.broker.config_types import ConfigError
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import StorageError
 from harness.broker.rules import rules_with

@@ -1,15 +1,27 @@
 """The broker's configuration: Kafka's property names, types, defaults and bounds; unknown names are refused."""
 
-import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.broker.config_types import (
+    BOOLEAN,
+    LONG_MAX,
+    TEXT,
+    ConfigError,
+    ConfigType,
+    Property,
+    TypeCode,
+    choice,
+    integer,
+    listing,
+    long,
+    optional,
+    ratio,
+    unknown,
+)
+
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
-
-
-class ConfigError(ValueError):
-    """A property is unknown, malformed or out of bounds; the message names all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,45 +32,6 @@ class Endpoint:
     """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers."""
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
-    """One known property."""
-
-    name: str
-    default: str | None
-    """Text as in a properties file; None when it must be given."""
-    parse: Callable[[str], Any]
-
-
-def _integer(low: int, high: int = 2**63 - 1) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError(f"must be between {low} and {high}")
-        return value
-
-    return parse
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return text.lower() == "true"
-
-
-def _text(text: str) -> str:
-    return text
-
-
-def _choice(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"must be one of {', '.join(allowed)}")
-        return text
-
-    return parse
 
 
 def _endpoints(text: str) -> tuple[Endpoint, ...]:
@@ -77,44 +50,67 @@ def _advertised(text: str) -> tuple[Endpoint, ...]:
 
 
 PROPERTIES: tuple[Property, ...] = (
-    Property(name="broker.id", default=None, parse=_integer(0, 2**31 - 1)),
-    Property(name="listeners", default=None, parse=_endpoints),
-    Property(name="advertised.listeners", default="", parse=_advertised),
-    Property(name="inter.broker.listener.name", default="REPL", parse=_text),
-    Property(name="broker.rack", default="", parse=_text),
-    Property(name="log.dir", default=None, parse=_text),
-    Property(name="zookeeper.connect", default=None, parse=_text),
-    Property(name="zookeeper.session.timeout.ms", default="18000", parse=_integer(1)),
-    Property(name="zookeeper.connection.timeout.ms", default="18000", parse=_integer(1)),
-    Property(name="request.timeout.ms", default="30000", parse=_integer(1)),
-    Property(name="controller.socket.timeout.ms", default="30000", parse=_integer(1)),
-    Property(name="controlled.shutdown.enable", default="true", parse=_boolean),
-    Property(name="controlled.shutdown.max.retries", default="3", parse=_integer(0)),
-    Property(name="controlled.shutdown.retry.backoff.ms", default="5000", parse=_integer(0)),
-    Property(name="num.partitions", default="1", parse=_integer(1)),
-    Property(name="default.replication.factor", default="1", parse=_integer(1)),
-    Property(name="auto.create.topics.enable", default="true", parse=_boolean),
-    Property(name="min.insync.replicas", default="1", parse=_integer(1)),
-    Property(name="unclean.leader.election.enable", default="false", parse=_boolean),
-    Property(name="message.max.bytes", default="1048588", parse=_integer(0, 2**31 - 1)),
-    Property(name="log.segment.bytes", default="1073741824", parse=_integer(14, 2**31 - 1)),
-    Property(name="log.index.interval.bytes", default="4096", parse=_integer(0, 2**31 - 1)),
-    Property(name="log.flush.offset.checkpoint.interval.ms", default="60000", parse=_integer(1)),
-    Property(name="replica.lag.time.max.ms", default="30000", parse=_integer(1)),
-    Property(name="replica.fetch.wait.max.ms", default="500", parse=_integer(0)),
-    Property(name="replica.fetch.min.bytes", default="1", parse=_integer(1)),
-    Property(name="replica.fetch.max.bytes", default="1048576", parse=_integer(0)),
-    Property(name="replica.fetch.response.max.bytes", default="10485760", parse=_integer(0)),
-    Property(name="replica.fetch.backoff.ms", default="1000", parse=_integer(0)),
-    Property(name="replica.socket.timeout.ms", default="30000", parse=_integer(1)),
-    Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=_integer(1)),
-    Property(name="fetch.max.bytes", default="57671680", parse=_integer(1024)),
-    Property(name="socket.request.max.bytes", default="104857600", parse=_integer(1, 2**31 - 1)),
-    Property(name="offsets.topic.num.partitions", default="50", parse=_integer(1)),
-    Property(name="offsets.topic.replication.factor", default="3", parse=_integer(1)),
-    Property(name="offsets.topic.segment.bytes", default="104857600", parse=_integer(1)),
-    Property(name="offsets.commit.timeout.ms", default="5000", parse=_integer(1)),
-    Property(name="offset.metadata.max.bytes", default="4096", parse=_integer(0)),
+    Property(name="broker.id", default=None, parse=integer(0)),
+    Property(name="listeners", default=None, parse=ConfigType(TypeCode.STRING, _endpoints)),
+    Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
+    Property(name="inter.broker.listener.name", default="REPL", parse=TEXT),
+    Property(name="broker.rack", default="", parse=TEXT),
+    Property(name="log.dir", default=None, parse=TEXT),
+    Property(name="zookeeper.connect", default=None, parse=TEXT),
+    Property(name="zookeeper.session.timeout.ms", default="18000", parse=integer(1)),
+    Property(name="zookeeper.connection.timeout.ms", default="18000", parse=integer(1)),
+    Property(name="request.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="controller.socket.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="controlled.shutdown.enable", default="true", parse=BOOLEAN),
+    Property(name="controlled.shutdown.max.retries", default="3", parse=integer(0)),
+    Property(name="controlled.shutdown.retry.backoff.ms", default="5000", parse=integer(0)),
+    Property(name="num.partitions", default="1", parse=integer(1)),
+    Property(name="default.replication.factor", default="1", parse=integer(1)),
+    Property(name="auto.create.topics.enable", default="true", parse=BOOLEAN),
+    Property(name="min.insync.replicas", default="1", parse=integer(1)),
+    Property(name="unclean.leader.election.enable", default="false", parse=BOOLEAN),
+    Property(name="message.max.bytes", default="1048588", parse=integer(0)),
+    Property(name="delete.topic.enable", default="true", parse=BOOLEAN),
+    Property(name="compression.type", default="producer", parse=choice("producer")),
+    Property(name="log.cleanup.policy", default="delete", parse=listing("compact", "delete")),
+    Property(name="log.cleaner.delete.retention.ms", default="86400000", parse=long(0)),
+    Property(name="log.cleaner.max.compaction.lag.ms", default=str(LONG_MAX), parse=long(1)),
+    Property(name="log.cleaner.min.cleanable.ratio", default="0.5", parse=ratio()),
+    Property(name="log.cleaner.min.compaction.lag.ms", default="0", parse=long(0)),
+    Property(name="log.flush.interval.messages", default=str(LONG_MAX), parse=long(1)),
+    Property(name="log.flush.interval.ms", default="", parse=optional(long())),
+    Property(name="log.flush.scheduler.interval.ms", default=str(LONG_MAX), parse=long()),
+    Property(name="log.index.size.max.bytes", default="10485760", parse=integer(4)),
+    Property(name="log.message.timestamp.difference.max.ms", default=str(LONG_MAX), parse=long(0)),
+    Property(name="log.message.timestamp.type", default="CreateTime", parse=choice("CreateTime")),
+    Property(name="log.preallocate", default="false", parse=BOOLEAN),
+    Property(name="log.retention.bytes", default="-1", parse=long()),
+    Property(name="log.retention.hours", default="168", parse=integer(-(2**31))),
+    Property(name="log.retention.minutes", default="", parse=optional(integer(-(2**31)))),
+    Property(name="log.retention.ms", default="", parse=optional(long())),
+    Property(name="log.roll.hours", default="168", parse=integer(1)),
+    Property(name="log.roll.jitter.hours", default="0", parse=integer(0)),
+    Property(name="log.roll.jitter.ms", default="", parse=optional(long())),
+    Property(name="log.roll.ms", default="", parse=optional(long())),
+    Property(name="log.segment.delete.delay.ms", default="60000", parse=long(0)),
+    Property(name="log.segment.bytes", default="1073741824", parse=integer(14)),
+    Property(name="log.index.interval.bytes", default="4096", parse=integer(0)),
+    Property(name="log.flush.offset.checkpoint.interval.ms", default="60000", parse=integer(1)),
+    Property(name="replica.lag.time.max.ms", default="30000", parse=integer(1)),
+    Property(name="replica.fetch.wait.max.ms", default="500", parse=integer(0)),
+    Property(name="replica.fetch.min.bytes", default="1", parse=integer(1)),
+    Property(name="replica.fetch.max.bytes", default="1048576", parse=integer(0)),
+    Property(name="replica.fetch.response.max.bytes", default="10485760", parse=integer(0)),
+    Property(name="replica.fetch.backoff.ms", default="1000", parse=integer(0)),
+    Property(name="replica.socket.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=integer(1)),
+    Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
+    Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
+    Property(name="offsets.topic.num.partitions", default="50", parse=integer(1)),
+    Property(name="offsets.topic.replication.factor", default="3", parse=integer(1)),
+    Property(name="offsets.topic.segment.bytes", default="104857600", parse=integer(1)),
+    Property(name="offsets.commit.timeout.ms", default="5000", parse=integer(1)),
+    Property(name="offset.metadata.max.bytes", default="4096", parse=integer(0)),
 )
 
 
@@ -149,60 +145,6 @@ class BrokerConfig:
         return tuple(self.values["advertised.listeners"]) or self.endpoints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProperty:
-    """One property that a topic may set for itself."""
-
-    name: str
-    default_from: str
-    """The broker's property that holds when the topic says nothing; empty when `default` does."""
-    parse: Callable[[str], Any]
-    default: Any = None
-
-
-TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
-    TopicProperty(name="min.insync.replicas", default_from="min.insync.replicas", parse=_integer(1, 2**31 - 1)),
-    TopicProperty(name="unclean.leader.election.enable", default_from="unclean.leader.election.enable", parse=_boolean),
-    TopicProperty(name="max.message.bytes", default_from="message.max.bytes", parse=_integer(0, 2**31 - 1)),
-    TopicProperty(name="segment.bytes", default_from="log.segment.bytes", parse=_integer(14, 2**31 - 1)),
-    TopicProperty(
-        name="cleanup.policy", default_from="", default="delete", parse=_choice("delete", "compact", "compact,delete")
-    ),
-    # Accepted because clients set them by habit: nothing is ever deleted for its age or size, and batches keep the
-    # producer's codec and timestamps.
-    TopicProperty(name="retention.ms", default_from="", default=604_800_000, parse=_integer(-1)),
-    TopicProperty(name="retention.bytes", default_from="", default=-1, parse=_integer(-1)),
-    TopicProperty(name="compression.type", default_from="", default="producer", parse=_choice("producer")),
-    TopicProperty(name="message.timestamp.type", default_from="", default="CreateTime", parse=_choice("CreateTime")),
-)
-
-
-def parse_topic_config(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the properties that a topic sets, each with its own type.
-
-    Raises:
-        ConfigError: names every unknown and malformed property at once.
-    """
-    known = {prop.name: prop for prop in TOPIC_PROPERTIES}
-    problems, values = [], {}
-    for name, text in given.items():
-        if name not in known:
-            problems.append(f"unknown topic property {name}")
-            continue
-        try:
-            values[name] = known[name].parse(text)
-        except ValueError as error:
-            problems.append(f"{name}={text}: {error}")
-    if problems:
-        raise ConfigError("; ".join(sorted(problems)))
-    return values
-
-
-def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
-    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
-    return {p.name: config[p.default_from] if p.default_from else p.default for p in TOPIC_PROPERTIES}
-
-
 def parse_config(given: Mapping[str, str]) -> BrokerConfig:
     """Return the configuration that the properties describe.
 
@@ -210,10 +152,7 @@ def parse_config(given: Mapping[str, str]) -> BrokerConfig:
         ConfigError: names every unknown, missing and malformed property at once.
     """
     known = {prop.name: prop for prop in PROPERTIES}
-    problems = []
-    for name in given.keys() - known.keys():
-        near = difflib.get_close_matches(name, known, n=1)
-        problems.append(f"unknown property {name}" + (f" (did you mean {near[0]}?)" if near else ""))
+    problems = [unknown("property", name, known) for name in given.keys() - known.keys()]
     values: dict[str, Any] = {}
     for prop in PROPERTIES:
         text = given.get(prop.name, prop.default)

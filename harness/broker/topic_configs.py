@@ -9,7 +9,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from harness.broker.config import BrokerConfig, ConfigError, parse_topic_config, topic_defaults
+from harness.broker.config import BrokerConfig
+from harness.broker.config_types import ConfigError
+from harness.broker.topic_properties import parse_topic_config, topic_defaults
 from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_config

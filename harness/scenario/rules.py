@@ -10,8 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from harness import registry
-from harness.broker.config import PROPERTIES, TOPIC_PROPERTIES, Property, TopicProperty
+from harness.broker.config import PROPERTIES
+from harness.broker.config_types import Property
 from harness.broker.rules import PLANTED_BUGS
+from harness.broker.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.cluster.broker_properties import FIXED
 from harness.errors import PluginError
 from harness.registry import Kind, unknown_message

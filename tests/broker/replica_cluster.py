@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.config import BrokerConfig, parse_config, topic_defaults
+from harness.broker.config import BrokerConfig, parse_config
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
@@ -19,6 +19,7 @@ from harness.broker.partition import Partition
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.rules import rules_with
 from harness.broker.state_log import RecordingStateLog
+from harness.broker.topic_properties import topic_defaults
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path

@@ -1,6 +1,8 @@
 import pytest
 
-from harness.broker.config import ConfigError, parse_config, parse_topic_config, topic_defaults
+from harness.broker.config import parse_config
+from harness.broker.config_types import ConfigError
+from harness.broker.topic_properties import parse_topic_config, topic_defaults
 
 MINIMAL = {
     "broker.id": "1",
@@ -86,3 +88,37 @@ def test_a_topic_inherits_what_the_broker_says() -> None:
 def test_problems_of_a_topic_are_named_at_once() -> None:
     with pytest.raises(ConfigError, match=r"cleanup.policy=shred: .*; unknown topic property x"):
         parse_topic_config({"x": "1", "cleanup.policy": "shred"})
+
+
+@pytest.mark.parametrize(
+    ("broker", "name", "value"),
+    [
+        pytest.param({}, "retention.ms", 7 * 24 * 3_600_000, id="a week, said in hours"),
+        pytest.param({"log.retention.minutes": "2"}, "retention.ms", 120_000, id="minutes go before hours"),
+        pytest.param(
+            {"log.retention.minutes": "2", "log.retention.ms": "-1"}, "retention.ms", -1, id="milliseconds go first"
+        ),
+        pytest.param({"log.roll.hours": "1"}, "segment.ms", 3_600_000, id="segments roll by the hour"),
+        pytest.param({"log.segment.delete.delay.ms": "5"}, "file.delete.delay.ms", 5, id="another name altogether"),
+        pytest.param({}, "flush.ms", 2**63 - 1, id="flushed by the scheduler, which never does"),
+        pytest.param({}, "leader.replication.throttled.replicas", (), id="nothing of the broker's"),
+    ],
+)
+def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: str, value: object) -> None:
+    assert topic_defaults(parse_config(MINIMAL | broker))[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        pytest.param("segment.bytes", "13", "must be between 14", id="a segment too small"),
+        pytest.param("segment.ms", "0", "must be between 1", id="no time at all"),
+        pytest.param("retention.ms", "-2", "must be between -1", id="less than for ever"),
+        pytest.param("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1", id="more than everything"),
+        pytest.param("cleanup.policy", "", "one or more of compact, delete", id="no policy"),
+        pytest.param("min.insync.replica", "1", r"did you mean min.insync.replicas\?", id="a name nearly known"),
+    ],
+)
+def test_a_wrong_property_of_a_topic_is_named(name: str, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse_topic_config({name: text})

@@ -4,12 +4,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.broker.config import ConfigError, parse_topic_config
+from harness.broker.config_types import ConfigError
 from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, elected, initial
 from harness.broker.controller.selectors import SELECTORS, Candidates, Selection, Strategy
 from harness.broker.controller.transitions import PARTITION_PREVIOUS, PartitionStatus
+from harness.broker.topic_properties import parse_topic_config
 from harness.broker.zookeeper.client import BadVersion, Create, NodeExists, OpResult, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state, read_partition_states
 from harness.broker.zookeeper.pipeline import all_of

@@ -1,0 +1,132 @@
+"""The types of configuration properties: how text becomes a value, and what clients are told of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+from typing import Any
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class ConfigError(ValueError):
+    """A property is unknown, malformed or out of bounds; the message names all of them."""
+
+
+class TypeCode(IntEnum):
+    """Kafka's numbers of the types, as in DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigType:
+    """A type with its bounds; calling it turns text into a value or raises ValueError."""
+
+    code: TypeCode
+    parse: Callable[[str], Any]
+
+    def __call__(self, text: str) -> Any:
+        """Return the value that the text stands for."""
+        return self.parse(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """One property that a broker knows."""
+
+    name: str
+    default: str | None
+    """Text as in a properties file; None when it must be given."""
+    parse: ConfigType
+
+
+def integer(low: int, high: int = INT_MAX) -> ConfigType:
+    """Return Kafka's INT within bounds."""
+    return ConfigType(TypeCode.INT, _number(low, high))
+
+
+def long(low: int = -(2**63)) -> ConfigType:
+    """Return Kafka's LONG of at least `low`."""
+    return ConfigType(TypeCode.LONG, _number(low, LONG_MAX))
+
+
+def optional(of: ConfigType) -> ConfigType:
+    """Return a type whose empty text is None, which Kafka calls null."""
+    return ConfigType(of.code, lambda text: of.parse(text) if text else None)
+
+
+def ratio() -> ConfigType:
+    """Return Kafka's DOUBLE from 0 to 1."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not 0 <= value <= 1:
+            raise ValueError("must be between 0 and 1")
+        return value
+
+    return ConfigType(TypeCode.DOUBLE, parse)
+
+
+def choice(*allowed: str) -> ConfigType:
+    """Return one of several words."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return ConfigType(TypeCode.STRING, parse)
+
+
+def listing(*allowed: str) -> ConfigType:
+    """Return words between commas, of the allowed ones if any are named."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = tuple(word.strip() for word in text.split(",") if word.strip())
+        if allowed and (not words or any(word not in allowed for word in words)):
+            raise ValueError(f"must be one or more of {', '.join(allowed)}")
+        return words
+
+    return ConfigType(TypeCode.LIST, parse)
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return value
+
+    return parse
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+BOOLEAN = ConfigType(TypeCode.BOOLEAN, _flag)
+TEXT = ConfigType(TypeCode.STRING, str)
+
+
+def as_text(value: Any) -> str | None:
+    """Return a value as it would stand in a properties file; None for one that is not set."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return None if value is None else str(value)
+
+
+def unknown(what: str, name: str, known: Mapping[str, object]) -> str:
+    """Return the sentence about a name that does not exist, with the nearest one that does."""
+    near = get_close_matches(name, known, n=1)
+    return f"unknown {what} {name}" + (f" (did you mean {near[0]}?)" if near else "")
