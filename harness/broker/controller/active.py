@@ -6,6 +6,7 @@ its watch again: so nothing that happens is missed.
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from harness.broker.controller.brokers import BrokerEvents
 from harness.broker.controller.channels import ChannelSettings, ControllerChannels
@@ -13,9 +14,12 @@ from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.environment import ControllerSettings, Environment
 from harness.broker.controller.fenced_writes import FencedWrites
+from harness.broker.controller.notifications import Notifications
+from harness.broker.controller.offline_replicas import OfflineReplicas
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
+from harness.broker.controller.topic_deletion import TopicDeletion
 from harness.broker.controller.topics import TopicEvents
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiMessage
@@ -59,8 +63,17 @@ class ActiveController:
         )
         self._partitions = PartitionMachine(self._env)
         self._replicas = ReplicaMachine(self._env)
-        self._brokers = BrokerEvents(self._env, self._channels, self._partitions, self._replicas)
+        self._deletion = TopicDeletion(
+            self._env, self._partitions, self._replicas, enabled=settings.config["delete.topic.enable"]
+        )
+        self._offline = OfflineReplicas(
+            environment=self._env, partitions=self._partitions, replicas=self._replicas, deletion=self._deletion
+        )
+        self._brokers = BrokerEvents(
+            self._env, self._channels, self._partitions, self._replicas, self._deletion, self._offline
+        )
         self._topics = TopicEvents(self._env, self._partitions, self._replicas)
+        self._notifications = Notifications(self._env, self._replicas)
 
     async def take_over(self) -> None:
         """Learn the state of the cluster and put it in order (`onControllerFailover`, in its order).
@@ -70,19 +83,23 @@ class ActiveController:
         """
         self._brokers.watch()
         self._topics.watch()
-        await self._topics.drop_isr_changes()
+        self._deletion.watch()
+        self._notifications.watch()
+        await self._notifications.drop()
         await self._brokers.load()
         await self._topics.load()
         await self._brokers.watch_registrations(self._context.live_or_shutting_down)
         await self._topics.load_leadership()
         for broker_id in self._context.live_or_shutting_down:
             self._channels.add_broker(self._context.live[broker_id].registration)
+        await self._deletion.load()
         # Before any LeaderAndIsr: a follower accepts its leader only when it knows that broker to be alive.
         self._env.tell_metadata(self._context.live_or_shutting_down)
         await self._replicas.start()
         await self._partitions.start()
         self._settings.state_log.emit(ControllerReady(controller_epoch=self.epoch.value))
         log.info("controller.ready epoch=%d", self.epoch.value)
+        await self._deletion.advance()
 
     async def resign(self, reason: str) -> None:
         """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`).
@@ -90,8 +107,10 @@ class ActiveController:
         All but the last clean-up is done before this gives way to any other task.
         """
         self._in_office = False
+        self._notifications.unwatch()
         self._brokers.unwatch_registrations(self._context.live_or_shutting_down)
         self._topics.unwatch()
+        self._deletion.unwatch()
         self._settings.session.current.unwatch_children(BROKER_IDS)
         self._channels.close()
         self._settings.state_log.emit(ControllerResigned(controller_epoch=self.epoch.value, reason=reason))
@@ -118,15 +137,32 @@ class ActiveController:
         self._put(name, while_in_office)
 
     def _answered(self, request: ControlRequest, response: ApiMessage) -> None:
-        """A broker has answered: nothing depends on it, so errors are only logged, as events of their own."""
-
-        async def log_errors() -> None:
-            errors = {f"{e.topic_name}-{e.partition_index}": e.error_code for e in response.partition_errors}
-            refused = {partition: ErrorCode(code).name for partition, code in errors.items() if code}
-            if refused:
-                log.info("answer.leader_and_isr broker=%d refused=%s", request.broker_id, refused)
-
+        """A broker has answered: what follows of it is an event of its own."""
         if response.error_code:
             log.error("answer.refused broker=%d api=%s error=%d", request.broker_id, request.api, response.error_code)
         if request.api == "LeaderAndIsr":
-            self._enqueue("LeaderAndIsrResponseReceived", log_errors)
+            self._enqueue("LeaderAndIsrResponseReceived", partial(self._leader_and_isr_answered, request, response))
+        elif request.api == "UpdateMetadata":
+            self._enqueue("UpdateMetadataResponseReceived", _nothing_follows)
+        elif request.deletes:
+            errors = {(e.topic_name, e.partition_index): e.error_code for e in response.partition_errors}
+            deleting = {p: error for p, error in errors.items() if p[0] in self._context.deletion_started}
+            if deleting:
+                answered = partial(self._deletion.answered, request.broker_id, response.error_code, deleting)
+                self._enqueue("TopicDeletionStopReplicaResponseReceived", answered)
+
+    async def _leader_and_isr_answered(self, request: ControlRequest, response: ApiMessage) -> None:
+        """Event LeaderAndIsrResponseReceived: learn which replicas are on a failed log directory, and which are not."""
+        if response.error_code:
+            return
+        errors = {(e.topic_name, e.partition_index): ErrorCode(e.error_code) for e in response.partition_errors}
+        refused = {f"{topic}-{number}": error.name for (topic, number), error in errors.items() if error}
+        if refused:
+            log.info("answer.leader_and_isr broker=%d refused=%s", request.broker_id, refused)
+        newly = self._context.dirs_answered(request.broker_id, errors)
+        if newly:
+            await self._offline.handle([(*p, request.broker_id) for p in newly], trigger="log_dir_failure")
+
+
+async def _nothing_follows() -> None:
+    """Event UpdateMetadataResponseReceived: an error was logged when it came, and nothing is done about it."""

@@ -8,9 +8,11 @@ from harness.broker.controller.channels import ControllerChannels
 from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.errors import BrokerNotAvailableError, StaleBrokerEpochError
+from harness.broker.controller.offline_replicas import OfflineReplicas
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.selectors import Strategy
+from harness.broker.controller.topic_deletion import TopicDeletion
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import Watch, WatchType
@@ -34,12 +36,16 @@ class BrokerEvents:
         channels: ControllerChannels,
         partitions: PartitionMachine,
         replicas: ReplicaMachine,
+        deletion: TopicDeletion,
+        offline: OfflineReplicas,
     ) -> None:
         self._env = environment
         self._context = environment.context
         self._channels = channels
         self._partitions = partitions
         self._replicas = replicas
+        self._deletion = deletion
+        self._offline = offline
 
     def watch(self) -> None:
         """Register for brokers that come and go."""
@@ -102,7 +108,13 @@ class BrokerEvents:
         log.info("broker.shutting_down broker=%d", broker_id)
         self._context.shutting_down.add(broker_id)
         held = [(topic, number) for topic, number, _ in self._context.replicas_on([broker_id])]
-        movable = [p for p in held if len(self._context.replicas(p)) > 1 and p in self._context.leadership]
+        movable = [
+            p
+            for p in held
+            if len(self._context.replicas(p)) > 1
+            and p in self._context.leadership
+            and p[0] not in self._context.deleting
+        ]
         led = [partition for partition in movable if self._context.leader(partition) == broker_id]
         followed = [partition for partition in movable if self._context.leader(partition) != broker_id]
         await self._partitions.change(
@@ -143,20 +155,17 @@ class BrokerEvents:
         others = [broker_id for broker_id in self._context.live_or_shutting_down if broker_id not in broker_ids]
         self._env.tell_metadata(others)
         self._env.tell_metadata(broker_ids, sorted(self._context.leadership))
-        await self._replicas.change(self._context.replicas_on(broker_ids), ReplicaStatus.ONLINE)
+        returned = self._context.replicas_on(broker_ids)
+        await self._replicas.change(returned, ReplicaStatus.ONLINE)
         await self._partitions.elect_missing(trigger="broker_start")
+        await self._deletion.resume({topic for topic, _, _ in returned})
         await self.watch_registrations(broker_ids)
 
     async def _failed(self, broker_ids: Sequence[int]) -> None:
         """Brokers are gone: elect new leaders first, then take their replicas out of the ISRs."""
         for broker_id in broker_ids:
             self._context.remove_broker(broker_id)
-        lost = self._context.partitions_with_offline_leader()
-        await self._partitions.change(lost, PartitionStatus.OFFLINE)
-        await self._partitions.elect_missing(trigger="broker_failure")
-        await self._replicas.change(self._context.replicas_on(broker_ids), ReplicaStatus.OFFLINE)
-        if not lost:
-            self._env.tell_metadata(self._context.live_or_shutting_down)
+        await self._offline.handle(self._context.replicas_on(broker_ids), trigger="broker_failure")
         self.unwatch_registrations(broker_ids)
 
     def _on_registration(self, broker_id: int) -> Watch:

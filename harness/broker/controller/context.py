@@ -3,11 +3,12 @@
 ZooKeeper has the truth. What stands here may be behind, so decisions that are written re-read what they change.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
+from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
 from harness.broker.zookeeper.znodes import TopicAssignment
@@ -121,6 +122,14 @@ class ControllerContext:
         self.live.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
         self.offline_dirs.pop(broker_id, None)
+
+    def dirs_answered(self, broker_id: int, errors: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition]:
+        """Take over a broker's answer about its replicas; return those whose log directory is found failed now."""
+        known = self.offline_dirs.get(broker_id, set())
+        working = {partition for partition, error in errors.items() if error is ErrorCode.NONE}
+        failed = {partition for partition, error in errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR}
+        self.offline_dirs[broker_id] = known - working | failed
+        return sorted(failed - known)
 
     def remove_topic(self, topic: str) -> None:
         """Forget all about a topic."""

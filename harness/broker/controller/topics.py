@@ -1,7 +1,8 @@
-"""What the active controller does when topics or partitions appear, and when a leader has changed an ISR."""
+"""What the active controller does when topics or partitions appear, or are gone."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from harness.broker.controller.context import TopicPartition
@@ -9,21 +10,16 @@ from harness.broker.controller.environment import Environment
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
-from harness.broker.zookeeper.client import Delete, NoNode
+from harness.broker.zookeeper.client import ANY_VERSION, NoNode, Set
 from harness.broker.zookeeper.partition_state import read_partition_states
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.topics import read_topic_assignment
-from harness.broker.zookeeper.znodes import (
-    ISR_CHANGES,
-    TOPICS,
-    MalformedZnode,
-    TopicAssignment,
-    decode_isr_change,
-    isr_change_path,
-    topic_path,
-)
+from harness.broker.zookeeper.znodes import TOPICS, TopicAssignment, partitions_path, topic_path
 
 log = logging.getLogger(__name__)
+
+_Placement = dict[int, tuple[int, ...]]
+"""Partition → replicas."""
 
 
 class TopicEvents:
@@ -36,15 +32,12 @@ class TopicEvents:
         self._replicas = replicas
 
     def watch(self) -> None:
-        """Register for topics that come and go, and for news of ISRs."""
-        zk = self._env.session.current
-        zk.watch_children(TOPICS, self._env.on_watch("TopicChange", self.changed))
-        zk.watch_children(ISR_CHANGES, self._env.on_watch("IsrChangeNotification", self.isr_changed))
+        """Register for topics that come and go."""
+        self._env.session.current.watch_children(TOPICS, self._env.on_watch("TopicChange", self.changed))
 
     def unwatch(self) -> None:
         """Forget all handlers."""
         zk = self._env.session.current
-        zk.unwatch_children(ISR_CHANGES)
         zk.unwatch_children(TOPICS)
         for topic in sorted(self._context.topics):
             zk.unwatch_node(topic_path(topic))
@@ -58,10 +51,6 @@ class TopicEvents:
         partitions = self._context.partitions()
         self._context.leadership = await read_partition_states(self._env.session.current, partitions)
 
-    async def drop_isr_changes(self) -> None:
-        """Delete notifications meant for the controller before; what they tell is read anyway."""
-        await self._delete_isr_changes(await self._env.session.current.children(ISR_CHANGES))
-
     async def changed(self) -> None:
         """Event TopicChange: bring new topics up, forget those that are gone."""
         now = await self._env.session.current.children(TOPICS)
@@ -74,42 +63,33 @@ class TopicEvents:
         await self._create([partition for partition in self._context.partitions() if partition[0] in new])
 
     async def partitions_modified(self, topic: str) -> None:
-        """Event PartitionModifications: bring up the partitions that a topic has gained."""
+        """Event PartitionModifications: bring up the partitions that a topic has gained; not while it is deleted."""
         known = self._context.topics.get(topic)
         now = await read_topic_assignment(self._env.session.current, topic)
         if known is None or now is None:
             return
-        added = {number: replicas for number, replicas in now.partitions.items() if number not in known.partitions}
-        partitions = {**known.partitions, **added}
-        self._context.topics[topic] = TopicAssignment(partitions=partitions, topic_id=now.topic_id)
-        log.info("partitions.added topic=%s partitions=%s", topic, sorted(added))
-        await self._create([(topic, number) for number in sorted(added)])
+        added = sorted(now.partitions.keys() - known.partitions.keys())
+        if not added:
+            return
+        if topic in self._context.deleting:
+            log.warning("partitions.refused topic=%s partitions=%s reason=being_deleted", topic, added)
+            await self._restore(topic, now)
+            return
+        self._context.topics[topic] = _with_partitions(known, now, added)
+        log.info("partitions.added topic=%s partitions=%s", topic, added)
+        await self._create([(topic, number) for number in added])
 
-    async def isr_changed(self) -> None:
-        """Event IsrChangeNotification: read the ISRs that leaders have changed, and tell everybody."""
-        zk = self._env.session.current
-        names = await zk.children(ISR_CHANGES)
-        named = await all_of(self._read_isr_change(name) for name in names)
-        partitions = sorted({partition for partitions in named for partition in partitions})
-        known = [partition for partition in partitions if partition in self._context.partition_status]
-        if known:
-            self._context.leadership |= await read_partition_states(zk, known)
-            self._env.tell_metadata(self._context.live_or_shutting_down, known)
-        await self._delete_isr_changes(names)
-
-    async def _read_isr_change(self, name: str) -> list[TopicPartition]:
-        path = isr_change_path(name)
+    async def _restore(self, topic: str, found: TopicAssignment) -> None:
+        """Write back the assignment of those partitions that exist."""
         try:
-            data, _ = await self._env.session.current.get(path)
-            return decode_isr_change(path, data)
+            existing = await self._env.session.current.children(partitions_path(topic))
         except NoNode:
-            return []
-        except MalformedZnode as error:
-            log.error("isr_change.ignored error=%s", error)
-            return []
-
-    async def _delete_isr_changes(self, names: Sequence[str]) -> None:
-        await self._env.writes.write_all([Delete(path=isr_change_path(name)) for name in names])
+            existing = []
+        kept = {
+            number: self._context.replicas((topic, number)) for number in found.partitions if str(number) in existing
+        }
+        restored = replace(found, partitions=kept)
+        await self._env.writes.write(Set(path=topic_path(topic), data=restored.encode(), version=ANY_VERSION))
 
     async def _add(self, topics: Sequence[str]) -> list[str]:
         """Watch and read new topics; return those that are still there."""
@@ -129,3 +109,19 @@ class TopicEvents:
         await self._replicas.change(replicas, ReplicaStatus.NEW)
         await self._partitions.change(partitions, PartitionStatus.ONLINE, trigger="new_partition")
         await self._replicas.change(replicas, ReplicaStatus.ONLINE)
+
+
+def _with_partitions(known: TopicAssignment, now: TopicAssignment, added: Sequence[int]) -> TopicAssignment:
+    """Return what is known, with the added partitions as they stand in ZooKeeper now."""
+
+    def gained(
+        before: Mapping[int, tuple[int, ...]], after: Mapping[int, tuple[int, ...]]
+    ) -> dict[int, tuple[int, ...]]:
+        return {**before, **{number: after[number] for number in added if number in after}}
+
+    return replace(
+        known,
+        partitions=gained(known.partitions, now.partitions),
+        adding=gained(known.adding, now.adding),
+        removing=gained(known.removing, now.removing),
+    )

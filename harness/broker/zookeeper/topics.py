@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper
+from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     MalformedZnode,
     TopicAssignment,
@@ -68,6 +69,22 @@ async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | 
     except MalformedZnode as error:
         log.error("topic.ignored error=%s", error)
         return None
+
+
+async def znodes_below(zk: ZooKeeper, path: str) -> list[list[str]]:
+    """Return a znode and all below it, deepest first, in groups of which none is above another; empty without it."""
+    levels = [[path]] if await zk.exists(path) is not None else []
+    while levels and levels[0]:
+        found = await all_of(_children(zk, parent) for parent in levels[0])
+        levels.insert(0, [child for children in found for child in children])
+    return levels[1:]
+
+
+async def _children(zk: ZooKeeper, path: str) -> list[str]:
+    try:
+        return [f"{path}/{name}" for name in await zk.children(path)]
+    except NoNode:
+        return []
 
 
 async def _set_or_create(zk: ZooKeeper, path: str, data: bytes) -> None:

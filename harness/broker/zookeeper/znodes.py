@@ -24,13 +24,17 @@ TOPIC_CONFIGS = "/config/topics"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
+
+LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
+DELETE_TOPICS = "/admin/delete_topics"
+
 PERSISTENT_PATHS: tuple[str, ...] = (
     "/consumers",
     "/cluster",
     BROKER_IDS,
     TOPICS,
     CONFIG_CHANGES,
-    "/admin/delete_topics",
+    DELETE_TOPICS,
     "/brokers/seqid",
     ISR_CHANGES,
     PRODUCER_ID_BLOCK,
@@ -79,9 +83,9 @@ def config_change_path(name: str) -> str:
     return f"{CONFIG_CHANGES}/{name}"
 
 
-def isr_change_path(name: str) -> str:
-    """Return where one ISR change notification stands."""
-    return f"{ISR_CHANGES}/{name}"
+def delete_topic_path(topic: str) -> str:
+    """Return where it stands that a topic is to be deleted."""
+    return f"{DELETE_TOPICS}/{topic}"
 
 
 ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
@@ -328,3 +332,18 @@ class ProducerIdBlock:
         """Read the znode's content."""
         with _reading(PRODUCER_ID_BLOCK, data) as value:
             return cls(broker_id=int(value["broker"]), first=int(value["block_start"]), last=int(value["block_end"]))
+
+
+_LOG_DIR_FAILED = 1
+"""Kafka's number of the only event of a log directory."""
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """Return the content of a notification that a log directory of a broker has failed."""
+    return _encode({"version": 1, "broker": broker_id, "event": _LOG_DIR_FAILED})
+
+
+def decode_log_dir_event(path: str, data: bytes) -> int:
+    """Return the broker that a notification of a failed log directory names."""
+    with _reading(path, data) as value:
+        return int(value["broker"])

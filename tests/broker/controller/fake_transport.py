@@ -3,14 +3,33 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from harness.broker.wire.messages import ApiMessage, LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
+from harness.broker.wire.messages import (
+    ApiMessage,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 from harness.broker.wire.transport import Message, PeerError
 
-_ANSWERS = {
-    "LeaderAndIsrRequest": lambda: LeaderAndIsrResponse(error_code=0, partition_errors=[]),
-    "StopReplicaRequest": lambda: StopReplicaResponse(error_code=0, partition_errors=[]),
-    "UpdateMetadataRequest": lambda: UpdateMetadataResponse(error_code=0),
-}
+_LeaderError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
+_StopError = StopReplicaResponse.StopReplicaPartitionError
+Errors = dict[tuple[str, int], int]
+"""Error code by partition."""
+
+
+def _leader_and_isr(request: LeaderAndIsrRequest, errors: Errors) -> LeaderAndIsrResponse:
+    named = [(topic.topic_name, p.partition_index) for topic in request.topic_states for p in topic.partition_states]
+    told = [_LeaderError(topic_name=t, partition_index=n, error_code=errors.get((t, n), 0)) for t, n in named]
+    return LeaderAndIsrResponse(error_code=0, partition_errors=told)
+
+
+def _stop_replica(request: StopReplicaRequest, errors: Errors) -> StopReplicaResponse:
+    named = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    told = [_StopError(topic_name=t, partition_index=n, error_code=errors.get((t, n), 0)) for t, n in named]
+    return StopReplicaResponse(error_code=0, partition_errors=told)
 
 
 @dataclass
@@ -24,6 +43,10 @@ class FakeTransport:
     """Peers that get the next request but whose connection breaks before they answer."""
     silent: set[int] = field(default_factory=set)
     """Peers that never answer."""
+    delete_errors: dict[int, Errors] = field(default_factory=dict)
+    """What peers say that cannot delete, by broker id."""
+    leader_errors: dict[int, Errors] = field(default_factory=dict)
+    """What peers say that cannot lead or follow, by broker id."""
     connects: list[tuple[int, str, float]] = field(default_factory=list)
     open: list["FakeConnection"] = field(default_factory=list)
 
@@ -57,7 +80,13 @@ class FakeConnection:
             self.transport.break_next.discard(self.broker_id)
             self.broken = True
             raise PeerError("connection broke")
-        return _ANSWERS[type(message).__name__]()
+        if isinstance(message, LeaderAndIsrRequest):
+            return _leader_and_isr(message, self.transport.leader_errors.get(self.broker_id, {}))
+        if isinstance(message, StopReplicaRequest):
+            failing = self.transport.delete_errors.get(self.broker_id, {}) if message.delete_partitions else {}
+            return _stop_replica(message, failing)
+        assert isinstance(message, UpdateMetadataRequest)
+        return UpdateMetadataResponse(error_code=0)
 
     def close(self) -> None:
         if self in self.transport.open:
