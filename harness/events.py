@@ -458,6 +458,16 @@ class Recovery(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectoryFailure(Event):
+    """The disk refused something: every replica on it is offline until the broker starts again."""
+
+    ev: ClassVar[str] = "log_dir_failure"
+    error: str
+    replicas: int
+    """How many went offline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HighWatermarkCheckpoint(Event):
     """`replication-offset-checkpoint` was written."""
 

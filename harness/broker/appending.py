@@ -64,7 +64,9 @@ class PendingAppend:
 
     def settle(self) -> bool:
         """Whether the records are committed, or the lead was lost before that."""
-        if not self.partition.is_leader:
+        if self.partition.offline:
+            self.error = ErrorCode.KAFKA_STORAGE_ERROR
+        elif not self.partition.is_leader:
             self.error = ErrorCode.NOT_LEADER_FOR_PARTITION
         elif self.partition.high_watermark < self.required_offset:
             return False

@@ -96,6 +96,8 @@ class ControlRequests:
         return change.state.leader == self.replicas.broker_id
 
     def _judge(self, key: TopicPartition, state: LeaderAndIsr) -> _Change:
+        if self.replicas.is_offline(*key):
+            return _Change(key, state, Verdict.STORAGE_ERROR)
         hosted = self.replicas.get(*key)
         verdict = judge_leader_and_isr(
             state.leader_epoch,
@@ -151,6 +153,16 @@ class ControlRequests:
             self.fetchers.follow(made)
         return made
 
+    # --- the disk ---
+
+    def disk_failed(self) -> int:
+        """Take every replica offline and return how many there were."""
+        taken = self.replicas.take_offline()
+        self.fetchers.unfollow(partition.key for partition in taken)
+        self.fetchers.stop_idle()
+        self._changed([], taken)
+        return len(taken)
+
     # --- StopReplica ---
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
@@ -181,6 +193,8 @@ class ControlRequests:
 
     def _stop(self, key: TopicPartition, *, delete: bool) -> Verdict:
         self.fetchers.unfollow([key])
+        if self.replicas.is_offline(*key):
+            return Verdict.STORAGE_ERROR
         if not delete:
             return Verdict.APPLIED
         try:

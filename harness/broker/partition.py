@@ -88,6 +88,8 @@ class Partition:
     epoch_start_offset: int = NO_OFFSET
     """Where this leader's epoch started; -1 on a follower."""
     followers: dict[int, FollowerProgress] = field(default_factory=dict)
+    offline: bool = False
+    """Whether the disk that holds the log has failed."""
     isr_write_pending: bool = False
     """Whether an ISR change is on its way to ZooKeeper; there is one at a time."""
 
@@ -97,6 +99,13 @@ class Partition:
         return self.leader == self.broker_id
 
     # --- roles ---
+
+    def take_offline(self) -> None:
+        """The disk has failed: whoever still holds this finds neither leader nor follower here."""
+        self.offline = True
+        self.leader = NO_LEADER
+        self.isr = ()
+        self.followers = {}
 
     def make_leader(self, state: LeaderAndIsr, now_s: float) -> None:
         """Take the lead: the epoch starts at the log's end and is on disk before anything is written (KAFKA-7415).

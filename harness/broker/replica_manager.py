@@ -120,6 +120,10 @@ class ReplicaManager:
         await self._fetchers.stop()
         await self._checkpoint()
 
+    def disk_failed(self) -> int:
+        """Take every replica offline, and return how many there were."""
+        return self._control.disk_failed()
+
     def begin_shutdown(self) -> None:
         """This broker is about to leave: it still gives up leads, but does not start to follow the new leaders."""
         self._control.shutting_down = True

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
@@ -36,6 +37,8 @@ class Replicas:
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """Fetches that wait for records, by followers for news of the high watermark too."""
     _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
+    _offline: set[TopicPartition] = field(default_factory=set)
+    """What the failed disk holds, or should hold."""
     _checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
     def load_high_watermarks(self) -> None:
@@ -55,11 +58,13 @@ class Replicas:
         """Return a partition that this broker leads.
 
         Raises:
-            PartitionError: it is unknown to the cluster, hosted or led elsewhere, or the sender's leader epoch is
-                another one.
+            PartitionError: it is unknown to the cluster, hosted or led elsewhere, on a disk that has failed, or the
+                sender's leader epoch is another one.
         """
         hosted = self._partitions.get((topic, partition))
         if hosted is None:
+            if self.is_offline(topic, partition):
+                raise PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
             known = self.metadata.partition(topic, partition) is not None
             raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         hosted.check_leads(current_leader_epoch)
@@ -69,12 +74,18 @@ class Replicas:
         """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.
 
         Raises:
-            OSError: the log cannot be created.
+            OSError: the log cannot be created, or is on a disk that has failed; the partition is offline.
         """
         key = (topic, partition)
         hosted = self._partitions.get(key)
         if hosted is None:
-            log = self.logs.get_or_create(topic, partition, self.log_settings(topic))
+            if key in self._offline:
+                raise DirectoryOffline(f"{topic}-{partition} is on a disk that has failed")
+            try:
+                log = self.logs.get_or_create(topic, partition, self.log_settings(topic))
+            except OSError:
+                self._offline.add(key)
+                raise
             checkpointed = self._checkpointed.get(key, 0)
             hosted = self._partitions[key] = Partition(
                 key=key,
@@ -95,6 +106,21 @@ class Replicas:
         self._checkpointed.pop(key, None)
         if self.logs.get(topic, partition) is not None:
             self.logs.delete(topic, partition)
+
+    def is_offline(self, topic: str, partition: int) -> bool:
+        """Whether a partition should be here but its disk has failed."""
+        return (topic, partition) in self._offline
+
+    def take_offline(self) -> list[Partition]:
+        """Give every partition up, because the disk has failed, and return them; who waits for one is answered."""
+        taken = self.all()
+        self._partitions.clear()
+        for partition in taken:
+            self._offline.add(partition.key)
+            partition.take_offline()
+        for partition in taken:
+            self.wake(partition.key)
+        return taken
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Return what belongs into the checkpoint: partitions not heard of yet keep what they had."""

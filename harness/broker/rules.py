@@ -16,6 +16,8 @@ class ProtocolRules:
     """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
     producer_state_outlives_restart: bool = True
     """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
+    disk_failure_takes_replicas_offline: bool = True
+    """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,12 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="producer_state_outlives_restart",
         origin="a broker that restarts or truncates forgets which batches of idempotent producers its log holds",
         effect="a retry after a failover writes the same records once more",
+    ),
+    PlantedBug(
+        name="leads-on-without-disk",
+        rule="disk_failure_takes_replicas_offline",
+        origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",
+        effect="partitions cannot be written although other replicas could lead them",
     ),
 )
 

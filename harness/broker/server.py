@@ -25,10 +25,12 @@ from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
+from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.offline_directory import DirectoryFailures
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.rules import rules_with
@@ -101,7 +103,8 @@ class Broker:
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         self._metadata = MetadataCache()
         rules = rules_with(self._planted_bugs)
-        self._logs = LogManager(outside.storage, epoch_assigned=self._epoch_assigned, rules=rules)
+        self._directory = LogDirectory(outside.storage)
+        self._logs = LogManager(self._directory, epoch_assigned=self._epoch_assigned, rules=rules)
         self._topic_configs = TopicConfigs(config, self._session)
         self._replicas = ReplicaManager(
             config=config,
@@ -119,6 +122,14 @@ class Broker:
             transport=outside.transport,
             state_log=self._state_log,
             wall_ms=outside.wall_ms,
+        )
+        self._disk_failures = DirectoryFailures(
+            broker_id=config.broker_id,
+            directory=self._directory,
+            take_offline=self._replicas.disk_failed,
+            zookeeper=lambda: self._session.current,
+            state_log=self._state_log,
+            rules=rules,
         )
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
@@ -151,6 +162,7 @@ class Broker:
         self._session.after_new_session(self._renew)
         self._topic_configs.on_change(self._controller.topic_configured)
         await self._controller.start()
+        self._disk_failures.start()
         await self._server.serve()
         interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
@@ -334,6 +346,7 @@ class Broker:
             self._checkpointer.cancel()
             await asyncio.gather(self._checkpointer, return_exceptions=True)
         await self._topic_configs.stop()
+        await self._disk_failures.stop()
         if self._coordinator is not None:
             await self._coordinator.stop()
         await self._replicas.stop()

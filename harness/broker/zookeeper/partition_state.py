@@ -9,9 +9,11 @@ from harness.broker.zookeeper.client import BadVersion, NoNode, ZooKeeper
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     ISR_CHANGE_PREFIX,
+    LOG_DIR_EVENT_PREFIX,
     MalformedZnode,
     PartitionStateZnode,
     encode_isr_change,
+    encode_log_dir_event,
     partition_state_path,
 )
 from harness.events import ZkWrite
@@ -111,3 +113,19 @@ async def publish_isr_changes(zk: ZooKeeper, partitions: Sequence[tuple[str, int
         )
     )
     return path
+
+
+async def publish_log_dir_failure(zk: ZooKeeper, broker_id: int, *, state_log: StateLog) -> None:
+    """Tell the controller that the data directory of a broker has failed: it asks which replicas are gone."""
+    _, stat = await zk.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_event(broker_id), sequential=True)
+    state_log.emit(
+        ZkWrite(
+            path=LOG_DIR_EVENT_PREFIX,
+            op="create",
+            expected_version=-1,
+            result="ok",
+            new_version=stat.version,
+            by="leader",
+            controller_epoch=-1,
+        )
+    )

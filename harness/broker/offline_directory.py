@@ -1,0 +1,59 @@
+"""What follows when the data directory fails: its replicas are offline, the controller is told, the broker lives on.
+
+The directory stays offline until the broker starts again, as in Kafka (KIP-112), also when the disk has room again.
+Kafka has many directories and ends with its last one; this broker has one and goes on without: it keeps its session,
+its metadata and, if it has it, the controller's office.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.broker.log.directory import LogDirectory
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.zookeeper.client import ZooKeeper, ZooKeeperError
+from harness.broker.zookeeper.partition_state import publish_log_dir_failure
+from harness.events import LogDirectoryFailure
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class DirectoryFailures:
+    """Waits for the data directory to fail (`LogDirFailureHandler`)."""
+
+    broker_id: int
+    directory: LogDirectory
+    take_offline: Callable[[], int]
+    """Takes every replica offline and returns how many there were."""
+    zookeeper: Callable[[], ZooKeeper]
+    """Returns the session in force."""
+    state_log: StateLog
+    rules: ProtocolRules
+    _handling: asyncio.Task[None] | None = field(init=False, default=None)
+
+    def start(self) -> None:
+        """Take the replicas offline as soon as the directory fails; before this, a failure ends the start."""
+        if self.rules.disk_failure_takes_replicas_offline:
+            self.directory.on_failure(self._failed)
+
+    async def stop(self) -> None:
+        """Stop telling the controller."""
+        if self._handling is not None:
+            self._handling.cancel()
+            await asyncio.gather(self._handling, return_exceptions=True)
+
+    def _failed(self, error: OSError) -> None:
+        """Leave it to a step of its own: whoever met the error is in the middle of something."""
+        self._handling = asyncio.create_task(self._handle(error), name="log-directory-failure")
+
+    async def _handle(self, error: OSError) -> None:
+        offline = self.take_offline()
+        log.error("log_directory.offline replicas=%d error=%s", offline, error)
+        self.state_log.emit(LogDirectoryFailure(error=str(error), replicas=offline))
+        try:
+            await publish_log_dir_failure(self.zookeeper(), self.broker_id, state_log=self.state_log)
+        except ZooKeeperError as refusal:  # with the next session comes a LeaderAndIsr, and its answer says it too
+            log.error("log_directory.unpublished error=%r", refusal)
