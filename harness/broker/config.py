@@ -69,6 +69,11 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="auto.create.topics.enable", default="true", parse=BOOLEAN),
     Property(name="min.insync.replicas", default="1", parse=integer(1)),
     Property(name="unclean.leader.election.enable", default="false", parse=BOOLEAN),
+    Property(name="auto.leader.rebalance.enable", default="true", parse=BOOLEAN),
+    Property(name="leader.imbalance.check.interval.seconds", default="300", parse=long(1)),
+    Property(name="leader.imbalance.per.broker.percentage", default="10", parse=integer(0)),
+    # Not Kafka's: by the rules of which Kafka leaders are elected.
+    Property(name="selector.profile", default="2.5", parse=choice("2.5", "0.8")),
     Property(name="message.max.bytes", default="1048588", parse=integer(0)),
     Property(name="delete.topic.enable", default="true", parse=BOOLEAN),
     Property(name="compression.type", default="producer", parse=choice("producer")),

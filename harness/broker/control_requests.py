@@ -264,7 +264,6 @@ class ControlRequests:
 _STOP_ERRORS: dict[Verdict, ErrorCode] = {
     Verdict.APPLIED: ErrorCode.NONE,
     Verdict.IGNORED_OLD: ErrorCode.FENCED_LEADER_EPOCH,
-    Verdict.IGNORED_SAME: ErrorCode.FENCED_LEADER_EPOCH,
     Verdict.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 

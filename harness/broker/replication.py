@@ -158,10 +158,12 @@ def judge_leader_and_isr(
 
 
 def judge_stop_replica(asked_epoch: int, local_epoch: int) -> Verdict:
-    """Return what a StopReplica for one partition means (KIP-570): only a larger epoch, or none at all, stops it."""
-    if asked_epoch in (NO_EPOCH, EPOCH_DURING_DELETE) or asked_epoch > local_epoch:
-        return Verdict.APPLIED
-    return Verdict.IGNORED_SAME if asked_epoch == local_epoch else Verdict.IGNORED_OLD
+    """Return what a StopReplica for one partition means (KIP-570): an older epoch than the replica's stops nothing.
+
+    The replica's own epoch does: the controller stops a replica before it raises the epoch of those that stay.
+    """
+    fenced = asked_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE) and asked_epoch < local_epoch
+    return Verdict.IGNORED_OLD if fenced else Verdict.APPLIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

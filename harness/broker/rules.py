@@ -19,6 +19,16 @@ class ProtocolRules:
     disk_failure_takes_replicas_offline: bool = True
     """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
 
+    unclean_election_needs_permission: bool = True
+    """A replica outside the ISR leads only where the configuration or a request allows it
+    (`PartitionMachine._unclean_decisions`)."""
+    unclean_leader_is_the_isr: bool = True
+    """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
+    preferred_leader_is_in_isr: bool = True
+    """The preferred replica leads only as a member of the ISR (`selectors.preferred`)."""
+    last_isr_member_stays: bool = True
+    """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedBug:
@@ -55,6 +65,30 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="disk_failure_takes_replicas_offline",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",
         effect="partitions cannot be written although other replicas could lead them",
+    ),
+    PlantedBug(
+        name="unclean-ignores-config",
+        rule="unclean_election_needs_permission",
+        origin="elects a replica outside the ISR although unclean.leader.election.enable is false",
+        effect="acknowledged records are lost when the whole ISR is down",
+    ),
+    PlantedBug(
+        name="unclean-keeps-old-isr",
+        rule="unclean_leader_is_the_isr",
+        origin="an unclean election leaves the ISR as it was, so the leader is not in it",
+        effect="a leader outside its ISR; the old members come back and lead with other records",
+    ),
+    PlantedBug(
+        name="preferred-not-in-isr",
+        rule="preferred_leader_is_in_isr",
+        origin="a preferred election looks at whether the replica lives and not at the ISR (near KAFKA-9866)",
+        effect="a leader without the committed records: acknowledged ones are lost",
+    ),
+    PlantedBug(
+        name="last-isr-member-dropped",
+        rule="last_isr_member_stays",
+        origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
+        effect="an empty ISR: nobody can be elected cleanly any more",
     ),
 )
 

@@ -106,6 +106,7 @@ class Broker:
         self._directory = LogDirectory(outside.storage)
         self._logs = LogManager(self._directory, epoch_assigned=self._epoch_assigned, rules=rules)
         self._topic_configs = TopicConfigs(config, self._session)
+        rules = rules_with(self._planted_bugs)
         self._replicas = ReplicaManager(
             config=config,
             logs=self._logs,
@@ -122,6 +123,7 @@ class Broker:
             transport=outside.transport,
             state_log=self._state_log,
             wall_ms=outside.wall_ms,
+            rules=rules,
         )
         self._disk_failures = DirectoryFailures(
             broker_id=config.broker_id,

@@ -186,7 +186,7 @@ def test_what_becomes_of_a_leader_and_isr(asked, assigned, leads, alive, expecte
     ("asked", "expected"),
     [
         pytest.param(6, Verdict.APPLIED, id="a newer epoch"),
-        pytest.param(5, Verdict.IGNORED_SAME, id="the same epoch"),
+        pytest.param(5, Verdict.APPLIED, id="the same epoch"),
         pytest.param(4, Verdict.IGNORED_OLD, id="an older epoch"),
         pytest.param(-1, Verdict.APPLIED, id="an old controller that sends none"),
         pytest.param(-2, Verdict.APPLIED, id="a deletion"),

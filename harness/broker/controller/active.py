@@ -5,9 +5,10 @@ its watch again: so nothing that happens is missed.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
+from harness.broker.controller import selectors, selectors_0_8
 from harness.broker.controller.brokers import BrokerEvents
 from harness.broker.controller.channels import ChannelSettings, ControllerChannels
 from harness.broker.controller.context import ControllerContext, TopicPartition
@@ -19,6 +20,7 @@ from harness.broker.controller.offline_replicas import OfflineReplicas
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
+from harness.broker.controller.selectors import Selector, Strategy
 from harness.broker.controller.topic_deletion import TopicDeletion
 from harness.broker.controller.topics import TopicEvents
 from harness.broker.wire.error_codes import ErrorCode
@@ -30,6 +32,11 @@ log = logging.getLogger(__name__)
 
 Put = Callable[[str, Callable[[], Awaitable[None]]], object]
 """Queues an event by name."""
+
+SELECTOR_PROFILES: dict[str, Mapping[Strategy, Selector]] = {
+    "0.8": selectors_0_8.SELECTORS,
+    "2.5": selectors.SELECTORS,
+}
 
 
 class ActiveController:
@@ -52,6 +59,7 @@ class ActiveController:
                 answered=self._answered,
             )
         )
+        profile = settings.config["selector.profile"]
         self._env = Environment(
             context=self._context,
             session=settings.session,
@@ -60,6 +68,9 @@ class ActiveController:
             send=self._channels.send,
             enqueue=self._enqueue,
             unclean_default=settings.config["unclean.leader.election.enable"],
+            rules=settings.rules,
+            selectors=SELECTOR_PROFILES[profile],
+            unclean_empties_isr=profile == "0.8",
         )
         self._partitions = PartitionMachine(self._env)
         self._replicas = ReplicaMachine(self._env)

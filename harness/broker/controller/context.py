@@ -4,8 +4,9 @@ ZooKeeper has the truth. What stands here may be behind, so decisions that are w
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.wire.error_codes import ErrorCode
@@ -65,6 +66,25 @@ class ControllerContext:
         """Return the registered brokers, shutting down ones included, but for those whose log of it has failed."""
         return frozenset(b for b in self.live if partition not in self.offline_dirs.get(b, ()))
 
+    def assignment(self, partition: TopicPartition) -> Assignment:
+        """Return what is assigned to a partition; nothing to an unknown one."""
+        topic, number = partition
+        known = self.topics.get(topic)
+        if known is None:
+            return Assignment(replicas=())
+        return Assignment(
+            replicas=known.partitions.get(number, ()),
+            adding=known.adding.get(number, ()),
+            removing=known.removing.get(number, ()),
+        )
+
+    def assign(self, partition: TopicPartition, assignment: Assignment) -> None:
+        """Take over a changed assignment of a partition of a known topic."""
+        topic, number = partition
+        self.topics[topic] = self.topics[topic].with_partition(
+            number, assignment.replicas, adding=assignment.adding, removing=assignment.removing
+        )
+
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the assigned brokers of a partition in order; none for an unknown one."""
         topic, number = partition
@@ -112,10 +132,8 @@ class ControllerContext:
         """Forget a replica that was deleted: its state, and that its broker was to hold it."""
         topic, number, broker_id = replica
         self.replica_status.pop(replica, None)
-        known = self.topics.get(topic)
-        if known is not None and number in known.partitions:
-            left = tuple(assigned for assigned in known.partitions[number] if assigned != broker_id)
-            self.topics[topic] = replace(known, partitions={**known.partitions, number: left})
+        if topic in self.topics and number in self.topics[topic].partitions:
+            self.assign((topic, number), self.assignment((topic, number)).without(broker_id))
 
     def remove_broker(self, broker_id: int) -> None:
         """Forget a registration, that the broker was shutting down, and which of its log directories had failed."""

@@ -12,7 +12,7 @@ from harness.broker.config import BrokerConfig
 from harness.broker.controller.active import ActiveController
 from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.election import NO_CONTROLLER, read_controller, register_and_increment
-from harness.broker.controller.environment import ControllerSettings
+from harness.broker.controller.environment import UNCLEAN, ControllerSettings
 from harness.broker.controller.errors import (
     BrokerNotAvailableError,
     ControllerMovedError,
@@ -20,7 +20,7 @@ from harness.broker.controller.errors import (
 )
 from harness.broker.controller.event_queue import EventQueue
 from harness.broker.controller.fenced_writes import FencedWrites
-from harness.broker.controller.partition_machine import UNCLEAN
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.transport import Transport
 from harness.broker.zookeeper.client import Delete, SessionExpired, WatchType
@@ -45,9 +45,16 @@ class Controller:
         transport: Transport,
         state_log: StateLog,
         wall_ms: Callable[[], int],
+        rules: ProtocolRules | None = None,
     ) -> None:
         """`wall_ms` gives milliseconds since 1970, for the timestamp in `/controller`."""
-        self._settings = ControllerSettings(config=config, session=session, transport=transport, state_log=state_log)
+        self._settings = ControllerSettings(
+            config=config,
+            session=session,
+            transport=transport,
+            state_log=state_log,
+            rules=rules or ProtocolRules(),
+        )
         self._wall_ms = wall_ms
         self._broker_id = config.broker_id
         self._controller_id = NO_CONTROLLER

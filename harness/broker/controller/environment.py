@@ -1,16 +1,24 @@
 """What the parts of one active controller work with."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from harness.broker.config import BrokerConfig
+from harness.broker.config_types import ConfigError
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
+from harness.broker.controller.selectors import Selector, Strategy
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
+from harness.broker.topic_properties import parse_topic_config
 from harness.broker.wire.transport import Transport
 from harness.broker.zookeeper.client import Watch, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.topics import read_topic_config
+from harness.broker.zookeeper.znodes import MalformedZnode
+
+UNCLEAN = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +29,7 @@ class ControllerSettings:
     session: ZooKeeperSession
     transport: Transport
     state_log: StateLog
+    rules: ProtocolRules = field(default_factory=ProtocolRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +45,24 @@ class Environment:
     """Queue an event by name; it is carried out only while this controller is in office."""
     unclean_default: bool
     """The broker's own `unclean.leader.election.enable`."""
+    rules: ProtocolRules
+    selectors: Mapping[Strategy, Selector]
+    unclean_empties_isr: bool = False
+    """Kafka 0.8: where unclean election is allowed, the last member of an ISR leaves it too."""
 
     @property
     def state_log(self) -> StateLog:
         """Where the controller says what it does."""
         return self.writes.state_log
+
+    async def unclean_allowed(self, topic: str) -> bool | str:
+        """Return whether a replica of this topic outside the ISR may lead; the reason when that cannot be read."""
+        try:
+            config = await read_topic_config(self.session.current, topic)
+            own = parse_topic_config({UNCLEAN: config[UNCLEAN]}) if UNCLEAN in config else {}
+        except (MalformedZnode, ConfigError) as error:
+            return f"the topic's configuration cannot be read: {error}"
+        return bool(own.get(UNCLEAN, self.unclean_default))
 
     def on_watch(self, name: str, process: Callable[[], Awaitable[None]]) -> Watch:
         """Return a handler that queues an event, whatever the watch reports."""

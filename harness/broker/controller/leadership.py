@@ -3,6 +3,8 @@
 Every one of them raises the leader epoch by one and carries the epoch of the controller that decides.
 """
 
+from dataclasses import replace
+
 from harness.broker.controller.selectors import Selection
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.znodes import PartitionStateZnode
@@ -31,18 +33,26 @@ def elected(state: PartitionStateZnode, selection: Selection, controller_epoch: 
     )
 
 
-def without_replica(state: PartitionStateZnode, replica: int, controller_epoch: int) -> PartitionStateZnode | None:
+def bumped(state: PartitionStateZnode, controller_epoch: int) -> PartitionStateZnode:
+    """Return the same leader and ISR in the next leader epoch: a reassignment has changed who replicates."""
+    return replace(state, leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch)
+
+
+def without_replica(
+    state: PartitionStateZnode, replica: int, controller_epoch: int, *, keep_last: bool = True
+) -> PartitionStateZnode | None:
     """Return the state once `replica` is out of the ISR, or None when it is not in it.
 
-    A leader that leaves makes the partition leaderless (-1). The last member stays in the ISR, so that it can be
-    elected cleanly when it comes back.
+    A leader that leaves makes the partition leaderless (-1). With `keep_last` the last member stays in the ISR, so
+    that it can be elected cleanly when it comes back; in Kafka 0.8 only where unclean election is not allowed.
     """
     if replica not in state.isr:
         return None
+    remaining = tuple(member for member in state.isr if member != replica)
     return PartitionStateZnode(
         leader=NO_LEADER if replica == state.leader else state.leader,
         leader_epoch=state.leader_epoch + 1,
-        isr=tuple(member for member in state.isr if member != replica) or state.isr,
+        isr=state.isr if keep_last and not remaining else remaining,
         controller_epoch=controller_epoch,
     )
 

@@ -4,31 +4,32 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.broker.config_types import ConfigError
 from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, elected, initial
-from harness.broker.controller.selectors import SELECTORS, Candidates, Selection, Strategy
+from harness.broker.controller.selectors import Candidates, Refusal, Selection, Strategy
 from harness.broker.controller.transitions import PARTITION_PREVIOUS, PartitionStatus
-from harness.broker.topic_properties import parse_topic_config
 from harness.broker.zookeeper.client import BadVersion, Create, NodeExists, OpResult, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state, read_partition_states
 from harness.broker.zookeeper.pipeline import all_of
-from harness.broker.zookeeper.topics import read_topic_config
 from harness.broker.zookeeper.znodes import (
-    MalformedZnode,
     PartitionStateZnode,
     partition_path,
     partition_state_path,
     partitions_path,
 )
-from harness.events import Election, PartitionStateChange
+from harness.events import NO_LEADER, Election, PartitionStateChange
 
 log = logging.getLogger(__name__)
 
-UNCLEAN = "unclean.leader.election.enable"
-INITIALIZE = "initialize"
-"""In the state-change log: the first leader of a new partition, which no selector chooses."""
+
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """Why and how leaders are elected this time."""
+
+    strategy: Strategy
+    trigger: str
+    allow_unclean: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class PartitionMachine:
     def __init__(self, environment: Environment) -> None:
         self._env = environment
         self._context = environment.context
+        self._failures: dict[TopicPartition, str] = {}
+        """Of the change that is under way."""
 
     async def start(self) -> None:
         """Take the states from what ZooKeeper said, then elect leaders where there are none."""
@@ -74,24 +77,31 @@ class PartitionMachine:
         strategy: Strategy = Strategy.OFFLINE,
         *,
         trigger: str = "",
-    ) -> None:
-        """Bring partitions to a state; `strategy` says how to choose a leader where that takes an election.
+        allow_unclean: bool = False,
+    ) -> dict[TopicPartition, str]:
+        """Bring partitions to a state, and return why it failed for those that did not get there.
+
+        `strategy` says how to choose a leader where that takes an election; with `allow_unclean` one outside the ISR
+        may be elected whatever the configuration says.
 
         Raises:
             ControllerMovedError: another controller has taken over.
         """
         self._env.batch.begin()
+        self._failures = {}
         legal = [partition for partition in partitions if self._is_legal(partition, target)]
         if target is PartitionStatus.ONLINE:
             new = [p for p in legal if self._status(p) is PartitionStatus.NEW]
-            await self._initialize(new, trigger)
-            await self._elect([p for p in legal if p not in new], strategy, trigger)
+            old = [p for p in legal if self._status(p) is not PartitionStatus.NEW]
+            await self._initialize(new, _Contest(Strategy.INITIALIZE, trigger))
+            await self._elect(old, _Contest(strategy, trigger, allow_unclean))
         else:
             for partition in legal:
                 self._move(partition, target)
         self._env.send_batch()
+        return self._failures
 
-    async def _initialize(self, partitions: Sequence[TopicPartition], trigger: str) -> None:
+    async def _initialize(self, partitions: Sequence[TopicPartition], contest: _Contest) -> None:
         """Write the first state of new partitions; one without a live replica stays new."""
         epoch = self._context.epoch.value
         states: dict[TopicPartition, PartitionStateZnode] = {}
@@ -101,7 +111,7 @@ class PartitionMachine:
             if live:
                 states[partition] = initial(live, epoch)
             else:
-                self._no_leader(partition, INITIALIZE, trigger, "no assigned replica is online")
+                self._no_leader(partition, contest, "no assigned replica is online")
         topics = sorted({topic for topic, _ in states})
         await self._env.writes.write_all([Create(path=partitions_path(topic), data=b"") for topic in topics])
         await self._env.writes.write_all([Create(path=partition_path(*p), data=b"") for p in states])
@@ -110,9 +120,9 @@ class PartitionMachine:
         )
         for (partition, state), result in zip(states.items(), created, strict=True):
             if await self._is_created(partition, state, result):
-                self._initialized(partition, VersionedState(state=state, zk_version=0), trigger)
+                self._initialized(partition, VersionedState(state=state, zk_version=0), contest)
             else:
-                self._no_leader(partition, INITIALIZE, trigger, f"cannot create the state znode: {result!r}")
+                self._no_leader(partition, contest, f"cannot create the state znode: {result!r}")
 
     async def _is_created(self, partition: TopicPartition, state: PartitionStateZnode, result: OpResult) -> bool:
         """Whether the znode stands, created now or by a try whose answer was lost with the connection."""
@@ -121,18 +131,18 @@ class PartitionMachine:
             return found == VersionedState(state=state, zk_version=0)
         return isinstance(result, str)
 
-    def _initialized(self, partition: TopicPartition, result: VersionedState, trigger: str) -> None:
+    def _initialized(self, partition: TopicPartition, result: VersionedState, contest: _Contest) -> None:
         self._context.leadership[partition] = result
-        candidates = self._candidates(partition, result.state.isr)
-        self._log_election(partition, INITIALIZE, trigger, candidates, result=result)
+        candidates = self._candidates(partition, result.state)
+        self._log_election(partition, contest, candidates, result=result)
         self._env.batch.add_leader_and_isr(result.state.isr, partition, result, is_new=True)
         self._move(partition, PartitionStatus.ONLINE)
 
-    async def _elect(self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: str) -> None:
+    async def _elect(self, partitions: Sequence[TopicPartition], contest: _Contest) -> None:
         """Elect until nothing is left to retry: a write that lost to another one is decided anew."""
         remaining = list(partitions)
         while remaining:
-            ballots = await self._ballots(remaining, strategy, trigger)
+            ballots = await self._ballots(remaining, contest)
             writes = [
                 Set(
                     path=partition_state_path(*ballot.partition),
@@ -145,80 +155,73 @@ class PartitionMachine:
             remaining = []
             for ballot, result in zip(ballots, results, strict=True):
                 if isinstance(result, Stat):
-                    self._elected(
-                        ballot, VersionedState(state=ballot.wanted, zk_version=result.version), strategy, trigger
-                    )
+                    self._elected(ballot, VersionedState(state=ballot.wanted, zk_version=result.version), contest)
                 elif isinstance(result, BadVersion):
                     remaining.append(ballot.partition)
                 else:
-                    self._no_leader(ballot.partition, strategy, trigger, repr(result), ballot.previous)
+                    self._no_leader(ballot.partition, contest, repr(result), ballot.previous)
 
-    async def _ballots(self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: str) -> list[_Ballot]:
+    async def _ballots(self, partitions: Sequence[TopicPartition], contest: _Contest) -> list[_Ballot]:
         """Return the decisions for those partitions that can have a leader, from states read just now."""
         epoch = self._context.epoch.value
         states = await read_partition_states(self._env.session.current, partitions)
-        unclean = await self._unclean_decisions(states) if strategy is Strategy.OFFLINE else {}
+        unclean = await self._unclean_decisions(states, contest)
         ballots = []
         for partition in partitions:
             previous = states.get(partition)
             if previous is None:
-                self._no_leader(partition, strategy, trigger, "there is no state znode")
+                self._no_leader(partition, contest, "there is no state znode")
                 continue
             if previous.state.controller_epoch > epoch:
                 error = f"controller epoch {previous.state.controller_epoch} has written, this is {epoch}"
-                self._no_leader(partition, strategy, trigger, error, previous)
+                self._no_leader(partition, contest, error, previous)
                 continue
             allowed = unclean.get(partition[0], False)
             if isinstance(allowed, str):
-                self._no_leader(partition, strategy, trigger, allowed, previous)
+                self._no_leader(partition, contest, allowed, previous)
                 continue
-            candidates = self._candidates(partition, previous.state.isr, unclean_allowed=allowed)
-            selection = SELECTORS[strategy](candidates)
-            if selection is None:
-                error = "no replica is eligible"
-                self._no_leader(partition, strategy, trigger, error, previous, unclean_allowed=allowed)
+            candidates = self._candidates(partition, previous.state, unclean_allowed=allowed)
+            selection = self._env.selectors[contest.strategy](candidates)
+            if isinstance(selection, Refusal):
+                self._no_leader(partition, contest, selection.reason, previous, unclean_allowed=allowed)
                 continue
-            wanted = elected(previous.state, selection, epoch)
             ballots.append(
                 _Ballot(
                     partition=partition,
                     previous=previous,
                     candidates=candidates,
                     selection=selection,
-                    wanted=wanted,
+                    wanted=elected(previous.state, selection, epoch),
                 )
             )
         return ballots
 
-    async def _unclean_decisions(self, states: dict[TopicPartition, VersionedState]) -> dict[str, bool | str]:
+    async def _unclean_decisions(
+        self, states: dict[TopicPartition, VersionedState], contest: _Contest
+    ) -> dict[str, bool | str]:
         """Return, for each topic that has a partition without a live ISR member, whether unclean election is allowed.
 
-        Read from ZooKeeper at this moment, over the broker's default. A topic whose configuration cannot be read gets
-        the reason instead.
+        Asked for by an admin it is. Otherwise the topic's configuration is read from ZooKeeper at this moment, over
+        the broker's default; a topic whose configuration cannot be read gets the reason instead.
         """
+        if contest.strategy is not Strategy.OFFLINE:
+            return {}
         topics = sorted(
             {
                 partition[0]
                 for partition, known in states.items()
-                if not self._candidates(partition, known.state.isr).live_isr
+                if not self._candidates(partition, known.state).live_isr
             }
         )
-        return dict(zip(topics, await all_of(self._unclean_allowed(topic) for topic in topics), strict=True))
+        if contest.allow_unclean or not self._env.rules.unclean_election_needs_permission:
+            return dict.fromkeys(topics, True)
+        return dict(zip(topics, await all_of(self._env.unclean_allowed(topic) for topic in topics), strict=True))
 
-    async def _unclean_allowed(self, topic: str) -> bool | str:
-        try:
-            config = await read_topic_config(self._env.session.current, topic)
-            own = parse_topic_config({UNCLEAN: config[UNCLEAN]}) if UNCLEAN in config else {}
-        except (MalformedZnode, ConfigError) as error:
-            return f"the topic's configuration cannot be read: {error}"
-        return bool(own.get(UNCLEAN, self._env.unclean_default))
-
-    def _elected(self, ballot: _Ballot, result: VersionedState, strategy: Strategy, trigger: str) -> None:
+    def _elected(self, ballot: _Ballot, result: VersionedState, contest: _Contest) -> None:
         self._context.leadership[ballot.partition] = result
         self._log_election(
             ballot.partition,
-            strategy,
-            trigger,
+            contest,
             ballot.candidates,
             previous=ballot.previous,
             result=result,
@@ -228,14 +231,16 @@ class PartitionMachine:
         self._move(ballot.partition, PartitionStatus.ONLINE)
 
     def _candidates(
-        self, partition: TopicPartition, isr: tuple[int, ...], *, unclean_allowed: bool = False
+        self, partition: TopicPartition, known: PartitionStateZnode | None, *, unclean_allowed: bool = False
     ) -> Candidates:
         return Candidates(
             assigned=self._context.replicas(partition),
-            isr=isr,
+            isr=() if known is None else known.isr,
+            leader=NO_LEADER if known is None else known.leader,
             live=self._context.live_for(partition),
             shutting_down=frozenset(self._context.shutting_down),
             unclean_allowed=unclean_allowed,
+            rules=self._env.rules,
         )
 
     def _status(self, partition: TopicPartition) -> PartitionStatus:
@@ -244,6 +249,7 @@ class PartitionMachine:
     def _is_legal(self, partition: TopicPartition, target: PartitionStatus) -> bool:
         legal = self._status(partition) in PARTITION_PREVIOUS[target]
         if not legal:
+            self._failures[partition] = f"{self._status(partition)} cannot become {target}"
             log.error("partition.illegal partition=%s-%d from=%s to=%s", *partition, self._status(partition), target)
         return legal
 
@@ -266,23 +272,22 @@ class PartitionMachine:
     def _no_leader(
         self,
         partition: TopicPartition,
-        strategy: str,
-        trigger: str,
+        contest: _Contest,
         error: str,
         previous: VersionedState | None = None,
         *,
         unclean_allowed: bool = False,
     ) -> None:
-        log.error("election.failed partition=%s-%d strategy=%s error=%s", *partition, strategy, error)
-        isr = previous.state.isr if previous is not None else ()
-        candidates = self._candidates(partition, isr, unclean_allowed=unclean_allowed)
-        self._log_election(partition, strategy, trigger, candidates, previous=previous, error=error)
+        self._failures[partition] = error
+        log.error("election.failed partition=%s-%d strategy=%s error=%s", *partition, contest.strategy, error)
+        known = None if previous is None else previous.state
+        candidates = self._candidates(partition, known, unclean_allowed=unclean_allowed)
+        self._log_election(partition, contest, candidates, previous=previous, error=error)
 
     def _log_election(
         self,
         partition: TopicPartition,
-        strategy: str,
-        trigger: str,
+        contest: _Contest,
         candidates: Candidates,
         *,
         previous: VersionedState | None = None,
@@ -294,8 +299,8 @@ class PartitionMachine:
             Election(
                 topic=partition[0],
                 partition=partition[1],
-                strategy=str(strategy),
-                trigger=trigger,
+                strategy=str(contest.strategy),
+                trigger=contest.trigger,
                 controller_epoch=self._context.epoch.value,
                 previous=None if previous is None else as_evidence(previous),
                 online=sorted(candidates.online),

@@ -1,7 +1,7 @@
 """Brings replicas from state to state; those that go offline leave the ISR (Kafka's `ZkReplicaStateMachine`)."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from harness.broker.controller.context import Replica, TopicPartition
 from harness.broker.controller.environment import Environment
@@ -108,8 +108,14 @@ class ReplicaMachine:
             found = await read_partition_states(self._env.session.current, remaining)
             readable = dict(self._own(remaining, found))
             wanted: dict[TopicPartition, PartitionStateZnode] = {}
+            emptied = await self._may_be_emptied({topic for topic, _ in readable})
             for partition, known in readable.items():
-                reduced = without_replica(known.state, broker_id, self._context.epoch.value)
+                reduced = without_replica(
+                    known.state,
+                    broker_id,
+                    self._context.epoch.value,
+                    keep_last=partition[0] not in emptied,
+                )
                 if reduced is None:
                     done[partition] = known
                 else:
@@ -130,6 +136,14 @@ class ReplicaMachine:
                 else:
                     log.error("isr.remove failed partition=%s-%d replica=%d error=%r", *partition, broker_id, result)
         return done
+
+    async def _may_be_emptied(self, topics: Collection[str]) -> Collection[str]:
+        """Return the topics whose ISRs may lose their last member."""
+        if not self._env.rules.last_isr_member_stays:
+            return topics
+        if not self._env.unclean_empties_isr:
+            return ()
+        return [topic for topic in sorted(topics) if await self._env.unclean_allowed(topic) is True]
 
     def _own(
         self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, VersionedState]

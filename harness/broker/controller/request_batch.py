@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.partition_state import VersionedState
@@ -16,7 +17,11 @@ log = logging.getLogger(__name__)
 
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
-STOP_REPLICA_VERSION = 2
+STOP_REPLICA_VERSION = 3
+NO_EPOCH = -1
+"""In StopReplica: the partition has no leader yet, so there is no epoch to compare."""
+EPOCH_DURING_DELETE = -2
+"""In StopReplica: the topic is being deleted, whatever the epoch."""
 LEADER_DURING_DELETE = -2
 """As leader in UpdateMetadata: the topic is being deleted, forget the partition."""
 PLAINTEXT = 0
@@ -29,7 +34,8 @@ _MetadataTopic = UpdateMetadataRequest.UpdateMetadataTopicState
 _MetadataPartition = _MetadataTopic.UpdateMetadataPartitionState
 _MetadataBroker = UpdateMetadataRequest.UpdateMetadataBroker
 _MetadataEndpoint = _MetadataBroker.UpdateMetadataEndpoint
-_StopTopic = StopReplicaRequest.StopReplicaTopicV1
+_StopTopic = StopReplicaRequest.StopReplicaTopicState
+_StopPartition = _StopTopic.StopReplicaPartitionState
 
 
 class PendingRequestsError(Exception):
@@ -58,8 +64,16 @@ class _Leadership:
     """What one broker is told about one partition."""
 
     state: VersionedState
-    replicas: tuple[int, ...]
+    assignment: Assignment
     is_new: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class _Stop:
+    """What one broker is told of one replica that it is to stop."""
+
+    leader_epoch: int
+    delete: bool
 
 
 @dataclass(slots=True)
@@ -70,8 +84,7 @@ class RequestBatch:
     peer_listener: str
     context: ControllerContext
     _leader_and_isr: dict[int, dict[TopicPartition, _Leadership]] = field(default_factory=dict)
-    _stop_replica: dict[tuple[int, bool], list[TopicPartition]] = field(default_factory=dict)
-    """By broker id and whether the replica is to be deleted."""
+    _stop_replica: dict[int, dict[TopicPartition, _Stop]] = field(default_factory=dict)
     _metadata_brokers: set[int] = field(default_factory=set)
     _metadata: dict[TopicPartition, VersionedState] = field(default_factory=dict)
 
@@ -88,11 +101,11 @@ class RequestBatch:
         self, brokers: Iterable[int], partition: TopicPartition, state: VersionedState, *, is_new: bool
     ) -> None:
         """Tell brokers who leads a partition that they hold; everybody else hears of it as metadata."""
-        replicas = self.context.replicas(partition)
+        assignment = self.context.assignment(partition)
         for broker_id in brokers:
             told = self._leader_and_isr.setdefault(broker_id, {})
             was_new = partition in told and told[partition].is_new
-            told[partition] = _Leadership(state=state, replicas=replicas, is_new=is_new or was_new)
+            told[partition] = _Leadership(state=state, assignment=assignment, is_new=is_new or was_new)
         self.add_update_metadata(self.context.live_or_shutting_down, [partition])
 
     def add_update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
@@ -105,11 +118,12 @@ class RequestBatch:
                 log.info("metadata.skipped partition=%s-%d reason=no_leadership", *partition)
 
     def add_stop_replica(self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool) -> None:
-        """Tell brokers to stop their replica of a partition."""
+        """Tell brokers to stop their replica of a partition, as of the leader epoch that is known now (KIP-570)."""
+        leader_epoch = self._epoch_to_stop(partition)
         for broker_id in brokers:
-            stopped = self._stop_replica.setdefault((broker_id, delete), [])
-            if partition not in stopped:
-                stopped.append(partition)
+            stopped = self._stop_replica.setdefault(broker_id, {})
+            was_deleted = partition in stopped and stopped[partition].delete
+            stopped[partition] = _Stop(leader_epoch=leader_epoch, delete=delete or was_deleted)
 
     def take(self) -> list[ControlRequest]:
         """Return the requests in the order they are to be sent, for live brokers only, and empty the batch."""
@@ -158,20 +172,27 @@ class RequestBatch:
             yield self._request(broker_id, "UpdateMetadata", message, UPDATE_METADATA_VERSION, self._metadata)
 
     def _take_stop_replica(self) -> Iterable[ControlRequest]:
-        for broker_id in self._live({broker_id for broker_id, _ in self._stop_replica}):
-            for delete in (False, True):
-                stopped = self._stop_replica.get((broker_id, delete))
-                if not stopped:
-                    continue
-                message = StopReplicaRequest(
-                    controller_id=self.controller_id,
-                    controller_epoch=self.context.epoch.value,
-                    broker_epoch=self.context.live[broker_id].epoch,
-                    delete_partitions=delete,
-                    topics=[_StopTopic(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(stopped)],
-                )
-                request = self._request(broker_id, "StopReplica", message, STOP_REPLICA_VERSION, stopped)
-                yield replace(request, deletes=delete)
+        for broker_id in self._live(self._stop_replica):
+            stopped = self._stop_replica[broker_id]
+            message = StopReplicaRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch.value,
+                broker_epoch=self.context.live[broker_id].epoch,
+                topic_states=[
+                    _StopTopic(
+                        topic_name=topic, partition_states=[_stop_partition(p, stopped[topic, p]) for p in numbers]
+                    )
+                    for topic, numbers in _by_topic(stopped)
+                ],
+            )
+            request = self._request(broker_id, "StopReplica", message, STOP_REPLICA_VERSION, stopped)
+            yield replace(request, deletes=any(stop.delete for stop in stopped.values()))
+
+    def _epoch_to_stop(self, partition: TopicPartition) -> int:
+        if partition[0] in self.context.deleting:
+            return EPOCH_DURING_DELETE
+        known = self.context.leadership.get(partition)
+        return NO_EPOCH if known is None else known.state.leader_epoch
 
     def _live(self, broker_ids: Iterable[int]) -> list[int]:
         return sorted(broker_id for broker_id in broker_ids if broker_id in self.context.live)
@@ -228,11 +249,15 @@ def _leader_partition(number: int, told: _Leadership) -> _LeaderPartition:
         leader_epoch=state.leader_epoch,
         isr=list(state.isr),
         zk_version=told.state.zk_version,
-        replicas=list(told.replicas),
-        adding_replicas=[],
-        removing_replicas=[],
+        replicas=list(told.assignment.replicas),
+        adding_replicas=list(told.assignment.adding),
+        removing_replicas=list(told.assignment.removing),
         is_new=told.is_new,
     )
+
+
+def _stop_partition(number: int, stop: _Stop) -> _StopPartition:
+    return _StopPartition(partition_index=number, leader_epoch=stop.leader_epoch, delete_partition=stop.delete)
 
 
 def _metadata_broker(broker: LiveBroker) -> _MetadataBroker:

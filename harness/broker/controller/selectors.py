@@ -3,23 +3,29 @@
 "First" always means first in assignment order; the order of the ISR plays no role in the choice and is kept.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from harness.broker.rules import ProtocolRules
+from harness.events import NO_LEADER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """What a selector looks at; the ISR is the one just read from ZooKeeper, never a cached one."""
+    """What a selector looks at; leader and ISR are those just read from ZooKeeper, never cached ones."""
 
     assigned: tuple[int, ...]
+    """In a reassignment the target replicas."""
     isr: tuple[int, ...]
     live: frozenset[int]
     """Brokers that are registered, those that are shutting down included."""
     shutting_down: frozenset[int]
     """Brokers that asked for a controlled shutdown and are still registered."""
+    leader: int = NO_LEADER
     unclean_allowed: bool = False
     """Whether a replica outside the ISR may lead; looked at only when no member of the ISR is online."""
+    rules: ProtocolRules = field(default_factory=ProtocolRules)
 
     @property
     def online(self) -> frozenset[int]:
@@ -34,7 +40,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A selector's answer."""
+    """A selector's choice."""
 
     leader: int
     isr: tuple[int, ...]
@@ -44,38 +50,79 @@ class Selection:
     """The leader was not in the ISR: committed records may be lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A selector found nobody; the partition keeps the state it has."""
+
+    reason: str
+    kind: str = "StateChangeFailed"
+    """Kafka's name of the error."""
+
+
+Selector = Callable[[Candidates], Selection | Refusal]
+
+
 class Strategy(StrEnum):
     """Why a leader is elected, and so by which rule."""
 
+    INITIALIZE = "initialize"
+    """The first leader of a new partition, which no selector chooses."""
     OFFLINE = "offline"
+    REASSIGN = "reassign"
+    PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled_shutdown"
+    NO_OP = "no_op"
 
 
-def offline(candidates: Candidates) -> Selection | None:
-    """Return a leader for a partition that has none, or None when no replica may lead.
+NOBODY = Refusal("no replica is eligible")
+
+
+def offline(candidates: Candidates) -> Selection | Refusal:
+    """Return a leader for a partition that has none.
 
     The first assigned replica that is in the ISR and online; failing that, and only if unclean election is allowed,
-    the first assigned one that is online, which then is the whole ISR.
+    the first assigned one that is online, which then is the whole ISR. When all replicas are down there is nobody,
+    and the partition waits: for a member of the ISR, or for any replica where unclean election is allowed.
     """
     live_isr = candidates.live_isr
     receivers = tuple(replica for replica in candidates.assigned if replica in candidates.online)
     leader = next((replica for replica in candidates.assigned if replica in live_isr), None)
     if leader is not None:
         return Selection(leader=leader, isr=live_isr, receivers=receivers)
-    if candidates.unclean_allowed and receivers:
-        return Selection(leader=receivers[0], isr=receivers[:1], receivers=receivers, unclean=True)
-    return None
+    if not live_isr and candidates.unclean_allowed and receivers:
+        isr = receivers[:1] if candidates.rules.unclean_leader_is_the_isr else candidates.isr
+        return Selection(leader=receivers[0], isr=isr, receivers=receivers, unclean=True)
+    return NOBODY
 
 
-def controlled_shutdown(candidates: Candidates) -> Selection | None:
-    """Return a leader in place of a broker that is shutting down, or None when no other member of the ISR lives."""
+def reassign(candidates: Candidates) -> Selection | Refusal:
+    """Return a leader among the target replicas of a reassignment; all of them are told, dead ones too."""
+    leader = next((replica for replica in candidates.assigned if replica in candidates.live_isr), None)
+    if leader is None:
+        return NOBODY
+    return Selection(leader=leader, isr=candidates.isr, receivers=candidates.assigned)
+
+
+def preferred(candidates: Candidates) -> Selection | Refusal:
+    """Return the preferred replica, the first assigned one, if it is online and in the ISR; all replicas are told."""
+    eligible = candidates.live_isr if candidates.rules.preferred_leader_is_in_isr else candidates.online
+    if not candidates.assigned or candidates.assigned[0] not in eligible:
+        return NOBODY
+    return Selection(leader=candidates.assigned[0], isr=candidates.isr, receivers=candidates.assigned)
+
+
+def controlled_shutdown(candidates: Candidates) -> Selection | Refusal:
+    """Return a leader in place of a broker that is shutting down, among the other members of the ISR that live."""
     receivers = tuple(replica for replica in candidates.assigned if replica in candidates.live)
     isr = tuple(replica for replica in candidates.isr if replica not in candidates.shutting_down)
     leader = next((replica for replica in receivers if replica in isr), None)
-    return None if leader is None else Selection(leader=leader, isr=isr, receivers=receivers)
+    return NOBODY if leader is None else Selection(leader=leader, isr=isr, receivers=receivers)
 
 
-SELECTORS: dict[Strategy, Callable[[Candidates], Selection | None]] = {
+SELECTORS: Mapping[Strategy, Selector] = {
     Strategy.OFFLINE: offline,
+    Strategy.REASSIGN: reassign,
+    Strategy.PREFERRED: preferred,
     Strategy.CONTROLLED_SHUTDOWN: controlled_shutdown,
 }
+"""The profile of Kafka 2.5."""

@@ -8,7 +8,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.broker.config import Endpoint
@@ -255,6 +255,17 @@ class TopicAssignment:
     removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Replicas that a running reassignment removes."""
 
+    def with_partition(
+        self, number: int, replicas: tuple[int, ...], *, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()
+    ) -> "TopicAssignment":
+        """Return the same with one partition added or changed."""
+        return replace(
+            self,
+            partitions={**self.partitions, number: replicas},
+            adding=_with(self.adding, number, adding),
+            removing=_with(self.removing, number, removing),
+        )
+
     def encode(self) -> bytes:
         """Return the znode's content: version 3 with a topic id, version 2 without."""
         value: dict[str, Any] = {"removing_replicas": _by_text(self.removing), "partitions": _by_text(self.partitions)}
@@ -273,6 +284,11 @@ class TopicAssignment:
                 adding=_by_partition(value.get("adding_replicas", {})),
                 removing=_by_partition(value.get("removing_replicas", {})),
             )
+
+
+def _with(replicas: Mapping[int, tuple[int, ...]], number: int, changed: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    others = {other: named for other, named in replicas.items() if other != number}
+    return {**others, number: changed} if changed else others
 
 
 def _by_text(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:

@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.request_batch import PendingRequestsError, RequestBatch
@@ -114,15 +115,33 @@ def test_metadata_lists_all_live_brokers_every_time_and_who_is_offline(batch: Re
     assert request.partitions == ("t-1",)
 
 
-def test_stop_replica_is_one_request_with_deletion_and_one_without(batch: RequestBatch) -> None:
+@pytest.mark.parametrize(
+    ("deleting", "epochs"),
+    [
+        pytest.param(set(), [3, 3, -1], id="the known leader epoch, none without a leader"),
+        pytest.param({"t"}, [-2, -2, -1], id="a deletion whatever the epoch"),
+    ],
+)
+def test_stop_replica_is_one_request_a_broker_with_an_epoch_a_partition(
+    batch: RequestBatch, deleting: set[str], epochs: list[int]
+) -> None:
+    batch.context.deleting = deleting
     batch.add_stop_replica([1], T0, delete=True)
+    batch.add_stop_replica([1], T0, delete=False)
     batch.add_stop_replica([1], T1, delete=False)
-    batch.add_stop_replica([1], T1, delete=False)
-    messages = [request.message for request in batch.take()]
-    assert [(m.delete_partitions, m.topics[0].name, m.topics[0].partition_indexes) for m in messages] == [
-        (False, "t", [1]),
-        (True, "t", [0]),
-    ]
+    batch.add_stop_replica([1], ("u", 0), delete=False)
+    (request,) = batch.take()
+    states = [state for topic in request.message.topic_states for state in topic.partition_states]
+    assert [(s.partition_index, s.delete_partition) for s in states] == [(0, True), (1, False), (0, False)]
+    assert [state.leader_epoch for state in states] == epochs
+    assert request.deletes
+
+
+def test_leader_and_isr_names_what_a_reassignment_adds_and_removes(batch: RequestBatch) -> None:
+    batch.context.assign(T0, Assignment(replicas=(1, 2), adding=(1,), removing=(2,)))
+    batch.add_leader_and_isr([1], T0, state(1, 1, 2), is_new=False)
+    (partition,) = batch.take()[0].message.topic_states[0].partition_states
+    assert (partition.replicas, partition.adding_replicas, partition.removing_replicas) == ([1, 2], [1], [2])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,21 @@
+from dataclasses import replace
+
 import pytest
 
-from harness.broker.controller.selectors import SELECTORS, Candidates, Selection, Strategy, controlled_shutdown, offline
+from harness.broker.controller import selectors_0_8
+from harness.broker.controller.selectors import (
+    NOBODY,
+    SELECTORS,
+    Candidates,
+    Refusal,
+    Selection,
+    Strategy,
+    controlled_shutdown,
+    offline,
+    preferred,
+    reassign,
+)
+from harness.broker.rules import ProtocolRules, rules_with
 
 
 def candidates(
@@ -34,7 +49,7 @@ def candidates(
             Selection(leader=3, isr=(3,), receivers=(2, 3)),
             id="a live replica outside the ISR is only told",
         ),
-        pytest.param(candidates((1, 2), (1,), {2}), None, id="nobody of the ISR lives and unclean is not allowed"),
+        pytest.param(candidates((1, 2), (1,), {2}), NOBODY, id="nobody of the ISR lives and unclean is not allowed"),
         pytest.param(
             candidates((1, 2, 3), (1,), {3, 2}, unclean=True),
             Selection(leader=2, isr=(2,), receivers=(2, 3), unclean=True),
@@ -45,7 +60,7 @@ def candidates(
             Selection(leader=2, isr=(2,), receivers=(1, 2)),
             id="unclean is never looked at while a member of the ISR lives",
         ),
-        pytest.param(candidates((1, 2), (1,), {3}, unclean=True), None, id="all replicas are dead"),
+        pytest.param(candidates((1, 2), (1,), {3}, unclean=True), NOBODY, id="all replicas are dead"),
         pytest.param(
             candidates((1, 2), (1, 2), {1, 2}, frozenset({1})),
             Selection(leader=2, isr=(2,), receivers=(2,)),
@@ -53,12 +68,12 @@ def candidates(
         ),
         pytest.param(
             candidates((1, 2), (1,), {1}, frozenset({1}), unclean=True),
-            None,
+            NOBODY,
             id="not even unclean is a broker elected that is shutting down",
         ),
     ],
 )
-def test_offline(given: Candidates, expected: Selection | None) -> None:
+def test_offline(given: Candidates, expected: Selection | Refusal) -> None:
     assert offline(given) == expected
 
 
@@ -80,18 +95,152 @@ def test_offline(given: Candidates, expected: Selection | None) -> None:
             Selection(leader=3, isr=(3,), receivers=(1, 2, 3)),
             id="all that are leaving leave the ISR",
         ),
-        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), None, id="nobody else is in the ISR"),
-        pytest.param(candidates((1, 2), (1, 2), {1}, frozenset({1})), None, id="the other member is dead"),
+        pytest.param(candidates((1, 2), (1,), {1, 2}, frozenset({1})), NOBODY, id="nobody else is in the ISR"),
+        pytest.param(candidates((1, 2), (1, 2), {1}, frozenset({1})), NOBODY, id="the other member is dead"),
         pytest.param(
             candidates((1, 2), (1,), {1, 2}, frozenset({1}), unclean=True),
-            None,
+            NOBODY,
             id="unclean election is no matter here",
         ),
     ],
 )
-def test_controlled_shutdown(given: Candidates, expected: Selection | None) -> None:
+def test_controlled_shutdown(given: Candidates, expected: Selection | Refusal) -> None:
     assert controlled_shutdown(given) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            candidates((4, 3, 2), (2, 3, 1), {1, 2, 3}),
+            Selection(leader=3, isr=(2, 3, 1), receivers=(4, 3, 2)),
+            id="the first target in the ISR and online leads, the ISR is kept, dead targets are told too",
+        ),
+        pytest.param(
+            candidates((1, 2), (1, 2), {1, 2}, frozenset({1})),
+            Selection(leader=2, isr=(1, 2), receivers=(1, 2)),
+            id="not one that is shutting down",
+        ),
+        pytest.param(candidates((4, 5), (1, 2), {1, 2, 4, 5}), NOBODY, id="no target is in the ISR"),
+        pytest.param(candidates((4, 5), (4, 5), {1}, unclean=True), NOBODY, id="no target lives"),
+    ],
+)
+def test_reassign(given: Candidates, expected: Selection | Refusal) -> None:
+    assert reassign(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            candidates((1, 2, 3), (3, 1), {1, 3}),
+            Selection(leader=1, isr=(3, 1), receivers=(1, 2, 3)),
+            id="online and in the ISR: it leads, the ISR is kept, all assigned are told",
+        ),
+        pytest.param(candidates((1, 2), (2,), {1, 2}), NOBODY, id="not in the ISR"),
+        pytest.param(candidates((1, 2), (1, 2), {2}), NOBODY, id="dead"),
+        pytest.param(candidates((1, 2), (1, 2), {1, 2}, frozenset({1})), NOBODY, id="shutting down"),
+        pytest.param(candidates((), (), {1}), NOBODY, id="nothing is assigned"),
+    ],
+)
+def test_preferred(given: Candidates, expected: Selection | Refusal) -> None:
+    assert preferred(given) == expected
+
+
+OLD = selectors_0_8.SELECTORS
+
+
+@pytest.mark.parametrize(
+    ("strategy", "given", "expected"),
+    [
+        pytest.param(
+            Strategy.OFFLINE,
+            candidates((1, 2, 3), (3, 2), {2, 3}),
+            Selection(leader=2, isr=(3, 2), receivers=(2, 3)),
+            id="offline: the first assigned that lives and is in sync; the ISR keeps its order",
+        ),
+        pytest.param(Strategy.OFFLINE, candidates((1, 2), (1,), {2}), "NoReplicaOnline", id="offline: no ISR alive"),
+        pytest.param(
+            Strategy.OFFLINE, candidates((1, 2), (1,), {3}, unclean=True), "NoReplicaOnline", id="offline: all dead"
+        ),
+        pytest.param(Strategy.OFFLINE, candidates((), (), {3}, unclean=True), "NoReplicaOnline", id="offline: nothing"),
+        pytest.param(
+            Strategy.OFFLINE,
+            candidates((1, 2, 3), (1,), {2, 3}, unclean=True),
+            Selection(leader=2, isr=(2,), receivers=(2, 3), unclean=True),
+            id="offline: unclean",
+        ),
+        pytest.param(
+            Strategy.REASSIGN,
+            candidates((4, 3), (1, 3), {1, 3, 4}),
+            Selection(leader=3, isr=(1, 3), receivers=(4, 3)),
+            id="reassign: the first target in sync",
+        ),
+        pytest.param(Strategy.REASSIGN, candidates((), (1,), {1}), "NoReplicaOnline", id="reassign: empty list"),
+        pytest.param(Strategy.REASSIGN, candidates((4,), (1,), {1, 4}), "NoReplicaOnline", id="reassign: none in sync"),
+        pytest.param(
+            Strategy.PREFERRED,
+            candidates((1, 2), (2, 1), {1, 2}),
+            Selection(leader=1, isr=(2, 1), receivers=(1, 2)),
+            id="preferred: online and in sync",
+        ),
+        pytest.param(
+            Strategy.PREFERRED,
+            replace(candidates((1, 2), (2, 1), {1, 2}), leader=1),
+            "LeaderElectionNotNeeded",
+            id="preferred: leads already",
+        ),
+        pytest.param(
+            Strategy.PREFERRED, candidates((1, 2), (2,), {1, 2}), "StateChangeFailed", id="preferred: not in sync"
+        ),
+        pytest.param(
+            Strategy.CONTROLLED_SHUTDOWN,
+            candidates((1, 2, 3), (3, 1, 2), {1, 2}, frozenset({1})),
+            Selection(leader=3, isr=(3, 2), receivers=(1, 2)),
+            id="controlled shutdown: the head of the ISR, even a dead one",
+        ),
+        pytest.param(
+            Strategy.CONTROLLED_SHUTDOWN,
+            candidates((1, 2), (1,), {1, 2}, frozenset({1})),
+            "StateChangeFailed",
+            id="controlled shutdown: nobody else in sync",
+        ),
+        pytest.param(
+            Strategy.NO_OP,
+            replace(candidates((1, 2), (2, 1), set()), leader=2),
+            Selection(leader=2, isr=(2, 1), receivers=(1, 2)),
+            id="no-op: as it is",
+        ),
+    ],
+)
+def test_the_profile_of_kafka_0_8(strategy: Strategy, given: Candidates, expected: Selection | str) -> None:
+    chosen = OLD[strategy](given)
+    assert (chosen.kind if isinstance(chosen, Refusal) else chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("bug", "strategy", "given", "leader", "isr"),
+    [
+        pytest.param(
+            "unclean-keeps-old-isr",
+            Strategy.OFFLINE,
+            candidates((1, 2), (1,), {2}, unclean=True),
+            2,
+            (1,),
+            id="an unclean leader outside its ISR",
+        ),
+        pytest.param(
+            "preferred-not-in-isr", Strategy.PREFERRED, candidates((1, 2), (2,), {1, 2}), 1, (2,), id="a lagging leader"
+        ),
+    ],
+)
+def test_planted_bugs(bug: str, strategy: Strategy, given: Candidates, leader: int, isr: tuple[int, ...]) -> None:
+    right, wrong = (SELECTORS[strategy](replace(given, rules=rules)) for rules in (ProtocolRules(), rules_with([bug])))
+    assert right != wrong
+    assert isinstance(wrong, Selection)
+    assert (wrong.leader, wrong.isr) == (leader, isr)
+
+
 def test_every_strategy_has_its_selector() -> None:
-    assert set(SELECTORS) == set(Strategy)
+    assert set(SELECTORS) == set(Strategy) - {Strategy.INITIALIZE, Strategy.NO_OP}
+    assert set(OLD) == set(Strategy) - {Strategy.INITIALIZE}
