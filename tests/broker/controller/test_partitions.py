@@ -281,8 +281,8 @@ async def test_controlled_shutdown_moves_leads_and_leaves_isrs(world: World) -> 
     assert world.state("t", 1) == state(1, 1, 1, 3)
     assert world.state("t", 2) == state(2, 0, 2)
     assert world.state("t", 3) == state(1, 0, 1, 3)
-    stopped = told(world, 2, StopReplicaRequest)
-    assert [(s.delete_partitions, s.topics[0].partition_indexes) for s in stopped] == [(False, [1]), (False, [1])]
+    stopped = [s for r in told(world, 2, StopReplicaRequest) for t in r.topic_states for s in t.partition_states]
+    assert [(s.partition_index, s.delete_partition, s.leader_epoch) for s in stopped] == [(1, False, 0), (1, False, 0)]
     first = told(world, 2, LeaderAndIsrRequest)[0].topic_states[0].partition_states[0]
     assert (first.partition_index, first.leader) == (0, 1)
     await world.kill(2)
