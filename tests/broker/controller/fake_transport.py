@@ -27,8 +27,15 @@ def _leader_and_isr(request: LeaderAndIsrRequest, errors: Errors) -> LeaderAndIs
 
 
 def _stop_replica(request: StopReplicaRequest, errors: Errors) -> StopReplicaResponse:
-    named = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
-    told = [_StopError(topic_name=t, partition_index=n, error_code=errors.get((t, n), 0)) for t, n in named]
+    named = [(topic.topic_name, state) for topic in request.topic_states for state in topic.partition_states]
+    told = [
+        _StopError(
+            topic_name=topic,
+            partition_index=state.partition_index,
+            error_code=errors.get((topic, state.partition_index), 0) if state.delete_partition else 0,
+        )
+        for topic, state in named
+    ]
     return StopReplicaResponse(error_code=0, partition_errors=told)
 
 
@@ -83,7 +90,7 @@ class FakeConnection:
         if isinstance(message, LeaderAndIsrRequest):
             return _leader_and_isr(message, self.transport.leader_errors.get(self.broker_id, {}))
         if isinstance(message, StopReplicaRequest):
-            failing = self.transport.delete_errors.get(self.broker_id, {}) if message.delete_partitions else {}
+            failing = self.transport.delete_errors.get(self.broker_id, {})
             return _stop_replica(message, failing)
         assert isinstance(message, UpdateMetadataRequest)
         return UpdateMetadataResponse(error_code=0)

@@ -29,10 +29,11 @@ def wishes(world: World) -> list[str]:
 def deletions(world: World, broker_id: int) -> list[tuple[str, list[int]]]:
     """What a broker was asked to delete, by request."""
     return [
-        (topic.name, topic.partition_indexes)
+        (topic.topic_name, [state.partition_index for state in topic.partition_states])
         for message in world.transport.to(broker_id)
-        if isinstance(message, StopReplicaRequest) and message.delete_partitions
-        for topic in message.topics
+        if isinstance(message, StopReplicaRequest)
+        for topic in message.topic_states
+        if all(state.delete_partition for state in topic.partition_states)
     ]
 
 
