@@ -15,6 +15,7 @@ from harness.broker.appending import Appender, AppendResult, ProduceParams, ToAp
 from harness.broker.background import every
 from harness.broker.config import BrokerConfig
 from harness.broker.control_requests import ControlRequests, LeadershipListener
+from harness.broker.deleted_logs import DeletedLogs
 from harness.broker.fetcher import Fetchers, FetcherSettings
 from harness.broker.fetching import FetchedPartition, FetchLimits, FetchServer, Read
 from harness.broker.isr import IsrKeeper
@@ -58,6 +59,7 @@ class ReplicaManager:
     _appender: Appender = field(init=False)
     _fetch_server: FetchServer = field(init=False)
     _isr: IsrKeeper = field(init=False)
+    _deleted_logs: DeletedLogs = field(init=False)
     _fetchers: Fetchers = field(init=False)
     _control: ControlRequests = field(init=False)
     _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
@@ -65,6 +67,7 @@ class ReplicaManager:
 
     def __post_init__(self) -> None:
         """Wire the parts."""
+        self._deleted_logs = DeletedLogs(self.logs, self.config["log.segment.delete.delay.ms"] / 1000)
         self.replicas = Replicas(
             broker_id=self.config.broker_id,
             logs=self.logs,
@@ -72,6 +75,7 @@ class ReplicaManager:
             state_log=self.state_log,
             lag_s=self.config["replica.lag.time.max.ms"] / 1000,
             log_settings=self._log_settings,
+            put_aside=self._deleted_logs.remove_later,
         )
         self._isr = IsrKeeper(replicas=self.replicas, zookeeper=self.zookeeper, state_log=self.state_log)
         self._appender = Appender(
@@ -108,6 +112,7 @@ class ReplicaManager:
         """Begin to work; the logs are loaded."""
         self.replicas.load_high_watermarks()
         self._checkpointed = self.replicas.high_watermarks()
+        self._deleted_logs.start()
         self._isr.start()
 
     async def stop(self) -> None:
@@ -116,6 +121,7 @@ class ReplicaManager:
             self._checkpointer.cancel()
             await asyncio.gather(self._checkpointer, return_exceptions=True)
             self._checkpointer = None
+        self._deleted_logs.stop()
         await self._isr.stop()
         await self._fetchers.stop()
         await self._checkpoint()

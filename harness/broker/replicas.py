@@ -32,6 +32,8 @@ class Replicas:
     lag_s: float
     log_settings: Callable[[str], LogSettings]
     """What a topic sets for its logs."""
+    put_aside: Callable[[str], None]
+    """Called with the folder of a deleted log, which is to be removed later."""
     appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """acks=all requests that wait for the high watermark."""
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
@@ -104,8 +106,9 @@ class Replicas:
         if hosted is not None:
             hosted.leader = NO_LEADER  # whoever still holds it finds no leader here
         self._checkpointed.pop(key, None)
-        if self.logs.get(topic, partition) is not None:
-            self.logs.delete(topic, partition)
+        folder = self.logs.delete(topic, partition)
+        if folder is not None:
+            self.put_aside(folder)
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether a partition should be here but its disk has failed."""

@@ -25,6 +25,7 @@ from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
+from harness.broker.handlers.topics import TopicHandlers
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
@@ -35,6 +36,7 @@ from harness.broker.producer_ids import ProducerIds
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
+from harness.broker.topic_changes import TopicChanges
 from harness.broker.topic_configs import TopicConfigs
 from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC
@@ -260,6 +262,8 @@ class Broker:
         control = ControlHandlers(self._replicas, self._state_log, lambda: self._broker_epoch)
         metadata = MetadataHandlers(self._config, cluster_id, self._metadata, self._creator, offsets_partitions)
         admin = AdminHandlers(self._controller, self._creator)
+        changes = TopicChanges(self._metadata, self._session)
+        topics = TopicHandlers(self._config, self._controller, changes, self._creator)
         groups = GroupHandlers(self._coordinator, self._metadata)
         producer_ids = ProducerIdHandlers(self._producer_ids)
         return {
@@ -273,6 +277,8 @@ class Broker:
             ApiKey.METADATA: metadata.describe,
             ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
             ApiKey.CREATE_TOPICS: admin.create_topics,
+            ApiKey.DELETE_TOPICS: topics.delete_topics,
+            ApiKey.CREATE_PARTITIONS: topics.create_partitions,
             ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
             ApiKey.OFFSET_COMMIT: groups.commit,
             ApiKey.OFFSET_FETCH: groups.fetch,

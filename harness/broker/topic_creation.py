@@ -6,7 +6,7 @@ it. The topic is usable once this broker's metadata names a leader for every par
 
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.config import BrokerConfig
@@ -41,6 +41,22 @@ class _AllLed:
 
     def _led(self, topic: str) -> int:
         return sum(info.leader != NO_LEADER for info in self.metadata.partitions(topic))
+
+
+@dataclass(slots=True)
+class _AllGone:
+    """Waits until the metadata cache knows none of some topics any more."""
+
+    metadata: MetadataCache
+    topics: Collection[str]
+
+    def remaining(self) -> list[str]:
+        """Return the topics that are still there, sorted."""
+        return [topic for topic in sorted(self.topics) if self.metadata.partitions(topic)]
+
+    def try_complete(self, changed: str | None) -> bool:
+        """Whether all are gone; whatever changed, every topic is looked at."""
+        return not self.remaining()
 
 
 @dataclass(slots=True)
@@ -107,6 +123,13 @@ class TopicCreator:
         operation = _AllLed(self.metadata, partitions)
         await self._waiting.wait(operation, partitions, timeout_s)
         return operation.missing()
+
+    async def wait_gone(self, topics: Collection[str], timeout_s: float) -> list[str]:
+        """Wait until this broker has forgotten deleted topics; return those it still knows when the time is over."""
+        operation = _AllGone(self.metadata, topics)
+        if operation.remaining():
+            await self._waiting.wait(operation, topics, timeout_s)
+        return operation.remaining()
 
     def metadata_changed(self, topics: Iterable[str]) -> None:
         """Look again at requests that wait for these topics."""

@@ -93,7 +93,8 @@ class TopicPlanner:
             factor = (
                 self.default_replication_factor if request.replication_factor == UNSET else request.replication_factor
             )
-            return place(self.alive_brokers, partitions, factor, rng)
+            start, shift = (rng.randrange(max(len(self.alive_brokers), 1)) for _ in range(2))
+            return place(self.alive_brokers, partitions, factor, start=start, shift=shift)
         if request.partitions != UNSET or request.replication_factor != UNSET:
             raise TopicRefused(
                 ErrorCode.INVALID_REQUEST,
@@ -112,8 +113,16 @@ def _config(request: TopicRequest) -> dict[str, str]:
     return config
 
 
-def place(brokers: Sequence[int], partitions: int, replication_factor: int, rng: random.Random) -> Assignment:
-    """Return Kafka's rack-unaware placement: leaders round robin from a random start, followers shifted.
+def place(
+    brokers: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int,
+    shift: int,
+    first_partition: int = 0,
+) -> Assignment:
+    """Return Kafka's rack-unaware placement: leaders round robin from the broker at `start`, followers shifted.
 
     Raises:
         TopicRefused: no partitions, no replicas, or more replicas than brokers.
@@ -132,9 +141,8 @@ def place(brokers: Sequence[int], partitions: int, replication_factor: int, rng:
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {replication_factor} larger than available brokers: {count}.",
         )
-    start, shift = rng.randrange(count), rng.randrange(count)
     assignment: Assignment = {}
-    for partition in range(partitions):
+    for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start) % count

@@ -33,6 +33,7 @@ def hosting(storage: MemoryStorage | None = None) -> tuple[Replicas, list[Event]
         state_log=RecordingStateLog(events),
         lag_s=10.0,
         log_settings=lambda _: SMALL,
+        put_aside=lambda _: None,
     )
     replicas.load_high_watermarks()
     return replicas, events

@@ -136,6 +136,10 @@ class ActiveController:
         """
         return await self._brokers.controlled_shutdown(broker_id, broker_epoch)
 
+    def is_deleting(self, topic: str) -> bool:
+        """Whether a topic is to be deleted."""
+        return topic in self._context.deleting
+
     async def elect_unclean(self, topic: str) -> None:
         """Event TopicUncleanLeaderElectionEnable: try again to find leaders for a topic's partitions."""
         await self._partitions.elect_missing(trigger="unclean_enabled", topic=topic)

@@ -81,6 +81,10 @@ class Controller:
         """The epoch of this broker's term; 0 while it is not controller."""
         return 0 if self._active is None else self._active.epoch.value
 
+    def is_deleting(self, topic: str) -> bool:
+        """Whether a topic is to be deleted, as far as this broker is controller and knows."""
+        return self._active is not None and self._active.is_deleting(topic)
+
     async def start(self) -> None:
         """Begin to process events, the first of which runs for election; returns at once."""
         self._queue.start()

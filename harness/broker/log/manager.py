@@ -50,7 +50,7 @@ class LogManager:
         self._logs: dict[tuple[str, int], Log] = {}
 
     def load(self) -> list[LoadedLog]:
-        """Open every log in the data directory, sorted; what a deletion left behind is removed.
+        """Open every log in the data directory, sorted; not those that a deletion has put aside.
 
         Raises:
             StorageError: a leader-epoch checkpoint is malformed.
@@ -90,11 +90,14 @@ class LogManager:
             log.settings = settings
         return log
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Remove the log and what the checkpoints say of it; one that does not exist is fine."""
+    def delete(self, topic: str, partition: int) -> str | None:
+        """Put the log aside, forget what the checkpoints say of it, and return the folder to be removed later.
+
+        None when there is no such log.
+        """
         log = self._logs.pop((topic, partition), None)
         if log is None:
-            return
+            return None
         log.close()
         doomed = self._deleted_name(log.folder)
         self._storage.rename(log.folder, doomed)
@@ -102,7 +105,19 @@ class LogManager:
         high_watermarks = self.read_high_watermarks()
         if high_watermarks.pop((topic, partition), None) is not None:
             self.write_high_watermarks(high_watermarks)
-        self._storage.remove(doomed)
+        return doomed
+
+    def put_aside(self) -> list[str]:
+        """Return the folders of deleted logs that are still on disk."""
+        return [name for name in self._storage.list("") if name.endswith(_DELETED)]
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder that `delete` has put aside.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self._storage.remove(folder)
 
     def logs(self) -> list[Log]:
         """Return all logs, sorted by topic and partition."""
@@ -158,12 +173,9 @@ class LogManager:
         found = []
         for name in self._storage.list(""):
             match = _LOG_FOLDER.fullmatch(name)
-            if name.endswith(_DELETED):
-                logger.info("log.removed folder=%s", name)
-                self._storage.remove(name)
-            elif match is not None:
+            if match is not None:
                 found.append((match[1], int(match[2])))
-            elif name not in _KNOWN_FILES:
+            elif name not in _KNOWN_FILES and not name.endswith(_DELETED):
                 logger.warning("log.ignored name=%s reason=not topic-partition", name)
         return sorted(found)
 

@@ -160,35 +160,36 @@ def test_a_malformed_high_watermark_checkpoint_is_a_storage_error():
         manager(storage).read_high_watermarks()
 
 
-def test_deletion_leaves_nothing_of_the_log():
+def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it():
     storage = MemoryStorage()
     logs = manager(storage)
     for partition in (0, 1):
         fill(logs, "t", partition)
     logs.checkpoint_recovery_points()
     logs.write_high_watermarks({("t", 0): 20, ("t", 1): 20})
-    logs.delete("t", 0)
-    logs.delete("t", 0)
+    assert logs.delete("t", 0) == "t-0.0-delete"
+    assert logs.delete("t", 0) is None
     assert (logs.get("t", 0), [log.partition for log in logs.logs()]) == (None, [1])
+    assert logs.put_aside() == ["t-0.0-delete"]
+    logs.remove("t-0.0-delete")
     assert not [name for name in storage.list("") if name.startswith("t-0")]
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 1 16\n"
     assert logs.read_high_watermarks() == {("t", 1): 20}
     assert logs.get_or_create("t", 0).log_end_offset == 0
 
 
-def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(monkeypatch):
+def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog):
     storage = MemoryStorage()
     logs = manager(storage)
     topic = "t" * 249
-    fill(logs, topic, 12345)
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "remove", lambda path: None)
+    for _ in range(2):
+        fill(logs, topic, 12345)
         logs.delete(topic, 12345)
-    (left,) = [name for name in storage.list("") if name.startswith("t")]
-    assert left.endswith("-delete")
-    assert len(left) <= 255
-    assert LogManager(storage, SMALL).load() == []
-    assert not [name for name in storage.list("") if name.startswith("t")]
+    with caplog.at_level(logging.WARNING):
+        following = LogManager(storage, SMALL)
+        assert following.load() == []
+    assert [len(name) for name in following.put_aside()] == [255, 255]
+    assert not [record for record in caplog.records if "log.ignored" in record.msg]
 
 
 def test_what_is_no_log_is_left_alone_and_named(caplog):
