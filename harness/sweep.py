@@ -225,6 +225,11 @@ def replay_command(scenario: str, planted_bugs: Iterable[str], sets: Iterable[st
     return shlex.join(words + [word for option in sets for word in ("--set", option)])
 
 
+def found_in(verdict: ScheduleVerdict) -> dict[str, str]:
+    """Return what was found in one schedule, violations first: what, as `SweepFinding` says it, and a sentence."""
+    return {what: sentence for what, _, sentence in (*_violations([verdict]), *_doubts([verdict]))}
+
+
 Seen = tuple[str, int, str]
 """What, the schedule's seed, and a sentence."""
 

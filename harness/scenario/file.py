@@ -92,12 +92,12 @@ def _by_line(message: str) -> tuple[str, int]:
     return name, int(number) if number.isdecimal() else 0
 
 
-def scenario_yaml(scenario: Scenario) -> str:
-    """Return the scenario as YAML, everything spelled out, as it is kept in the run folder."""
+def scenario_yaml(scenario: Scenario, *, brief: bool = False) -> str:
+    """Return the scenario as YAML: everything spelled out, as it is kept in the run folder, or without the defaults."""
     buffer = io.StringIO()
     yaml = YAML()
     yaml.default_flow_style = False
     yaml.width = 10_000
-    data: dict[str, Any] = scenario.model_dump(mode="json")
+    data: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=brief)
     yaml.dump(data, buffer)
     return buffer.getvalue()

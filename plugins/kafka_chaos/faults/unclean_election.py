@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.errors import ClusterError, DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
-from harness.scenario.model import Strict
+from harness.scenario.model import Size, Strict
 from harness.targets import NOBODY, Role, Target
 from harness.verdict import FaultVerdict
 from harness.waiting import until
@@ -23,7 +23,7 @@ class Parameters(Strict):
     """What the scenario may say about an unclean election."""
 
     lag_records: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Records that the leader takes alone before it is killed")
+        int, Size(), Field(ge=1, le=1_000_000, description="Records that the leader takes alone before it is killed")
     ] = 10
     step_timeout_s: Annotated[
         float,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from harness.history import JsonlWriter
 from harness.plan import derived_seed
-from harness.scenario.model import Strict
+from harness.scenario.model import Size, Strict
 from harness.workloads import ClientPlan, Workload
 
 Acks = Literal[0, 1, "all"]
@@ -16,19 +16,25 @@ Acks = Literal[0, 1, "all"]
 class Parameters(Strict):
     """What the scenario may say about the load."""
 
-    producers: Annotated[int, Field(ge=0, le=32, description="Producer processes")] = 2
+    producers: Annotated[int, Size(), Field(ge=0, le=32, description="Producer processes")] = 2
     consumers: Annotated[
-        int, Field(ge=0, le=32, description="Consumer processes; each reads every partition, in a group of its own")
+        int,
+        Size(),
+        Field(ge=0, le=32, description="Consumer processes; each reads every partition, in a group of its own"),
     ] = 1
     acks: Annotated[
         Acks | Annotated[list[Acks], Field(min_length=1)],
         Field(description="0, 1 or all; a list gives each producer in turn one of them"),
     ] = "all"
-    rate_per_s: Annotated[float, Field(gt=0, le=100_000, description="Records a second, of each producer")] = 50.0
+    rate_per_s: Annotated[float, Size(), Field(gt=0, le=100_000, description="Records a second, of each producer")] = (
+        50.0
+    )
     value_bytes: Annotated[
-        int, Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique")
+        int,
+        Size(),
+        Field(ge=0, le=900_000, description="Length of a value at least; 0 is just long enough to be unique"),
     ] = 0
-    keys: Annotated[int, Field(ge=1, le=100_000, description="Number of distinct keys")] = 24
+    keys: Annotated[int, Size(), Field(ge=1, le=100_000, description="Number of distinct keys")] = 24
     message_timeout_ms: Annotated[
         int, Field(ge=100, le=600_000, description="After this the outcome of a send is left unknown")
     ] = 5000
