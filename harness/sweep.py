@@ -49,6 +49,11 @@ class Sweep:
         return self.root / "verdicts.jsonl"
 
     @property
+    def shrunk(self) -> Path:
+        """Folder with a small scenario for each finding, if that was asked for."""
+        return self.root / "shrunk"
+
+    @property
     def summary(self) -> Path:
         """What all of it came to, as JSON."""
         return self.root / "summary.json"
@@ -161,6 +166,8 @@ class SweepFinding(Part):
     """The first of them in a sentence."""
     replay: str
     """The command that does the first of them again, with a full report."""
+    small: str = ""
+    """The command that does again what the first of them shrank to; empty when it was not shrunk."""
 
 
 class Summary(Part):

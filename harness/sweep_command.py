@@ -39,6 +39,9 @@ def simulate(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value; YAML; repeatable.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder that the sweep's own folder is made in.")] = DEFAULT_OUT,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Make the first schedule of each finding small in the end.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
@@ -52,7 +55,8 @@ def simulate(
     refuse_unless_able(loaded)
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out)
     try:
-        summary = carry_out(sweep, master, replay_command(scenario, planted_bugs or [], sets or []))
+        replay = replay_command(scenario, planted_bugs or [], sets or [])
+        summary = carry_out(sweep, master, replay, shrink=shrink)
     except KeyboardInterrupt:
         raise Interrupted(f"the sweep was interrupted; what was done is in {sweep.root}") from None
     if as_json:
@@ -62,19 +66,24 @@ def simulate(
     raise typer.Exit(summary.exit_code)
 
 
-def carry_out(sweep: Sweep, master: str | None, replay: str) -> Summary:
-    """Simulate, judge, and write the summary."""
+def carry_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) -> Summary:
+    """Simulate, judge, shrink what was found if that is asked for, and write the summary."""
     from harness.analysis import sweep as jobs
     from harness.analysis.session import spark_session
-    from harness.terminal import PatientConsole
+    from harness.shrinking.command import with_small_ones
+    from harness.terminal import PatientConsole, TerminalProgress
 
-    with SweepBars(PatientConsole(stderr=True)) as progress, spark_session(jobs.patient(master)) as spark:
-        began_s = time.monotonic()
-        jobs.simulate(spark, sweep, progress)
-        simulated_s = time.monotonic() - began_s
-        verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
-        judged_s = time.monotonic() - began_s - simulated_s
-    summary = summarize(sweep, verdicts, replay, simulated_s=simulated_s, judged_s=judged_s)
+    console = PatientConsole(stderr=True)
+    with spark_session(jobs.patient(master)) as spark:
+        with SweepBars(console) as progress:
+            began_s = time.monotonic()
+            jobs.simulate(spark, sweep, progress)
+            simulated_s = time.monotonic() - began_s
+            verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
+            judged_s = time.monotonic() - began_s - simulated_s
+        summary = summarize(sweep, verdicts, replay, simulated_s=simulated_s, judged_s=judged_s)
+        if shrink:
+            summary = with_small_ones(spark, sweep, summary, TerminalProgress(console))
     sweep.summary.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return summary
 
@@ -130,7 +139,9 @@ def show(console: Console, summary: Summary, root: Path) -> None:
     else:
         console.print(title, highlight=False)
     for finding in (*summary.violations, *summary.doubts):
-        console.print(f"replay    {finding.what}: {finding.replay}", markup=False, highlight=False, soft_wrap=True)
+        for what, command in (("replay", finding.replay), ("small", finding.small)):
+            if command:
+                console.print(f"{what:<9} {finding.what}: {command}", markup=False, highlight=False, soft_wrap=True)
     style = {ExitCode.HELD: "green", ExitCode.VIOLATED: "red"}.get(ExitCode(summary.exit_code), "yellow")
     console.print(
         f"[{style}]{summary.held} held, {summary.violated} violated, {summary.inconclusive} inconclusive"

@@ -102,7 +102,7 @@ def test_the_replay_has_the_options_of_the_sweep() -> None:
 def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def carried_out(sweep: Sweep, master: str | None, replay: str) -> Summary:
+    def carried_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) -> Summary:
         assert (sweep.seed, sweep.schedules, master) == (7, 3, "local[2]")
         return summarize(sweep, [verdict(0), verdict(1, "FAIL"), BROKEN], replay, simulated_s=2, judged_s=1)
 
@@ -123,7 +123,7 @@ def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
 def test_a_sweep_that_is_interrupted_claims_no_violation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def interrupted(*_arguments: object) -> Summary:
+    def interrupted(*_arguments: object, **_options: object) -> Summary:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("harness.sweep_command.carry_out", interrupted)

@@ -20,9 +20,9 @@ MAX_ROUNDS = 40
 OTHER_SEEDS = (1, 2)
 """Whatever is left out changes what is drawn for the rest, so a smaller scenario is tried with a few seeds."""
 MAX_PARTS = 10_000
+"""More than a scenario has: every part for itself."""
 MAX_AT_ONCE = 48
 """Candidates of one round, seeds included."""
-
 
 Fails = Callable[[Sequence[Candidate]], Sequence[bool]]
 """Says of each schedule whether it fails with the finding that is looked for."""
@@ -38,6 +38,7 @@ class Smallest:
     """Schedules that were simulated and judged."""
     end: str
     """Why it ended, in a sentence."""
+    interrupted: bool = False
 
 
 class OutOfRounds(Exception):
@@ -52,29 +53,40 @@ class Search:
     fails: Fails
     progress: Progress
     max_rounds: int = MAX_ROUNDS
-    rounds: int = 0
-    _answers: dict[tuple[str, int], bool] = field(default_factory=dict)
+    rounds: int = field(default=0, init=False)
+    seeds: tuple[int, ...] = field(default=(), init=False)
+    """Those that are tried besides the schedule's own."""
+    _answers: dict[tuple[str, int], bool] = field(default_factory=dict, init=False)
     """By scenario and seed."""
 
     def run(self) -> Smallest:
         """Return the smallest schedule that was found, also when out of rounds or interrupted."""
+        interrupted = False
         try:
             self._until_nothing_is_left()
-            end = "nothing less fails any more"
+            end = "nothing less fails so"
         except OutOfRounds:
             end = f"the limit of {self.max_rounds} rounds was reached"
         except KeyboardInterrupt:
-            end = "it was interrupted"
-        return Smallest(candidate=self.smallest, rounds=self.rounds, candidates=len(self._answers), end=end)
+            end, interrupted = "it was interrupted", True
+        return Smallest(
+            candidate=self.smallest,
+            rounds=self.rounds,
+            candidates=len(self._answers),
+            end=end,
+            interrupted=interrupted,
+        )
 
     def _until_nothing_is_left(self) -> None:
+        """Look for less under the seed of the schedule first, and under others when it is small and cheap."""
         self._leave_parts_out(chunks=2)
-        while True:
-            self._turn_down()
+        self._turn_down()
+        self.seeds = OTHER_SEEDS
+        before = None
+        while before != self.smallest:
             before = self.smallest
             self._leave_parts_out(chunks=MAX_PARTS)
-            if self.smallest == before:
-                return
+            self._turn_down()
 
     def _leave_parts_out(self, *, chunks: int) -> None:
         """Leave out as many parts as can be, so many chunks of them at first; in the end none can go for itself."""
@@ -126,7 +138,7 @@ class Search:
 
     def _each(self, scenarios: Sequence[Scenario | None]) -> list[Candidate | None]:
         """Return, for each scenario that is one, the first candidate that fails."""
-        seeds = dict.fromkeys((self.smallest.plan.seed, *OTHER_SEEDS))
+        seeds = dict.fromkeys((self.smallest.plan.seed, *self.seeds))
         asked = [
             [Candidate(scenario=scenario, plan=make_plan(scenario, seed)) for seed in seeds] if scenario else []
             for scenario in scenarios
@@ -148,14 +160,12 @@ class Search:
             answers = self.fails(batch)
             self._answers |= {_key(each): answer for each, answer in zip(batch, answers, strict=True)}
             self.rounds += 1
-            self.progress.message(
-                f"round {self.rounds}: {sum(answers)} of {len(batch)} schedules fail so; {described(self.smallest)}"
-            )
+            now = described(self.smallest.scenario)
+            self.progress.message(f"round {self.rounds}: {sum(answers)} of {len(batch)} schedules fail so; {now}")
 
 
-def described(candidate: Candidate) -> str:
-    """Return the size of a schedule as a part of a sentence."""
-    scenario = candidate.scenario
+def described(scenario: Scenario) -> str:
+    """Return the size of a scenario as a part of a sentence."""
     faults = ", ".join(fault.kind for fault in scenario.faults) or "none"
     partitions = sum(topic.partitions for topic in scenario.topics)
     size = f"{scenario.cluster.brokers} brokers, {partitions} partitions, {scenario.duration_s:g} s of load"
