@@ -2,13 +2,15 @@
 
 One JSON object a line, one class here a kind of line (`ev`). Names of kinds follow the reference of the broker;
 field names are Kafka's. Every line also carries the common fields of `COMMON`, added by whoever writes the log.
-Stdlib only: the broker imports this module and nothing else of the harness.
+The broker imports this module and `harness.values`, and nothing else of the harness.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, ClassVar
+
+from harness.values import value_class
 
 NO_LEADER = -1
 NO_OFFSET = -1
@@ -25,7 +27,7 @@ COMMON: tuple[tuple[str, type], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class PartitionState:
     """What the partition's state znode holds, with the znode's version."""
 
@@ -36,14 +38,14 @@ class PartitionState:
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Event:
     """One line; subclasses name the kind in `ev` and add its fields."""
 
     ev: ClassVar[str] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BrokerStart(Event):
     """The process is up and has read its configuration; nothing else has happened yet."""
 
@@ -54,7 +56,7 @@ class BrokerStart(Event):
     planted_bugs: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BrokerStop(Event):
     """The end of a clean stop."""
 
@@ -63,7 +65,7 @@ class BrokerStop(Event):
     """Whether the controller moved every leader away first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ZkSession(Event):
     """An edge of the ZooKeeper session."""
 
@@ -72,7 +74,7 @@ class ZkSession(Event):
     """connected, suspended, lost, or reinit (a new session replaced an expired one)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BrokerRegistered(Event):
     """`/brokers/ids/<id>` was created by this session."""
 
@@ -80,7 +82,7 @@ class BrokerRegistered(Event):
     czxid: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControllerElected(Event):
     """This broker won `/controller` and raised the controller epoch in the same multi."""
 
@@ -89,7 +91,7 @@ class ControllerElected(Event):
     epoch_zk_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControllerReady(Event):
     """Failover is complete."""
 
@@ -97,7 +99,7 @@ class ControllerReady(Event):
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControllerResigned(Event):
     """This broker stopped acting as controller."""
 
@@ -106,7 +108,7 @@ class ControllerResigned(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControllerMoved(Event):
     """A fenced ZooKeeper write told this controller that another one has taken over."""
 
@@ -115,7 +117,7 @@ class ControllerMoved(Event):
     event: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControllerEvent(Event):
     """One processed event of the controller's queue."""
 
@@ -127,7 +129,7 @@ class ControllerEvent(Event):
     """ok, moved, or the error's class name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ZkWrite(Event):
     """One write to ZooKeeper by the controller or a partition leader, with how it ended."""
 
@@ -145,7 +147,7 @@ class ZkWrite(Event):
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Election(Event):
     """One leader election of one partition: all inputs of the selector and its answer."""
 
@@ -166,7 +168,7 @@ class Election(Event):
     """Empty when the election succeeded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class IsrRemove(Event):
     """The controller took a replica that went offline out of the ISR."""
 
@@ -179,7 +181,7 @@ class IsrRemove(Event):
     result: PartitionState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class PartitionStateChange(Event):
     """A transition of the controller's partition state machine."""
 
@@ -191,7 +193,7 @@ class PartitionStateChange(Event):
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ReplicaStateChange(Event):
     """A transition of the controller's replica state machine."""
 
@@ -204,7 +206,7 @@ class ReplicaStateChange(Event):
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControlSend(Event):
     """The controller hands one control request to the network."""
 
@@ -218,7 +220,7 @@ class ControlSend(Event):
     """As topic-partition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControlResponse(Event):
     """The controller got the answer to one control request."""
 
@@ -230,7 +232,7 @@ class ControlResponse(Event):
     error: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControlledPartition:
     """What one control request asked of one partition and what the broker made of it."""
 
@@ -245,7 +247,7 @@ class ControlledPartition:
     """applied, ignored_old, ignored_same, not_assigned, leader_unavailable or storage_error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ControlReceive(Event):
     """A control request as this broker handled it."""
 
@@ -259,7 +261,7 @@ class ControlReceive(Event):
     partitions: list[ControlledPartition]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BecomeLeader(Event):
     """This broker took the lead of a partition."""
 
@@ -275,7 +277,7 @@ class BecomeLeader(Event):
     zk_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BecomeFollower(Event):
     """This broker follows `leader` from now on."""
 
@@ -290,7 +292,7 @@ class BecomeFollower(Event):
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Append(Event):
     """One record batch reached the log."""
 
@@ -312,7 +314,7 @@ class Append(Event):
     isr_size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class HighWatermark(Event):
     """The high watermark of one replica changed."""
 
@@ -329,7 +331,7 @@ class HighWatermark(Event):
     cause: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class EpochAssign(Event):
     """The leader-epoch cache gained an entry."""
 
@@ -340,7 +342,7 @@ class EpochAssign(Event):
     start_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Truncate(Event):
     """A log is about to lose everything from `to` on; written before the files change."""
 
@@ -358,7 +360,7 @@ class Truncate(Event):
     answer_end_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class IsrPropose(Event):
     """The leader is about to write a changed ISR to ZooKeeper."""
 
@@ -375,7 +377,7 @@ class IsrPropose(Event):
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class IsrResult(Event):
     """How ZooKeeper answered the proposal before it."""
 
@@ -392,7 +394,7 @@ class IsrResult(Event):
     new_zk_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderEpoch(Event):
     """A leader told somebody where an epoch ends."""
 
@@ -407,7 +409,7 @@ class OffsetForLeaderEpoch(Event):
     error: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ProduceResponse(Event):
     """A produce request was decided for one partition; written before the socket is."""
 
@@ -426,7 +428,7 @@ class ProduceResponse(Event):
     duration_ms: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class FetchResponse(Event):
     """Records were handed out; only answers that hold some are logged."""
 
@@ -442,7 +444,7 @@ class FetchResponse(Event):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Recovery(Event):
     """A log was loaded at start."""
 
@@ -457,7 +459,7 @@ class Recovery(Event):
     truncated_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class LogDirectoryFailure(Event):
     """The disk refused something: every replica on it is offline until the broker starts again."""
 
@@ -467,7 +469,7 @@ class LogDirectoryFailure(Event):
     """How many went offline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class HighWatermarkCheckpoint(Event):
     """`replication-offset-checkpoint` was written."""
 
@@ -475,7 +477,7 @@ class HighWatermarkCheckpoint(Event):
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class CoordinatorLoad(Event):
     """The committed offsets of one partition of `__consumer_offsets` were loaded."""
 
@@ -487,7 +489,7 @@ class CoordinatorLoad(Event):
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class CoordinatorUnload(Event):
     """This broker stopped coordinating one partition of `__consumer_offsets`."""
 
@@ -496,7 +498,7 @@ class CoordinatorUnload(Event):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class OffsetCommit(Event):
     """One committed offset was decided; written before the answer."""
 
@@ -512,7 +514,7 @@ class OffsetCommit(Event):
     error: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class OffsetFetch(Event):
     """One committed offset was read back."""
 
@@ -524,7 +526,7 @@ class OffsetFetch(Event):
     error: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Fenced(Event):
     """A request was refused because an epoch in it was not the right one."""
 

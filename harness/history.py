@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import EvidenceError
+from harness.values import value_class
 
 
 class OpType(StrEnum):
@@ -41,7 +42,7 @@ class OpKind(StrEnum):
     """Asks the partition leader for the high watermark."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record of a poll, in the order it was handed out."""
 
@@ -53,7 +54,7 @@ class Record:
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One line of `operations/<process>.jsonl`."""
 
@@ -93,7 +94,7 @@ class InjectionStep(StrEnum):
     HEAL_FAILED = "heal_failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
     """One line of `journal.jsonl`."""
 
@@ -112,7 +113,7 @@ class JournalEntry:
     """What is needed to heal, so that any process can."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ZnodeChange:
     """One line of `zookeeper.jsonl`: one znode created, set or deleted."""
 
@@ -135,7 +136,7 @@ class ZnodeChange:
     """observer (seen live by a watching session) or transaction_log (read from the server's log afterwards)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ReplicaRecord:
     """One record in one replica's log after the run."""
 
@@ -156,7 +157,7 @@ class ReplicaRecord:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
     """The first line of a replica's dump: its checkpoints, its leader-epoch cache and whether the log was whole."""
 

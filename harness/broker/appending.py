@@ -13,6 +13,7 @@ from harness.broker.state_log import StateLog
 from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, ProduceResponse
+from harness.values import value_class
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class ToAppend(NamedTuple):
     records: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ProduceParams:
     """What holds for all partitions of one request."""
 
@@ -39,7 +40,7 @@ class ProduceParams:
     """Whether the broker itself writes: only then may `__consumer_offsets` be written to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class AppendResult:
     """How one partition of a produce request ended."""
 

@@ -16,6 +16,7 @@ from harness.broker.replicas import Replicas, now_s
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, FetchResponse
+from harness.values import value_class
 
 CONSUMER = -1
 """As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
@@ -40,7 +41,7 @@ class Read(NamedTuple):
     records: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
     """When a fetch is answered and how much it may get."""
 

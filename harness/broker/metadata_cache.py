@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from harness.broker.wire.messages import UpdateMetadataRequest
 from harness.events import NO_LEADER
+from harness.values import value_class
 
 DELETED = -2
 """As leader in UpdateMetadata: the topic is being deleted, forget the partition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class AliveBroker:
     """A broker that the controller counts as alive."""
 
@@ -24,7 +25,7 @@ class AliveBroker:
     rack: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
     """One partition as the controller described it last."""
 

@@ -30,6 +30,7 @@ from harness.events import (
     HighWatermark,
     Truncate,
 )
+from harness.values import value_class
 
 TopicPartition = tuple[str, int]
 
@@ -44,7 +45,7 @@ class PartitionError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
     """What the controller says about a partition in LeaderAndIsr."""
 
@@ -56,7 +57,7 @@ class LeaderAndIsr:
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class TruncationCause:
     """Why a follower truncates, for the state-change log."""
 

@@ -5,9 +5,11 @@ starts it, another one drives it, a third one stops it.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from harness.values import value_class
 
 if TYPE_CHECKING:
     from harness.phase_log import PhaseNotes
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from harness.scenario.model import Scenario
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class BrokerStatus:
     """One broker as the driver sees it."""
 
@@ -38,7 +40,7 @@ class BrokerStatus:
     """Name of its container; None when it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ZookeeperStatus:
     """One ZooKeeper server as the driver sees it."""
 
@@ -54,7 +56,7 @@ class ZookeeperStatus:
     """Name of its container; None when it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
     """The whole cluster as the driver sees it; `as_dict` is what `chaos cluster status --json` prints."""
 
@@ -83,7 +85,7 @@ class ClusterStatus:
         return cast("dict[str, Any]", json.loads(json.dumps(values, default=str)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
     """What to start."""
 

@@ -1,11 +1,12 @@
 """What ZooKeeper says about the cluster right now: controller, registrations, leaders, ISRs."""
 
 import json
-from dataclasses import dataclass
 from typing import Protocol
 
+from harness.values import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class Controller:
     """The content of `/controller` and `/controller_epoch`."""
 
@@ -16,7 +17,7 @@ class Controller:
     """In hexadecimal; empty when there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Registration:
     """One child of `/brokers/ids`."""
 
@@ -26,7 +27,7 @@ class Registration:
     """The ephemeral owner, in hexadecimal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class PartitionView:
     """One partition's state znode with its assignment."""
 

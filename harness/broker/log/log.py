@@ -17,6 +17,7 @@ from harness.broker.log.storage import Storage
 from harness.broker.log.validation import InvalidRecords, validate_for_follower, validate_for_leader
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
+from harness.values import value_class
 
 __all__ = [
     "AppendInfo",
@@ -40,7 +41,7 @@ class OffsetsOutOfOrder(Exception):
     """A follower was given a batch that does not come after its log end; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """What a topic may set for its logs."""
 
@@ -50,7 +51,7 @@ class LogSettings:
     index_interval_bytes: int = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class AppendInfo:
     """Where a producer's records stand in a leader's log."""
 

@@ -7,7 +7,8 @@ Format: Kafka's `DefaultRecord`; all lengths are zigzag varints.
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from harness.values import value_class
 
 NO_COMPRESSION = 0
 GZIP = 1
@@ -25,7 +26,7 @@ class MalformedRecords(ValueError):
     """The bytes of a batch's records do not add up, or cannot be decompressed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record."""
 

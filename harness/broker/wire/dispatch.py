@@ -1,7 +1,6 @@
 """From a request frame to the handler of its API and back to a response frame."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from harness.broker.wire.codec import (
     MalformedMessage,
@@ -13,13 +12,14 @@ from harness.broker.wire.codec import (
 from harness.broker.wire.messages import REQUESTS, ApiKey
 from harness.broker.wire.transport import Message
 from harness.broker.wire.versions import VERSIONS, api_versions, unsupported_version
+from harness.values import value_class
 
 
 class CloseConnection(Exception):
     """The connection is to be closed without an answer; raised by dispatch and by handlers, the message says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class RequestContext:
     """What a handler learns about a request beside the request itself."""
 

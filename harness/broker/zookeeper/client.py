@@ -5,9 +5,10 @@ One `ZooKeeper` object is one session. It never opens a second one by itself: af
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from harness.values import value_class
 
 ANY_VERSION = -1
 
@@ -44,7 +45,7 @@ class RolledBack(ZooKeeperError):
     """This operation of a multi was fine, another one failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Stat:
     """What ZooKeeper knows about a znode."""
 
@@ -55,7 +56,7 @@ class Stat:
     """Session id, 0 for a persistent znode."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Check:
     """Part of a multi: the znode has this version."""
 
@@ -63,7 +64,7 @@ class Check:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Create:
     """Part of a multi: create a znode."""
 
@@ -73,7 +74,7 @@ class Create:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Set:
     """Part of a multi: replace the data of a znode that has this version."""
 
@@ -82,7 +83,7 @@ class Set:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class Delete:
     """Part of a multi: delete a znode that has this version."""
 

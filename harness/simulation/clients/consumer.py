@@ -91,7 +91,7 @@ class SimulatedConsumer:
 
     async def _poll(self) -> None:
         """Take what there is after a moment."""
-        invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=self._mode))
+        invoked = self.recorder.invoke(OpKind.POLL, mode=self._mode)
         await asyncio.sleep(POLL_S)
         records = self._fetching.take()
         for record in records:
@@ -223,23 +223,8 @@ class SimulatedConsumer:
         return self._coordinator
 
     def _invoke(self, kind: OpKind, place: Place, offset: int = -1) -> Operation:
-        return self.recorder.invoke(self._operation(kind, topic=place[0], partition=place[1], offset=offset))
-
-    def _operation(
-        self, kind: OpKind, *, topic: str = "", partition: int = -1, offset: int = -1, mode: str = ""
-    ) -> Operation:
-        return Operation(
-            index=-1,
-            time_ns=0,
-            process=self._plan.process,
-            type=OpType.INVOKE,
-            kind=kind,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            group="" if kind in (OpKind.POLL, OpKind.END_OFFSET) else self._plan.process,
-            mode=mode,
-        )
+        group = "" if kind is OpKind.END_OFFSET else self._plan.process
+        return self.recorder.invoke(kind, topic=place[0], partition=place[1], offset=offset, group=group)
 
 
 def _partition_of(answer: Message) -> Message:

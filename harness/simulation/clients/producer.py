@@ -91,18 +91,7 @@ class SimulatedProducer:
         prefix = f"{self._plan.process}-"
         value = f"{prefix}{self._sent:0{max(1, parameters['value_bytes'] - len(prefix))}d}"
         invoked = self.recorder.invoke(
-            Operation(
-                index=-1,
-                time_ns=0,
-                process=self._plan.process,
-                type=OpType.INVOKE,
-                kind=OpKind.SEND,
-                topic=topic,
-                partition=partition,
-                key=f"key-{key_number}",
-                value=value,
-                acks=self._acks,
-            )
+            OpKind.SEND, topic=topic, partition=partition, key=f"key-{key_number}", value=value, acks=self._acks
         )
         now_s = _now_s()
         record = Record(key=invoked.key.encode(), value=value.encode(), timestamp_ms=wall_ms())
