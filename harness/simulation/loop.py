@@ -8,10 +8,10 @@ order, until it is thawed, those of a dead one are dropped.
 
 import asyncio
 import contextlib
-import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar
 
 from harness.errors import HarnessError
@@ -22,6 +22,8 @@ MAX_EVENTS = 20_000_000
 MAX_TIME_S = 3600.0
 _ROUNDS = 64
 """How often the loop looks for what is ready before it looks whether it went on for too long."""
+_FEW_TIMERS = 64
+"""So many are not worth looking through for cancelled ones."""
 START_S = 1000.0
 """Where the clock begins: not at 0, which too much code takes for never."""
 
@@ -68,25 +70,21 @@ def current_process() -> Process | None:
 
 
 class _Handle(asyncio.TimerHandle):
-    """A callback and whose it is; lighter than asyncio's own."""
+    """A callback and when it is due; lighter than asyncio's own."""
 
-    __slots__ = ("process",)
-
-    def __init__(self, when_s: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context) -> None:
-        self._when = when_s
-        self._callback = callback
-        self._args = args
-        self._context = context
-        self._cancelled = False
-        self.process = context.get(_PROCESS)
+    __slots__ = ()
+    _when: float
+    _callback: Callable[..., Any] | None
+    """None when it was cancelled."""
+    _args: tuple[Any, ...]
+    _context: Context
 
     def cancel(self) -> None:
-        self._cancelled = True
-        self._callback = _nothing
+        self._callback = None
         self._args = ()
 
     def cancelled(self) -> bool:
-        return self._cancelled
+        return self._callback is None
 
     def when(self) -> float:
         return self._when
@@ -95,8 +93,8 @@ class _Handle(asyncio.TimerHandle):
         return f"<at {self._when:.6f} s: {self._callback} {self._args}>"
 
 
-def _nothing() -> None:
-    """What is left of a cancelled callback."""
+_new: Callable[[type[_Handle]], _Handle] = object.__new__
+"""Makes a handle without a constructor: it is filled where it is made."""
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -114,6 +112,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._sequence = 0
         self._soon: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
+        self._sweep_at = _FEW_TIMERS
         self._kept: list[set[asyncio.Task[Any]]] = []
         self.set_exception_handler(_complain)
 
@@ -129,7 +128,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         """Have a callback run after all that is ready."""
-        handle = _Handle(self._now_s, callback, args, copy_context() if context is None else context)
+        handle = _new(_Handle)
+        handle._when = self._now_s
+        handle._callback = callback
+        handle._args = args
+        handle._context = copy_context() if context is None else context
         self._soon.append(handle)
         return handle
 
@@ -137,16 +140,34 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Have a callback run after a while."""
-        return self.call_at(self._now_s + delay, callback, *args, context=context)
+        return self._set(self._now_s + delay, callback, args, context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Have a callback run at an instant; one that has passed comes after all that is ready."""
-        handle = _Handle(when, callback, args, copy_context() if context is None else context)
+        return self._set(when, callback, args, context)
+
+    def _set(
+        self, when_s: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.TimerHandle:
+        handle = _new(_Handle)
+        handle._when = when_s
+        handle._callback = callback
+        handle._args = args
+        handle._context = copy_context() if context is None else context
         self._sequence += 1
-        heapq.heappush(self._timers, (when, self._sequence, handle))
+        timers = self._timers
+        heappush(timers, (when_s, self._sequence, handle))
+        if len(timers) > self._sweep_at:
+            self._sweep(timers)
         return handle
+
+    def _sweep(self, timers: "list[tuple[float, int, _Handle]]") -> None:
+        """Drop the timers that were cancelled: nearly all time-outs are, long before they are due."""
+        timers[:] = [timer for timer in timers if timer[2]._callback is not None]
+        heapify(timers)
+        self._sweep_at = max(_FEW_TIMERS, 2 * len(timers))
 
     # --- processes ---
 
@@ -180,11 +201,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self.events += count
             for _ in range(count):
                 handle = soon.popleft()
-                if handle._cancelled:
+                callback = handle._callback
+                if callback is None:
                     continue
-                process = handle.process
+                context = handle._context
+                process = context.get(_PROCESS)
                 if process is None or not process.halted:
-                    handle._context.run(handle._callback, *handle._args)
+                    context.run(callback, *handle._args)
                 elif not process.dead:
                     process.held.append(handle)
             if self._stopping:  # type: ignore[attr-defined]  # of asyncio's base class
@@ -195,8 +218,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _jump(self, timers: "list[tuple[float, int, _Handle]]") -> None:
         """Move the clock to the next timer and make all that are due by then ready."""
         while timers:
-            when_s, _, handle = heapq.heappop(timers)
-            if not handle._cancelled:
+            when_s, _, handle = heappop(timers)
+            if handle._callback is not None:
                 break
         else:
             raise Stuck(f"everything waits for ever, since {self._now_s - START_S:.3f} s: {self._waiting()}")
@@ -206,8 +229,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                 raise LimitReached(f"more than {self._end_s - START_S:g} s of virtual time: {self._waiting()}")
         self._soon.append(handle)
         while timers and timers[0][0] <= self._now_s:
-            handle = heapq.heappop(timers)[2]
-            if not handle._cancelled:
+            handle = heappop(timers)[2]
+            if handle._callback is not None:
                 self._soon.append(handle)
 
     def _waiting(self) -> str:
