@@ -86,15 +86,18 @@ class DelayedFetch:
 
     def is_enough(self, reads: Sequence[Read]) -> bool:
         """Whether to answer now: there are records, or an error."""
-        if not reads or sum(len(read.records) for read in reads) >= self.limits.min_bytes:
-            return True
-        return any(read.error is not ErrorCode.NONE for read in reads)
+        size = 0
+        for read in reads:
+            if read.error is not ErrorCode.NONE:
+                return True
+            size += len(read.records)
+        return not reads or size >= self.limits.min_bytes
 
     def try_complete(self, changed: TopicPartition) -> bool:
         """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
         if self.limits.min_bytes > 1:
             return self.is_enough(self.read())
-        return any(self._is_ready(asked) for asked in self.asked if asked.key == changed)
+        return any(asked.key == changed and self._is_ready(asked) for asked in self.asked)
 
     def _read(self, asked: FetchedPartition, max_bytes: int, *, at_least_one: bool) -> Read:
         try:
@@ -137,8 +140,9 @@ class FetchServer:
             keys = [each.key for each in asked]
             await self.replicas.fetches.wait(fetch, keys, limits.max_wait_s)
             reads = fetch.read()
-        for read in reads:
-            self._log_sent(fetch, read)
+        if not fetch.is_follower:  # what followers get shows in their own logs
+            for read in reads:
+                self._log_sent(read)
         return reads
 
     def _note_progress(self, fetch: DelayedFetch) -> None:
@@ -155,11 +159,9 @@ class FetchServer:
             if moved:
                 self.replicas.advance(partition, cause="fetch")
 
-    def _log_sent(self, fetch: DelayedFetch, read: Read) -> None:
-        """Note what a consumer is handed; what followers get shows in their own logs."""
-        if fetch.is_follower or not read.records:
-            return
-        partition = self.replicas.get(*read.asked.key)
+    def _log_sent(self, read: Read) -> None:
+        """Note what a consumer is handed."""
+        partition = self.replicas.get(*read.asked.key) if read.records else None
         if partition is None:
             return
         self.state_log.emit(

@@ -178,7 +178,7 @@ class Partition:
             PartitionError: the epochs differ, or another broker leads.
         """
         error = check_leader_epoch(current_leader_epoch, self.leader_epoch)
-        if error is ErrorCode.NONE and not self.is_leader:
+        if error is ErrorCode.NONE and self.leader != self.broker_id:
             error = ErrorCode.NOT_LEADER_FOR_PARTITION
         if error is not ErrorCode.NONE:
             raise PartitionError(error)

@@ -83,7 +83,7 @@ class Links:
 class Pipe:
     """One direction of one connection: what is put in comes out later, in order, in the receiver's context."""
 
-    __slots__ = ("_broken", "_context", "_deliver", "_last_s", "_links", "_waiting", "link")
+    __slots__ = ("_broken", "_context", "_deliver", "_last_s", "_links", "_loop", "_waiting", "link")
 
     def __init__(
         self, links: Links, sender: str, receiver: str, deliver: Callable[[Any], None], context: Context
@@ -92,6 +92,7 @@ class Pipe:
         self._links = links
         self._deliver = deliver
         self._context = context
+        self._loop = asyncio.get_running_loop()
         self._last_s = 0.0
         self._waiting: deque[Any] = deque()
         self._broken = False
@@ -126,12 +127,12 @@ class Pipe:
         self._waiting.clear()
 
     def _send(self, item: Any) -> None:
-        loop = asyncio.get_running_loop()
-        delay_s = self._links.delay_s(self.link)
-        if not delay_s and self._last_s <= loop.time():
+        loop, delay_s = self._loop, self._links.delay_s(self.link)
+        now_s = loop.time()
+        if not delay_s and self._last_s <= now_s:
             loop.call_soon(self._arrive, item, context=self._context)
             return
-        self._last_s = max(self._last_s, loop.time() + delay_s)
+        self._last_s = max(self._last_s, now_s + delay_s)
         loop.call_at(self._last_s, self._arrive, item, context=self._context)
 
     def _arrive(self, item: Any) -> None:

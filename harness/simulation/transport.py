@@ -91,6 +91,7 @@ class MemoryConnection:
         self._correlation_id = 0
         self._pending: deque[tuple[int, Message, int, asyncio.Future[Message]]] = deque()
         self._turn = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
 
     @property
     def closed(self) -> bool:
@@ -102,7 +103,7 @@ class MemoryConnection:
 
         Responses come in the order of the requests. One that gets no response (`answered` False) is done at once.
         """
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Message] = self._loop.create_future()
         if self.end.closed:
             future.set_exception(PeerError(f"{message.name} to {self._peer}: the connection is closed"))
             return future
@@ -120,25 +121,26 @@ class MemoryConnection:
 
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         """Send a request and return the decoded response; raises PeerError, after which the connection is useless."""
-        async with self._turn:
-            future = self.send(message, version)
-            timer = asyncio.get_running_loop().call_later(timeout_s, self._expire, future, message.name, timeout_s)
-            try:
-                return await future
-            except asyncio.CancelledError:
-                self.close()
-                raise
-            finally:
-                timer.cancel()
+        await self._turn.acquire()
+        future = self.send(message, version)
+        timer = self._loop.call_later(timeout_s, self._expire, future, message, timeout_s)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+            self._turn.release()
 
     def close(self) -> None:
         """Drop the connection at once; pending requests fail with PeerError."""
         self.end.close()
         self._fail("the connection is closed")
 
-    def _expire(self, future: "asyncio.Future[Message]", name: str, timeout_s: float) -> None:
+    def _expire(self, future: "asyncio.Future[Message]", message: Message, timeout_s: float) -> None:
         if not future.done():
-            future.set_exception(PeerError(f"{name} to {self._peer}: no response within {timeout_s:g} s"))
+            future.set_exception(PeerError(f"{message.name} to {self._peer}: no response within {timeout_s:g} s"))
             self.close()
 
     def _take(self, item: Any) -> None:

@@ -121,7 +121,9 @@ class DataHandlers:
         )
         reads = await self.replica_manager.fetch(request.replica_id, asked, limits)
         for read in reads:
-            self._log_fenced("Fetch", read.asked.key, read.asked.current_leader_epoch, request.replica_id, read.error)
+            if read.error is not ErrorCode.NONE:
+                asked_epoch = read.asked.current_leader_epoch
+                self._log_fenced("Fetch", read.asked.key, asked_epoch, request.replica_id, read.error)
         aborted: list[_Aborted] | None = None if request.isolation_level == READ_UNCOMMITTED else []
         return FetchResponse(
             throttle_time_ms=0,

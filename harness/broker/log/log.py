@@ -195,6 +195,8 @@ class Log:
             )
         if offset >= up_to:
             return b""
+        if offset >= self.segments[-1].base_offset:  # nearly always: followers and consumers are close behind
+            return self.segments[-1].read(offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one)[0]
         parts: list[bytes] = []
         for segment in self._segments_from(offset):
             part, exhausted = segment.read(

@@ -33,7 +33,7 @@ def segment_name(base_offset: int) -> str:
 class Segment:
     """Batches in offset order; `next_offset` is the one after the last."""
 
-    __slots__ = ("_file", "_index", "_indexed", "_interval_bytes", "base_offset", "next_offset", "path")
+    __slots__ = ("_file", "_index", "_indexed", "_interval_bytes", "_tail", "base_offset", "next_offset", "path")
 
     def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int) -> None:
         self.base_offset = base_offset
@@ -43,6 +43,8 @@ class Segment:
         self._interval_bytes = interval_bytes
         self._index = OffsetIndex(interval_bytes)
         self._indexed = self._file.size == 0
+        self._tail: Place | None = None
+        """The last batch, while it is the one appended last: what is asked for most."""
 
     @property
     def size(self) -> int:
@@ -60,9 +62,10 @@ class Segment:
         position = self._file.size
         self._file.append(data)
         for header in headers:
-            index.add(header.base_offset, position, header.max_timestamp)
-            position += header.size
-        self.next_offset = headers[-1].last_offset + 1
+            start, position = position, position + header.size
+            index.add(header.base_offset, start, header.max_timestamp)
+        self._tail = Place(start, position, header.base_offset, header.last_offset, header.max_timestamp)
+        self.next_offset = header.last_offset + 1
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> tuple[bytes, bool]:
         """Return whole batches, from the one that holds `offset` or the next, and whether they reach the file's end.
@@ -99,6 +102,7 @@ class Segment:
         """
         self._index = OffsetIndex(self._interval_bytes)
         self._indexed = True
+        self._tail = None
         self.next_offset = self.base_offset
         sound = 0
         for place in self._places(0):
@@ -122,6 +126,7 @@ class Segment:
         """Drop everything from byte `size` on, where a batch starts or nothing sound does."""
         index = self._indexed_file()
         self._file.truncate(size)
+        self._tail = None
         start = index.rewind(size)
         self.next_offset = self.base_offset
         for place in self._places(start):
@@ -146,6 +151,9 @@ class Segment:
         return self._index
 
     def _find(self, offset: int) -> Place | None:
+        tail = self._tail
+        if tail is not None and offset >= tail.base_offset:
+            return tail if offset <= tail.last_offset else None
         for place in self._places(self._indexed_file().before_offset(offset)):
             if place.last_offset >= offset:
                 return place
