@@ -1,9 +1,10 @@
 """Puts real Kafka 3.9 and this project's brokers into the same situations, and prints where their ZooKeeper differs.
 
-    python -m benchmarks.side_by_side [SITUATION ...] [--out FOLDER]
+    python -m benchmarks.side_by_side [SITUATION ...] [--record]
 
 A situation is chosen by a part of its name. Both run the replication protocol of Kafka 2.5, with the same time-outs.
-The exit status is the number of situations that differ.
+What real Kafka wrote is kept in kafka-3.9.json beside this file and compared with; `--record` starts real Kafka
+(`make kafka-libs`) and writes it anew. The exit status is 1 when a situation differs, else 0.
 """
 
 import argparse
@@ -14,15 +15,34 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.peers import peers, running
+from benchmarks.peers import running
 from benchmarks.side_by_side.comparing import Story, Teller, differences
 from benchmarks.side_by_side.situations import SITUATIONS, Situation
 from benchmarks.side_by_side.stage import PARTS, Stage
 
-PROPERTIES = {"replica.lag.time.max.ms": "3000", "controlled.shutdown.retry.backoff.ms": "500"}
-THEIRS = {"inter.broker.protocol.version": "2.5", "auto.leader.rebalance.enable": "false"}
+RECORDED = Path(__file__).parent / "kafka-3.9.json"
+PROPERTIES = {
+    "replica.lag.time.max.ms": "3000",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "auto.leader.rebalance.enable": "false",
+}
+THEIRS = {"inter.broker.protocol.version": "2.5"}
 """Makes real Kafka what this project's brokers are: leaders write their ISR themselves."""
 MISSED = "waited in vain for"
+
+
+def played(stage: Stage, situation: Situation) -> Story:
+    """Return what was written in one situation."""
+    situation.act(stage)
+    changes = stage.until_quiet()
+    teller = Teller(
+        topic=stage.topic,
+        ids=stage.ids,
+        controller=stage.first.broker_id,
+        controller_epoch=stage.first.controller_epoch,
+    )
+    told = teller.tell(changes)
+    return told | {MISSED: stage.missed} if stage.missed else told
 
 
 def stories(kind: str, situations: list[Situation], folder: Path, console: Console) -> dict[str, Story]:
@@ -33,45 +53,43 @@ def stories(kind: str, situations: list[Situation], folder: Path, console: Conso
         for number, each in enumerate(track(situations, description=peer.name, console=console)):
             stage = Stage(peer, f"situation-{number:02}", each.controller, len(PARTS))
             try:
-                each.act(stage)
-                changes = stage.until_quiet()
-                teller = Teller(
-                    topic=stage.topic,
-                    ids=stage.ids,
-                    controller=stage.first.broker_id,
-                    controller_epoch=stage.first.controller_epoch,
-                )
-                told[each.name] = teller.tell(changes)
-                if stage.missed:
-                    told[each.name][MISSED] = stage.missed
+                told[each.name] = played(stage, each)
             finally:
                 stage.close()
+    return told
+
+
+def recorded() -> dict[str, Story]:
+    """Return what real Kafka wrote, by situation."""
+    told: dict[str, Story] = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
     return told
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("situations", nargs="*", metavar="SITUATION")
-    parser.add_argument("--out", type=Path, help="folder for what both wrote, as JSON")
+    parser.add_argument("--record", action="store_true", help="start real Kafka, write down what it does, and end")
     options = parser.parse_args()
     chosen = [each for each in SITUATIONS if not options.situations or any(x in each.name for x in options.situations)]
     console = Console()
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
-        told = {kind: stories(kind, chosen, Path(folder), console) for kind in peers()}
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "stories.json").write_text(json.dumps(told, indent=2) + "\n")
-    if len(told) < 2:
-        raise SystemExit("nothing to compare with")
+        if options.record:
+            theirs = recorded() | stories("kafka", chosen, Path(folder), console)
+            RECORDED.write_text(json.dumps(theirs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            return
+        ours = stories("ours", chosen, Path(folder), console)
+    theirs = recorded()
     differing = 0
     for each in chosen:
-        found = differences(told["ours"][each.name], told["kafka"][each.name])
+        if each.name not in theirs:
+            raise SystemExit(f"{each.name}: real Kafka was not recorded; see --record")
+        found = differences(ours[each.name], theirs[each.name])
         differing += bool(found)
         console.print(f"{each.name}: " + ("[red]differs[/]" if found else "[green]the same[/]"), highlight=False)
         for line in found:
             console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"{len(chosen)} situations, {differing} differ; - is ours, + is real Kafka")
-    raise SystemExit(differing)
+    console.print(f"{len(chosen)} situations, {differing} differ; - is ours, + is real Kafka", highlight=False)
+    raise SystemExit(bool(differing))
 
 
 if __name__ == "__main__":

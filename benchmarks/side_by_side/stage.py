@@ -105,7 +105,12 @@ class Stage:
 
     def configure(self, **config: str) -> None:
         """Change the topic's configuration."""
-        self._asked("configuration", self.admin.alter_configs, [ConfigResource("TOPIC", self.topic, config)])
+        self._asked(
+            "configuration",
+            self.admin.alter_configs,
+            [ConfigResource("TOPIC", self.topic, config)],
+            raise_on_unknown=False,
+        )
 
     def elect(self, election_type: int) -> None:
         """Ask for an election of partition 0: 0 for the preferred leader, 1 for an unclean one."""
