@@ -213,6 +213,7 @@ class ControlRequests:
         if self._is_stale("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.metadata.update(request)
+        self.replicas.brokers_changed()
         partitions = [
             _controlled((topic.topic_name, state.partition_index), _state(state), Verdict.APPLIED)
             for topic in request.topic_states

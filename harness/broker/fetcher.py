@@ -213,7 +213,7 @@ class LeaderFetcher:
 
     async def _fetch(self, connection: Connection, ready: list[Following]) -> None:
         """Fetch once for all partitions and append what came."""
-        asked = [Asked(f.partition.key, f.leader_epoch, f.partition.log.log_end_offset) for f in ready]
+        asked = [_next_records(following) for following in ready]
         before = {following.partition.key: following for following in ready}
         wait_s = self.settings.seconds("replica.fetch.wait.max.ms")
         if len(ready) < len(self._followed):
@@ -252,6 +252,7 @@ class LeaderFetcher:
             if answer.records:
                 partition.append_as_follower(answer.records)
             partition.follow_high_watermark(answer.high_watermark)
+            partition.follow_log_start(answer.log_start_offset)
         except InvalidRecords as error:
             log.warning("fetcher.append corrupt partition=%s-%d error=%s", *partition.key, error)
             self._delay(following)
@@ -358,6 +359,11 @@ class Fetchers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _next_records(following: Following) -> Asked:
+    log = following.partition.log
+    return Asked(following.partition.key, following.leader_epoch, log.log_end_offset, log.log_start_offset)
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from harness.broker.config import BrokerConfig
 from harness.broker.partition import TopicPartition
 from harness.broker.wire.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from harness.events import NO_OFFSET
 
 FETCH_VERSION = 11
 OFFSET_FOR_LEADER_EPOCH_VERSION = 3
@@ -25,6 +26,8 @@ class Asked(NamedTuple):
     key: TopicPartition
     current_leader_epoch: int
     value: int
+    log_start_offset: int = NO_OFFSET
+    """In a fetch: where the follower's own log starts."""
 
 
 def _by_topic(asked: Sequence[Asked]) -> Iterator[tuple[str, list[Asked]]]:
@@ -51,6 +54,7 @@ def fetch_request(replica_id: int, config: BrokerConfig, asked: Sequence[Asked],
                         partition=ask.key[1],
                         current_leader_epoch=ask.current_leader_epoch,
                         fetch_offset=ask.value,
+                        log_start_offset=ask.log_start_offset,
                         partition_max_bytes=max_bytes,
                     )
                     for ask in group

@@ -29,6 +29,8 @@ class FetchedPartition(NamedTuple):
     current_leader_epoch: int
     fetch_offset: int
     max_bytes: int
+    log_start_offset: int = NO_OFFSET
+    """Of the follower that asks."""
 
 
 class Read(NamedTuple):
@@ -155,6 +157,8 @@ class FetchServer:
             if not partition.log.log_start_offset <= asked.fetch_offset <= partition.log.log_end_offset:
                 continue
             moved = partition.follower_fetched(fetch.replica_id, asked.fetch_offset, now_s())
+            if partition.follower_starts_at(fetch.replica_id, asked.log_start_offset):
+                self.replicas.deletions.check(asked.key)
             self.isr.consider_joining(partition, fetch.replica_id)
             if moved:
                 self.replicas.advance(partition, cause="fetch")

@@ -4,11 +4,12 @@ Nothing here waits: every method is one step on the broker's loop, so a partitio
 does is on the state-change log before the method returns.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.broker.log.batch import BatchHeader
 from harness.broker.log.epoch_cache import EpochEnd
-from harness.broker.log.log import AppendInfo, Log
+from harness.broker.log.log import AppendInfo, Log, OffsetOutOfRange
 from harness.broker.replication import (
     NO_EPOCH,
     FollowerProgress,
@@ -205,6 +206,13 @@ class Partition:
         """Take note that a follower has everything before `fetch_offset`; whether its log end moved."""
         return self.followers[replica_id].fetched(fetch_offset, self.log.log_end_offset, now_s)
 
+    def follower_starts_at(self, replica_id: int, log_start_offset: int) -> bool:
+        """Take note where a follower's log starts; whether that is news."""
+        progress = self.followers[replica_id]
+        news = progress.log_start_offset != log_start_offset
+        progress.log_start_offset = log_start_offset
+        return news
+
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
         """Raise the leader's high watermark as far as it may go; whether it moved."""
         new = next_high_watermark(
@@ -227,6 +235,24 @@ class Partition:
         self.isr = isr
         self.zk_version = zk_version
 
+    def delete_records(self, before: int) -> None:
+        """Let the log start at `before`; its segments go when they are looked at next.
+
+        Raises:
+            PartitionError: the topic is one that only compaction cleans.
+            OffsetOutOfRange: not all of that is committed.
+        """
+        if not self.log.settings.deletes:
+            raise PartitionError(ErrorCode.POLICY_VIOLATION, "cleanup.policy has no delete")
+        if not 0 <= before <= self.high_watermark:
+            raise OffsetOutOfRange(f"cannot delete before {before}, the high watermark is {self.high_watermark}")
+        self.log.advance_log_start(before)
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+        """Return the earliest log start of the leader and its live followers; -1 while one has not told its own."""
+        starts = [each.log_start_offset for broker_id, each in self.followers.items() if is_alive(broker_id)]
+        return min(self.log.log_start_offset, *starts) if starts else self.log.log_start_offset
+
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """Return where a leader epoch ends in this log; undefined when it cannot tell."""
         return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
@@ -246,6 +272,11 @@ class Partition:
         """Take over the leader's high watermark as far as the own log reaches."""
         new = follower_high_watermark(leader_high_watermark, self.log.log_start_offset, self.log.log_end_offset)
         self._set_high_watermark(new, "follower", "fetch")
+
+    def follow_log_start(self, leader_log_start_offset: int) -> None:
+        """Let the log start where the leader's does, as far as that is known to be committed."""
+        if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
+            self.log.advance_log_start(leader_log_start_offset)
 
     def truncate(self, to: int, cause: TruncationCause) -> None:
         """Drop everything from `to` on; the epoch cache is cleaned even when no record goes (KAFKA-10706)."""

@@ -16,6 +16,7 @@ from harness.broker.background import every
 from harness.broker.config import BrokerConfig
 from harness.broker.control_requests import ControlRequests, LeadershipListener
 from harness.broker.deleted_logs import DeletedLogs
+from harness.broker.deleting import Deleter, Deletion, ToDelete
 from harness.broker.fetcher import Fetchers, FetcherSettings
 from harness.broker.fetching import FetchedPartition, FetchLimits, FetchServer, Read
 from harness.broker.isr import IsrKeeper
@@ -57,6 +58,7 @@ class ReplicaManager:
     """Returns what holds for a topic, by Kafka's topic property names: its own settings over the broker's."""
     replicas: Replicas = field(init=False)
     _appender: Appender = field(init=False)
+    _deleter: Deleter = field(init=False)
     _fetch_server: FetchServer = field(init=False)
     _isr: IsrKeeper = field(init=False)
     _deleted_logs: DeletedLogs = field(init=False)
@@ -84,6 +86,7 @@ class ReplicaManager:
             state_log=self.state_log,
             min_insync_replicas=lambda topic: int(self.topic_config(topic)["min.insync.replicas"]),
         )
+        self._deleter = Deleter(replicas=self.replicas)
         self._fetch_server = FetchServer(replicas=self.replicas, isr=self._isr, state_log=self.state_log)
         self._fetchers = Fetchers(
             FetcherSettings(
@@ -103,7 +106,12 @@ class ReplicaManager:
         return LogSettings(
             segment_bytes=config["segment.bytes"],
             max_batch_bytes=config["max.message.bytes"],
-            index_interval_bytes=self.config["log.index.interval.bytes"],
+            index_interval_bytes=config["index.interval.bytes"],
+            segment_ms=config["segment.ms"],
+            retention_ms=config["retention.ms"],
+            retention_bytes=config["retention.bytes"],
+            deletes="delete" in config["cleanup.policy"],
+            compacts="compact" in config["cleanup.policy"],
         )
 
     # --- life ---
@@ -148,6 +156,12 @@ class ReplicaManager:
 
     # --- clients and followers ---
 
+    def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
+        """Let the logs of a topic obey its new properties from now on."""
+        for partition in self.replicas.all():
+            if partition.key[0] == topic:
+                partition.log.settings = self._log_settings(topic)
+
     def partition(self, topic: str, partition: int) -> Partition | None:
         """Return a partition that this broker replicates."""
         return self.replicas.get(topic, partition)
@@ -173,6 +187,10 @@ class ReplicaManager:
     async def append_all(self, items: Sequence[ToAppend], params: ProduceParams) -> list[AppendResult]:
         """Append to several partitions at once, and return how each ended once all have."""
         return await self._appender.append(items, params)
+
+    async def delete_records(self, items: Sequence[ToDelete], timeout_s: float) -> list[Deletion]:
+        """Let logs start later, and return how each ended once all replicas have followed."""
+        return await self._deleter.delete(items, timeout_s)
 
     async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
         """Return what each partition gets, in order; waits when there is nothing yet."""

@@ -38,6 +38,8 @@ class Replicas:
     """acks=all requests that wait for the high watermark."""
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """Fetches that wait for records, by followers for news of the high watermark too."""
+    deletions: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """DeleteRecords requests that wait for followers."""
     _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     _offline: set[TopicPartition] = field(default_factory=set)
     """What the failed disk holds, or should hold."""
@@ -114,6 +116,11 @@ class Replicas:
         """Whether a partition should be here but its disk has failed."""
         return (topic, partition) in self._offline
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is something that should be here and is not."""
+        return bool(self._offline)
+
     def take_offline(self) -> list[Partition]:
         """Give every partition up, because the disk has failed, and return them; who waits for one is answered."""
         taken = self.all()
@@ -143,7 +150,14 @@ class Replicas:
         if not self.advance(partition, cause="append"):
             self.fetches.check(partition.key)
 
+    def brokers_changed(self) -> None:
+        """Other brokers may be alive than before: nobody waits for a dead one's log to start later."""
+        if len(self.deletions):
+            for partition in self.all():
+                self.deletions.check(partition.key)
+
     def wake(self, key: TopicPartition) -> None:
         """Something about a partition changed that any waiting request may care for."""
         self.appends.check(key)
+        self.deletions.check(key)
         self.fetches.check(key)

@@ -25,6 +25,8 @@ class FollowerProgress:
 
     log_end_offset: int = NO_OFFSET
     """Its fetch offset: it has everything before. -1 until it fetches in this leader's term."""
+    log_start_offset: int = NO_OFFSET
+    """Where its log starts, as it said with its last fetch."""
     last_fetch_s: float = NEVER_S
     leader_log_end_at_last_fetch: int = NO_OFFSET
     last_caught_up_s: float = NEVER_S
@@ -53,6 +55,7 @@ class FollowerProgress:
         self.last_caught_up_s = now_s if in_isr else NEVER_S
         if not was_leader:
             self.log_end_offset = NO_OFFSET
+            self.log_start_offset = NO_OFFSET
 
 
 def next_high_watermark(

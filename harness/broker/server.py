@@ -23,9 +23,11 @@ from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
+from harness.broker.handlers.log_dirs import LogDirHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
+from harness.broker.housekeeping import Housekeeping
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
@@ -135,6 +137,7 @@ class Broker:
             state_log=self._state_log,
             rules=rules,
         )
+        self._housekeeping = Housekeeping(replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms)
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
         self._coordinator: GroupCoordinator | None = None
@@ -165,8 +168,10 @@ class Broker:
         self._session.before_new_session(self._controller.before_new_session)
         self._session.after_new_session(self._renew)
         self._topic_configs.on_change(self._controller.topic_configured)
+        self._topic_configs.on_change(self._replicas.topic_configured)
         await self._controller.start()
         self._disk_failures.start()
+        self._housekeeping.start()
         await self._server.serve()
         interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
@@ -266,6 +271,7 @@ class Broker:
         topics = TopicHandlers(self._config, self._controller, changes, self._creator)
         groups = GroupHandlers(self._coordinator, self._metadata)
         producer_ids = ProducerIdHandlers(self._producer_ids)
+        log_dirs = LogDirHandlers(self._replicas, self._config)
         return {
             ApiKey.PRODUCE: data.produce,
             ApiKey.FETCH: data.fetch,
@@ -283,6 +289,8 @@ class Broker:
             ApiKey.OFFSET_COMMIT: groups.commit,
             ApiKey.OFFSET_FETCH: groups.fetch,
             ApiKey.INIT_PRODUCER_ID: producer_ids.init_producer_id,
+            ApiKey.DELETE_RECORDS: log_dirs.delete_records,
+            ApiKey.DESCRIBE_LOG_DIRS: log_dirs.describe,
         }
 
     def _with_topic_configs(self, handle: Handler) -> Handler:
@@ -354,6 +362,7 @@ class Broker:
             self._checkpointer.cancel()
             await asyncio.gather(self._checkpointer, return_exceptions=True)
         await self._topic_configs.stop()
+        await self._housekeeping.stop()
         await self._disk_failures.stop()
         if self._coordinator is not None:
             await self._coordinator.stop()

@@ -110,6 +110,7 @@ class DataHandlers:
                 partition.current_leader_epoch,
                 partition.fetch_offset,
                 partition.partition_max_bytes,
+                partition.log_start_offset,
             )
             for topic in request.topics
             for partition in topic.partitions

@@ -33,6 +33,10 @@ EpochListener = Callable[[str, int, int, int], None]
 """Called with topic, partition, leader epoch and its start offset when a log has noted a new epoch."""
 
 
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+"""Kafka's indexes write offsets as the distance from their segment's start."""
+
+
 class OffsetOutOfRange(Exception):
     """An offset is before the log's start or after its end."""
 
@@ -49,6 +53,15 @@ class LogSettings:
     max_batch_bytes: int = 1_048_588
     """`max.message.bytes`; followers take what their leader took."""
     index_interval_bytes: int = 4096
+    segment_ms: int = 604_800_000
+    """How much younger than a segment's first batch its others may be."""
+    retention_ms: int = -1
+    retention_bytes: int = -1
+    """-1 for no limit."""
+    deletes: bool = True
+    """Whether `cleanup.policy` has delete."""
+    compacts: bool = False
+    """Whether `cleanup.policy` has compact; then every record needs a key."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -115,7 +128,9 @@ class Log:
             InvalidRecords: the batch is refused, with Kafka's error code.
             OSError: the disk refused; the log is as it was.
         """
-        sent = validate_for_leader(records, max_batch_bytes=self.settings.max_batch_bytes)
+        sent = validate_for_leader(
+            records, max_batch_bytes=self.settings.max_batch_bytes, keys_needed=self.settings.compacts
+        )
         if sent.size > self.settings.segment_bytes:
             raise InvalidRecords(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -253,6 +268,25 @@ class Log:
         if self.epochs.clear():
             self._save_epochs()
 
+    def delete_oldest(self, count: int) -> None:
+        """Delete that many segments from the front; when none is left, a new one begins at the log's end.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if count == len(self.segments):
+            self.segments.append(self._new_segment(self.log_end_offset))
+        doomed = self.segments[:count]
+        self.advance_log_start(self.segments[count].base_offset)
+        del self.segments[:count]
+        for segment in doomed:
+            self._remove(segment)
+
+    def forget_producers(self, oldest_ms: int) -> None:
+        """Forget the producers that wrote nothing later than `oldest_ms`."""
+        if self._producers is not None:
+            self._producers.expire(oldest_ms)
+
     def advance_log_start(self, offset: int) -> None:
         """Let the log start at `offset`, if that is later than now; the records before it are no longer served.
 
@@ -307,10 +341,9 @@ class Log:
         try:
             start = end = run = 0
             for index, header in enumerate(headers):
-                active = self.segments[-1]
-                if active.size + end - start and active.size + end - start + header.size > self.settings.segment_bytes:
+                if self._must_roll(headers[run:index], end - start, header):
                     if end > start:
-                        active.append(view[start:end], headers[run:index])
+                        self.segments[-1].append(view[start:end], headers[run:index])
                     self.segments.append(self._new_segment(header.base_offset))
                     start, run = end, index
                 end += header.size
@@ -323,6 +356,22 @@ class Log:
         if self._producers is not None:
             for header in headers:
                 self._producers.note(header)
+
+    def _must_roll(self, pending: Sequence[BatchHeader], pending_bytes: int, header: BatchHeader) -> bool:
+        """Whether a batch begins a new segment; `pending` are on their way into the last one (`LogSegment.shouldRoll`).
+
+        By time it does when it is much younger than the segment's first batch, whatever the clock says.
+        """
+        active, settings = self.segments[-1], self.settings
+        size = active.size + pending_bytes
+        if not size:
+            return False
+        first_ms = active.first_timestamp if active.size else pending[0].max_timestamp
+        return (
+            size + header.size > settings.segment_bytes
+            or (first_ms >= 0 and header.max_timestamp - first_ms > settings.segment_ms)
+            or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+        )
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)

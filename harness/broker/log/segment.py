@@ -33,7 +33,17 @@ def segment_name(base_offset: int) -> str:
 class Segment:
     """Batches in offset order; `next_offset` is the one after the last."""
 
-    __slots__ = ("_file", "_index", "_indexed", "_interval_bytes", "_tail", "base_offset", "next_offset", "path")
+    __slots__ = (
+        "_file",
+        "_first_timestamp",
+        "_index",
+        "_indexed",
+        "_interval_bytes",
+        "_tail",
+        "base_offset",
+        "next_offset",
+        "path",
+    )
 
     def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int) -> None:
         self.base_offset = base_offset
@@ -45,6 +55,7 @@ class Segment:
         self._indexed = self._file.size == 0
         self._tail: Place | None = None
         """The last batch, while it is the one appended last: what is asked for most."""
+        self._first_timestamp: int | None = None
 
     @property
     def size(self) -> int:
@@ -55,6 +66,13 @@ class Segment:
     def max_timestamp(self) -> int:
         """The largest timestamp of its batches; -1 when there are none."""
         return self._indexed_file().max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of its first batch; there is one."""
+        if self._first_timestamp is None:
+            self._first_timestamp = parse_header(self._file.read(0, HEADER_BYTES)).max_timestamp
+        return self._first_timestamp
 
     def append(self, data: bytes | bytearray | memoryview, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches, described by `headers`, at the end; raises OSError with nothing written."""
@@ -127,6 +145,7 @@ class Segment:
         index = self._indexed_file()
         self._file.truncate(size)
         self._tail = None
+        self._first_timestamp = None
         start = index.rewind(size)
         self.next_offset = self.base_offset
         for place in self._places(start):

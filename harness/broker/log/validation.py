@@ -14,9 +14,10 @@ from harness.broker.log.batch import (
     crc_matches,
     next_batch_size,
     parse_header,
+    parse_records,
     records_section,
 )
-from harness.broker.log.records import CODEC_NAMES, GZIP, MalformedRecords, count_records
+from harness.broker.log.records import CODEC_NAMES, GZIP, MalformedRecords, Record, count_records
 from harness.broker.wire.error_codes import ErrorCode
 
 
@@ -28,10 +29,11 @@ class InvalidRecords(Exception):
         self.error_code = error_code
 
 
-def validate_for_leader(records: bytes, *, max_batch_bytes: int) -> BatchHeader:
+def validate_for_leader(records: bytes, *, max_batch_bytes: int, keys_needed: bool = False) -> BatchHeader:
     """Return the header of the one batch that a producer sent; bytes after it that make no whole batch are ignored.
 
-    Whether a transactional batch was expected is for the caller to say: `header.is_transactional`.
+    With `keys_needed` the topic is compacted: a record without a key could never be replaced. Whether a transactional
+    batch was expected is for the caller to say: `header.is_transactional`.
 
     Raises:
         InvalidRecords: the batch may not be appended.
@@ -48,6 +50,8 @@ def validate_for_leader(records: bytes, *, max_batch_bytes: int) -> BatchHeader:
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"the batch does not fit its CRC {header.crc:#010x}")
     _check_header(header)
     _check_records(batch, header)
+    if keys_needed and header.codec <= GZIP and any(record.key is None for record in _parsed(batch)):
+        raise _invalid("a record without a key on a compacted topic")
     return header
 
 
@@ -95,6 +99,13 @@ def _check_header(header: BatchHeader) -> None:
         raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "a producer cannot claim the broker's timestamps")
     if header.codec not in CODEC_NAMES:
         raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression codec {header.codec}")
+
+
+def _parsed(batch: memoryview) -> list[Record]:
+    try:
+        return parse_records(batch)
+    except MalformedRecords as error:
+        raise _invalid(str(error)) from error
 
 
 def _check_records(batch: memoryview, header: BatchHeader) -> None:

@@ -6,6 +6,7 @@ default until set; never mutate a default, set the field.
 
 from enum import IntEnum, unique
 
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kafka.protocol.admin.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -19,6 +20,8 @@ from kafka.protocol.admin.topics import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
@@ -69,10 +72,14 @@ __all__ = [
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
+    "DescribeLogDirsRequest",
+    "DescribeLogDirsResponse",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",
@@ -120,10 +127,12 @@ class ApiKey(IntEnum):
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
     CREATE_PARTITIONS = 37
     INCREMENTAL_ALTER_CONFIGS = 44
 
@@ -143,10 +152,12 @@ _PAIRS: tuple[tuple[type[ApiMessage], type[ApiMessage]], ...] = (
     (ApiVersionsRequest, ApiVersionsResponse),
     (CreateTopicsRequest, CreateTopicsResponse),
     (DeleteTopicsRequest, DeleteTopicsResponse),
+    (DeleteRecordsRequest, DeleteRecordsResponse),
     (InitProducerIdRequest, InitProducerIdResponse),
     (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
     (DescribeConfigsRequest, DescribeConfigsResponse),
     (AlterConfigsRequest, AlterConfigsResponse),
+    (DescribeLogDirsRequest, DescribeLogDirsResponse),
     (CreatePartitionsRequest, CreatePartitionsResponse),
     (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
 )

@@ -51,10 +51,12 @@ VERSIONS: dict[ApiKey, VersionRange] = {
     ApiKey.API_VERSIONS: _versions(0, 3),
     ApiKey.CREATE_TOPICS: _versions(2, 4),
     ApiKey.DELETE_TOPICS: _versions(1, 3),
+    ApiKey.DELETE_RECORDS: _versions(0, 1),
     ApiKey.INIT_PRODUCER_ID: _versions(0, 1),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _versions(0, 3),
     ApiKey.DESCRIBE_CONFIGS: _versions(1, 3),
     ApiKey.ALTER_CONFIGS: _versions(0, 1),
+    ApiKey.DESCRIBE_LOG_DIRS: _versions(0, 1),
     ApiKey.CREATE_PARTITIONS: _versions(0, 1),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _versions(0, 0),
 }

@@ -122,10 +122,12 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         18: (0, 3),
         19: (2, 4),
         20: (1, 3),
+        21: (0, 1),
         22: (0, 1),
         23: (0, 3),
         32: (1, 3),
         33: (0, 1),
+        35: (0, 1),
         37: (0, 1),
         44: (0, 0),
     }

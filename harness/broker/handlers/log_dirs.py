@@ -1,0 +1,87 @@
+"""DeleteRecords and DescribeLogDirs: what is asked of logs that is neither reading nor writing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from harness.broker.config import BrokerConfig
+from harness.broker.deleting import Deletion, ToDelete
+from harness.broker.partition import Partition
+from harness.broker.replica_manager import ReplicaManager
+from harness.broker.wire.dispatch import RequestContext
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+
+_Deleted = DeleteRecordsResponse.DeleteRecordsTopicResult
+_Directory = DescribeLogDirsResponse.DescribeLogDirsResult
+_Described = _Directory.DescribeLogDirsTopic
+
+
+@dataclass(slots=True)
+class LogDirHandlers:
+    """Serves what concerns the data directory."""
+
+    replica_manager: ReplicaManager
+    config: BrokerConfig
+
+    async def delete_records(self, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+        """Let logs start later, and wait until the followers do the same."""
+        items = [
+            ToDelete((topic.name, partition.partition_index), partition.offset)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        ended = await self.replica_manager.delete_records(items, request.timeout_ms / 1000)
+        return DeleteRecordsResponse(
+            throttle_time_ms=0,
+            topics=[_Deleted(name=topic, partitions=_deleted(group)) for topic, group in groupby(ended, key=_topic_of)],
+        )
+
+    async def describe(self, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+        """Say how large the replicas here are; no topics named means all."""
+        asked = None
+        if request.topics is not None:
+            asked = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+        offline = self.replica_manager.replicas.has_failed
+        hosted = [p for p in self.replica_manager.replicas.all() if asked is None or p.key in asked]
+        return DescribeLogDirsResponse(
+            throttle_time_ms=0,
+            results=[
+                _Directory(
+                    error_code=ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.NONE,
+                    log_dir=self.config["log.dir"],
+                    topics=[
+                        _Described(name=topic, partitions=[_size(partition) for partition in group])
+                        for topic, group in groupby(hosted, key=lambda partition: partition.key[0])
+                    ],
+                )
+            ],
+        )
+
+
+def _topic_of(deletion: Deletion) -> str:
+    return deletion.key[0]
+
+
+def _deleted(deletions: Iterable[Deletion]) -> list[_Deleted.DeleteRecordsPartitionResult]:
+    return [
+        _Deleted.DeleteRecordsPartitionResult(
+            partition_index=each.key[1], low_watermark=each.low_watermark, error_code=each.error
+        )
+        for each in deletions
+    ]
+
+
+def _size(partition: Partition) -> _Described.DescribeLogDirsPartition:
+    """Kafka's lag of a log against its own high watermark, which is never positive."""
+    return _Described.DescribeLogDirsPartition(
+        partition_index=partition.key[1],
+        partition_size=partition.log.size_bytes,
+        offset_lag=0,
+        is_future_key=False,
+    )
