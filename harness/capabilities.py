@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from harness import registry
 from harness.cluster.driver import DRIVER, CarriesOutRuns
 from harness.errors import Refused
+from harness.plan import make_plan
 from harness.scenario.model import Scenario
 
 
@@ -15,6 +16,7 @@ def refuse_unless_able(scenario: Scenario) -> None:
         Refused: names what is missing, why, and which drivers could.
     """
     _refuse(scenario.driver, needed_by(scenario))
+    _refuse_unknown_roles(scenario)
 
 
 def refuse_unless_there(driver: str) -> None:
@@ -51,6 +53,23 @@ def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
     has = registry.capabilities(driver)
     unknown = {name: f"the driver {driver} does not have it" for name in needed if name not in has}
     return unknown | {name: lacking[name] for name in needed if name in lacking}
+
+
+def _refuse_unknown_roles(scenario: Scenario) -> None:
+    """A driver with clients of its own must have one for every role of the load."""
+    driver = registry.driver_class(scenario.driver)
+    if not issubclass(driver, CarriesOutRuns):
+        return
+    known = driver.roles()
+    unknown = {
+        f"{client.role} of {client.workload}" for client in make_plan(scenario, 0).clients if client.role not in known
+    }
+    if unknown:
+        able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, needed_by(scenario))]
+        raise Refused(
+            f"the driver {scenario.driver} has no client for {', '.join(sorted(unknown))}; it has"
+            f" {', '.join(sorted(known))}; drivers that run any: {', '.join(able) or 'none'}"
+        )
 
 
 def _refuse(driver: str, needed: set[str]) -> None:

@@ -110,6 +110,19 @@ def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
         capabilities.refuse_unless_there("simulated")
 
 
+def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = scenario("kill").model_copy(update={"driver": "simulated"})
+    capabilities.refuse_unless_able(simulated)
+    monkeypatch.setattr("harness.simulation.runs.ROLES", frozenset({"producer", "auditor"}))
+    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    with pytest.raises(Refused) as refused:
+        capabilities.refuse_unless_able(simulated)
+    assert str(refused.value) == (
+        "the driver simulated has no client for consumer of produce-consume; it has auditor, producer;"
+        " drivers that run any: none"
+    )
+
+
 def test_a_refused_scenario_leaves_no_folder(drivers: dict[str, dict[str, str]], tmp_path: Path) -> None:
     drivers["process"] = {DRIVER: "no java in PATH"}
     with pytest.raises(Refused):

@@ -187,6 +187,11 @@ class CarriesOutRuns(Protocol):
         """Return the names of the optional powers that faults and load have in its runs."""
         ...
 
+    @classmethod
+    def roles(cls) -> frozenset[str]:
+        """Return the roles of workloads that it has clients for: they are its own, not the workload's."""
+        ...
+
     def carry_out(self, scenario: "Scenario", plan: "Plan", progress: "Progress", notes: "PhaseNotes") -> None:
         """Put a cluster under the plan's load and faults, and leave all evidence in the run folder.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.events import Event, encode
 from harness.faults import Injection
-from harness.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record, ZnodeChange
+from harness.history import InjectionStep, JournalEntry, ZnodeChange
 from harness.journal import entry_of
 from harness.simulation.loop import START_S
 from harness.simulation.zookeeper.tree import Change
@@ -95,78 +95,6 @@ class IncarnationLog:
     def registered(self, broker_epoch: int) -> None:
         """Stamp later lines with this registration."""
         self._broker_epoch = broker_epoch
-
-
-@dataclass(slots=True)
-class Recorder:
-    """The operations of one client process."""
-
-    process: str
-    operations: list[Operation] = field(default_factory=list)
-    next_index: int = 0
-
-    def invoke(
-        self,
-        kind: OpKind,
-        *,
-        topic: str = "",
-        partition: int = -1,
-        offset: int = -1,
-        key: str = "",
-        value: str = "",
-        acks: int = -1,
-        group: str = "",
-        mode: str = "",
-    ) -> Operation:
-        """Keep that something is about to be tried."""
-        invoked = Operation(
-            index=self.next_index,
-            time_ns=now_ns(),
-            process=self.process,
-            type=OpType.INVOKE,
-            kind=kind,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            key=key,
-            value=value,
-            acks=acks,
-            group=group,
-            mode=mode,
-        )
-        self.next_index += 1
-        self.operations.append(invoked)
-        return invoked
-
-    def end(
-        self,
-        invoked: Operation,
-        outcome: OpType,
-        *,
-        offset: int | None = None,
-        records: tuple[Record, ...] = (),
-        error: str = "",
-    ) -> None:
-        """Keep how it ended, with what is known now."""
-        self.operations.append(
-            Operation(
-                index=invoked.index,
-                time_ns=now_ns(),
-                process=invoked.process,
-                type=outcome,
-                kind=invoked.kind,
-                topic=invoked.topic,
-                partition=invoked.partition,
-                offset=invoked.offset if offset is None else offset,
-                key=invoked.key,
-                value=invoked.value,
-                acks=invoked.acks,
-                group=invoked.group,
-                mode=invoked.mode,
-                records=records,
-                error=error,
-            )
-        )
 
 
 @dataclass(slots=True)

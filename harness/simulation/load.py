@@ -8,10 +8,12 @@ from harness.errors import PluginError
 from harness.history import Operation
 from harness.plan import Plan, PlannedClient
 from harness.probes import ClientProgress
+from harness.recording import Recorder
+from harness.simulation.clients.committer import SimulatedCommitter
 from harness.simulation.clients.consumer import SimulatedConsumer
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.evidence import Recorder
+from harness.simulation.evidence import now_ns
 from harness.simulation.loop import Process
 from harness.simulation.transport import MemoryTransport
 from harness.workloads import ClientPlan
@@ -27,9 +29,10 @@ class SimulatedClient(Protocol):
         ...
 
 
-CLIENTS: dict[str, type[SimulatedProducer] | type[SimulatedConsumer]] = {
+CLIENTS: dict[str, type[SimulatedProducer] | type[SimulatedConsumer] | type[SimulatedCommitter]] = {
     "producer": SimulatedProducer,
     "consumer": SimulatedConsumer,
+    "committer": SimulatedCommitter,
 }
 """By the role that a workload gives a process."""
 
@@ -38,7 +41,11 @@ class SimulatedLoad:
     """All clients of one schedule."""
 
     def __init__(self, cluster: SimulatedCluster, plan: Plan, topics: dict[str, int]) -> None:
-        self.recorders = {client.process: Recorder(client.process) for client in plan.clients}
+        self.operations: dict[str, list[Operation]] = {client.process: [] for client in plan.clients}
+        """What every process has recorded."""
+        self.recorders = {
+            process: Recorder(process, operations.append, now_ns) for process, operations in self.operations.items()
+        }
         self._cluster = cluster
         self._plan = plan
         self._topics = topics
@@ -88,11 +95,6 @@ class SimulatedLoad:
                 elif (error := task.exception()) is not None:
                     problems.append(f"client {process} failed: {error!r}")
         return problems
-
-    @property
-    def operations(self) -> dict[str, list[Operation]]:
-        """What every process has recorded."""
-        return {process: recorder.operations for process, recorder in self.recorders.items()}
 
 
 class RecordedProgress(ClientProgress):

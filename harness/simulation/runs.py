@@ -16,6 +16,8 @@ from harness.store import RunFolder
 
 POWERS = frozenset({"kill", "pause", "clients"})
 """What the driver within a simulation can do, and that it has clients of its own."""
+ROLES = frozenset({"producer", "consumer", "committer"})
+"""What kinds of clients those are (`harness.simulation.load`)."""
 
 
 class SimulatedRuns:
@@ -36,6 +38,11 @@ class SimulatedRuns:
     def powers(cls) -> frozenset[str]:
         """Return what faults and load find in a simulation."""
         return POWERS
+
+    @classmethod
+    def roles(cls) -> frozenset[str]:
+        """Return the roles of workloads that there is a simulated client for."""
+        return ROLES
 
     def carry_out(self, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
         """Simulate all of it, and write down what came of it.

@@ -25,7 +25,8 @@ from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
 from harness.simulation.driver import SimulationDriver
-from harness.simulation.runs import POWERS, SimulatedRuns
+from harness.simulation.load import CLIENTS
+from harness.simulation.runs import POWERS, ROLES, SimulatedRuns
 from harness.store import RunFolder
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -120,6 +121,10 @@ def test_whoever_is_told_hears_of_every_step_with_its_virtual_instant(tmp_path: 
 def test_the_powers_are_those_of_the_driver_within_and_clients() -> None:
     within = {name for name, protocol in CAPABILITIES.items() if issubclass(SimulationDriver, protocol)}
     assert within | {"clients"} == POWERS == registry.capabilities("simulated")
+
+
+def test_the_roles_are_those_that_there_is_a_client_for() -> None:
+    assert SimulatedRuns.roles() == ROLES == set(CLIENTS)
 
 
 def test_around_the_load_it_is_a_driver_like_any_other(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.history import JsonlWriter
+from harness.history import JsonlWriter, now_ns
+from harness.recording import Recorder
 from harness.workloads import ClientPlan
 from kafka_chaos.clients.consumer import AGAIN, Consumer, Reader, read_to_the_end, value_id
-from kafka_chaos.clients.outcomes import Recorder
 from kafka_chaos.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
@@ -28,14 +28,15 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_producers_are_stopped_before_consumers_so_that_the_end_stands_still() -> None:
-    planned = clients(producers=2, consumers=2)
+    planned = clients(producers=2, consumers=2, committers=1)
     assert [(plan.process, plan.role, plan.stop_order) for plan in planned] == [
         ("producer-1", "producer", 0),
         ("producer-2", "producer", 0),
         ("consumer-1", "consumer", 1),
         ("consumer-2", "consumer", 1),
+        ("committer-1", "committer", 1),
     ]
-    assert len({plan.seed for plan in planned}) == 4
+    assert len({plan.seed for plan in planned}) == 5
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ class TestSender:
 
     def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
         plan = clients(**parameters)[0]
-        recorder = Recorder(plan.process, JsonlWriter(path))
+        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
         return Sender(plan, recorder, cast("Producer", producer), random.Random(plan.seed))
 
     def test_the_invoke_is_on_file_before_the_record_is_handed_over(self, path: Path) -> None:
@@ -217,7 +218,7 @@ class TestReader:
 
     def reader(self, path: Path, consumer: FakeConsumer) -> Reader:
         plan = clients(producers=0)[0]
-        recorder = Recorder(plan.process, JsonlWriter(path))
+        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
         return Reader(plan, recorder, cast("Consumer", consumer), [("orders", 0)])
 
     def test_a_poll_keeps_records_in_the_order_they_came(self, path: Path) -> None:

@@ -5,14 +5,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from harness.history import JsonlWriter, Operation, OpKind, OpType, Record
+from harness.history import JsonlWriter, Operation, OpKind, OpType, Record, now_ns
+from harness.recording import Recorder
 from harness.workloads import ClientPlan
-from kafka_chaos.clients.outcomes import Recorder, commit_outcome, described
+from kafka_chaos.clients.configuration import group_configuration
+from kafka_chaos.clients.outcomes import commit_outcome, described
 
 log = logging.getLogger(__name__)
 
@@ -34,24 +36,12 @@ def configuration(
 ) -> dict[str, Any]:
     """Return librdkafka's configuration; after a truncation it reads from the start again."""
     return {
-        "bootstrap.servers": plan.bootstrap_servers,
-        "client.id": plan.process,
-        "group.id": plan.process,
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
+        **group_configuration(plan),
         "on_commit": on_commit,
         "auto.offset.reset": "earliest",
         "check.crcs": True,
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 50,
-        "socket.timeout.ms": max(1000, plan.parameters["request_timeout_ms"]),
-        "retry.backoff.ms": 50,
-        "reconnect.backoff.ms": 20,
-        "reconnect.backoff.max.ms": 200,
-        "socket.connection.setup.timeout.ms": 1000,
-        "topic.metadata.refresh.fast.interval.ms": 50,
-        "topic.metadata.refresh.interval.ms": 2000,
-        "coordinator.query.interval.ms": 500,
     }
 
 
@@ -78,7 +68,7 @@ class Reader:
 
     def poll(self) -> None:
         """Take what there is, for a moment at most."""
-        invoked = self.recorder.invoke(self._operation(OpKind.POLL, mode=self.mode))
+        invoked = self.recorder.invoke(OpKind.POLL, mode=self.mode)
         try:
             messages = self.consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
         except KafkaException as error:
@@ -90,7 +80,7 @@ class Reader:
             self.positions[(record.topic, record.partition)] = record.offset + 1
         outcome = OpType.FAIL if refusals and not records else OpType.OK
         errors = "; ".join(described(refusal) for refusal in refusals)
-        self.recorder.end(invoked, outcome, records=[asdict(record) for record in records], error=errors)
+        self.recorder.end(invoked, outcome, records=tuple(records), error=errors)
 
     def commit(self) -> None:
         """Ask for a commit of the positions that have moved on, unless one is still on its way.
@@ -172,23 +162,8 @@ class Reader:
             time.sleep(RETRY_PAUSE_S)
 
     def _invoke(self, kind: OpKind, place: Place, offset: int = -1) -> Operation:
-        return self.recorder.invoke(self._operation(kind, topic=place[0], partition=place[1], offset=offset))
-
-    def _operation(
-        self, kind: OpKind, *, topic: str = "", partition: int = -1, offset: int = -1, mode: str = ""
-    ) -> Operation:
-        return Operation(
-            index=-1,
-            time_ns=0,
-            process=self.plan.process,
-            type=OpType.INVOKE,
-            kind=kind,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            group="" if kind in (OpKind.POLL, OpKind.END_OFFSET) else self.plan.process,
-            mode=mode,
-        )
+        group = "" if kind is OpKind.END_OFFSET else self.plan.process
+        return self.recorder.invoke(kind, topic=place[0], partition=place[1], offset=offset, group=group)
 
 
 def record_of(message: Message) -> Record:
@@ -243,7 +218,7 @@ def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
         reader.commit_answered(error, answers)
 
     consumer = Consumer(configuration(plan, on_commit))
-    reader = Reader(plan, Recorder(plan.process, operations), consumer, places)
+    reader = Reader(plan, Recorder(plan.process, operations.write, now_ns), consumer, places)
     reader.read_from_the_start()
     commit_due_s = time.monotonic() + plan.parameters["commit_interval_s"]
     while not stop.is_set():

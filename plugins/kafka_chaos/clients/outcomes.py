@@ -5,11 +5,9 @@ have been carried out at an earlier attempt whose answer was lost, so a refusal 
 cluster is certain only for a client that does not retry.
 """
 
-from dataclasses import asdict, dataclass, field, replace
-
 from confluent_kafka import KafkaError
 
-from harness.history import JsonlWriter, Operation, OpType, now_ns
+from harness.history import OpType
 
 _REFUSED_WHATEVER_THE_STATE = frozenset(
     {
@@ -56,23 +54,3 @@ def commit_outcome(code: int) -> OpType:
 def described(error: KafkaError) -> str:
     """Return name and message of an error."""
     return f"{error.name()}: {error.str()}"
-
-
-@dataclass(slots=True)
-class Recorder:
-    """Writes the operations of one process, numbered."""
-
-    process: str
-    writer: JsonlWriter
-    next_index: int = field(default=0)
-
-    def invoke(self, operation: Operation) -> Operation:
-        """Write that something is about to be tried; on file when this returns."""
-        invoked = replace(operation, index=self.next_index, time_ns=now_ns())
-        self.next_index += 1
-        self.writer.write(invoked)
-        return invoked
-
-    def end(self, invoked: Operation, outcome: OpType, **known: object) -> None:
-        """Write how it ended, with what is known now."""
-        self.writer.write({**asdict(invoked), "time_ns": now_ns(), "type": outcome, **known})

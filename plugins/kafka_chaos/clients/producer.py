@@ -10,9 +10,10 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from harness.history import JsonlWriter, Operation, OpKind, OpType
+from harness.history import JsonlWriter, Operation, OpKind, OpType, now_ns
+from harness.recording import Recorder
 from harness.workloads import ClientPlan
-from kafka_chaos.clients.outcomes import Recorder, described, send_outcome
+from kafka_chaos.clients.outcomes import described, send_outcome
 
 log = logging.getLogger(__name__)
 
@@ -66,18 +67,12 @@ class Sender:
         topic, partition = self.slots[key_number % len(self.slots)]
         value = self._unique_value()
         invoked = self.recorder.invoke(
-            Operation(
-                index=-1,
-                time_ns=0,
-                process=self.plan.process,
-                type=OpType.INVOKE,
-                kind=OpKind.SEND,
-                topic=topic,
-                partition=partition,
-                key=f"key-{key_number}",
-                value=value,
-                acks=self.plan.parameters["acks"],
-            )
+            OpKind.SEND,
+            topic=topic,
+            partition=partition,
+            key=f"key-{key_number}",
+            value=value,
+            acks=self.plan.parameters["acks"],
         )
         try:
             self.producer.produce(
@@ -106,7 +101,7 @@ class Sender:
 def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
     """Send at the plan's rate until `stop` is set, then wait for what is still on its way."""
     producer = Producer(configuration(plan))
-    sender = Sender(plan, Recorder(plan.process, operations), producer, random.Random(plan.seed))  # noqa: S311  repeatable, not secret
+    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns), producer, random.Random(plan.seed))  # noqa: S311  repeatable, not secret
     interval_s = 1.0 / plan.parameters["rate_per_s"]
     due_s = time.monotonic()
     while not stop.is_set():

@@ -1,4 +1,7 @@
-"""Producers write unique values with known keys, consumers read every partition and commit, through every fault."""
+"""Producers write unique values with known keys, consumers read every partition and commit, through every fault.
+
+Committers only commit: rising positions in a group of their own, which they read back after each of their restarts.
+"""
 
 import threading
 from typing import Annotated, ClassVar, Literal
@@ -22,6 +25,10 @@ class Parameters(Strict):
         Size(),
         Field(ge=0, le=32, description="Consumer processes; each reads every partition, in a group of its own"),
     ] = 1
+    committers: Annotated[
+        int,
+        Field(ge=0, le=32, description="Processes that only commit, and read that back at each restart"),
+    ] = 0
     acks: Annotated[
         Acks | Annotated[list[Acks], Field(min_length=1)],
         Field(description="0, 1 or all; a list gives each producer in turn one of them"),
@@ -44,6 +51,7 @@ class Parameters(Strict):
     linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
     batch_records: Annotated[int, Field(ge=1, le=1_000_000, description="Records of a batch at most")] = 10_000
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
+    restart_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two restarts of a committer")] = 2.0
     reread: Annotated[
         bool, Field(description="In the end read everything once more; for topics whose log may be truncated")
     ] = False
@@ -64,9 +72,9 @@ class ProduceConsume:
     def clients(
         self, parameters: BaseModel, *, bootstrap_servers: str, topics: dict[str, int], seed: int
     ) -> list[ClientPlan]:
-        """Return the producers, which are stopped first, and the consumers, which then read to the end."""
+        """Return the producers, which are stopped first, and the others, which then read to the end, or back."""
         assert isinstance(parameters, Parameters)
-        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers"})
+        settings = parameters.model_dump(mode="json", exclude={"acks", "producers", "consumers", "committers"})
         roles = [
             (
                 "producer",
@@ -74,7 +82,9 @@ class ProduceConsume:
                 {**settings, "acks": -1 if (acks := parameters.acks_of(number)) == "all" else acks},
             )
             for number in range(parameters.producers)
-        ] + [("consumer", number, settings) for number in range(1, parameters.consumers + 1)]
+        ]
+        roles += [("consumer", number, settings) for number in range(1, parameters.consumers + 1)]
+        roles += [("committer", number, settings) for number in range(1, parameters.committers + 1)]
         return [
             ClientPlan(
                 process=f"{role}-{number}",
@@ -90,11 +100,15 @@ class ProduceConsume:
         ]
 
     def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
-        """Produce or consume until `stop` is set; then flush, or read to the end."""
+        """Produce, consume or commit until `stop` is set; then flush, or read to the end, or back."""
         if plan.role == "producer":
             from kafka_chaos.clients.producer import produce
 
             produce(plan, operations, stop)
+        elif plan.role == "committer":
+            from kafka_chaos.clients.committer import commit
+
+            commit(plan, operations, stop)
         else:
             from kafka_chaos.clients.consumer import consume
 
