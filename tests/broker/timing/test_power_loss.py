@@ -1,0 +1,63 @@
+"""Hosts that lose power: only what was synced survives there, and replication makes up for it."""
+
+import asyncio
+import random
+
+import pytest
+
+from harness.events import Recovery
+from tests.broker.timing.timed_cluster import SESSION_S, TOPIC, TimedCluster, follower, timed
+
+LOG = f"{TOPIC}-0/00000000000000000000.log"
+
+
+def _leader(timing: TimedCluster) -> int:
+    return timing.state.leader
+
+
+@pytest.mark.parametrize("torn", [False, True], ids=["the tail is gone", "the tail is torn"])
+@pytest.mark.parametrize("who", [follower, _leader], ids=["a follower", "the leader"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_not_synced_is_fetched_again(who, torn: bool, seed: int) -> None:
+    async def story(timing: TimedCluster) -> None:
+        writing = asyncio.ensure_future(timing.keep_writing())
+        await asyncio.sleep(3)
+        broker = timing.cluster[who(timing)]
+        size = broker.disk.open_append(LOG).size
+        broker.lose_power(random.Random(seed) if torn else None)
+        assert not broker.disk.exists(LOG) or broker.disk.open_append(LOG).size <= size
+        await asyncio.sleep(SESSION_S + 3)
+        assert await broker.start()
+        await asyncio.sleep(2)
+        writing.cancel()
+        assert len(timing.acknowledged) > 50
+        recoveries = [each for each in timing.said(broker.broker_id, Recovery) if each.topic == TOPIC]
+        assert [each.clean for each in recoveries][-1:] in ([], [False])
+        await timing.whole()
+
+    timed(story, seed=seed)
+
+
+def test_all_hosts_at_once_lose_what_none_had_synced_and_live_on_alike() -> None:
+    """Durability is replication: this is the loss that Kafka accepts too (KIP-966)."""
+
+    async def story(timing: TimedCluster) -> None:
+        writing = asyncio.ensure_future(timing.keep_writing())
+        await asyncio.sleep(3)
+        writing.cancel()
+        for broker in timing.cluster.brokers.values():
+            broker.lose_power(random.Random(broker.broker_id))
+        await asyncio.sleep(SESSION_S + 1)
+        started = await asyncio.gather(*(broker.start() for broker in timing.cluster.brokers.values()))
+        assert started == [True] * 3
+        await timing.until(lambda: len(timing.state.isr) == 3 and timing.state.leader >= 0, "full ISR")
+        timing.acknowledged.clear()
+        writing = asyncio.ensure_future(timing.keep_writing())
+        await asyncio.sleep(3)
+        writing.cancel()
+        assert len(timing.acknowledged) > 20
+        await timing.whole()
+        logs = {bytes(broker.disk.read(LOG)) for broker in timing.cluster.brokers.values()}
+        assert len(logs) == 1
+
+    timed(story)
