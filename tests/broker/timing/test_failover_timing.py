@@ -29,7 +29,7 @@ def test_a_killed_leader_is_replaced_when_its_session_is_over(zookeeper_servers:
         assert timing.state.leader_epoch == before.leader_epoch + steps
         assert timing.state.isr == tuple(broker for broker in before.isr if broker != killed)
         began_s = timing.now_s
-        while await timing.produce(timing.state.leader, "after") != ErrorCode.NONE:
+        while await timing.produce(timing.state.leader, "after") != ErrorCode.NONE:  # noqa: ASYNC110  in virtual time
             await asyncio.sleep(0.01)
         assert timing.now_s - began_s <= FIRST_WRITE_S
         assert await timing.cluster[killed].start()
