@@ -14,6 +14,7 @@ from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
 from harness.cluster.reaper.command import reap
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
+from harness.keep_command import keep
 from harness.shrinking.command import shrink
 from harness.sweep_command import simulate
 from harness.verdict import ExitCode
@@ -37,6 +38,9 @@ app.add_typer(images_app)
 app.command(epilog="Example: chaos reap --dry-run")(reap)
 app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(simulate)
 app.command(epilog="Example: chaos shrink smoke --planted-bug acks-all-on-append --seed 7 --finding I10")(shrink)
+app.command(epilog="Example: chaos keep small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'")(
+    keep
+)
 
 
 class Listable(StrEnum):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TOGETHER = {
     "tests/analysis/": "spark",
     "tests/checks/": "spark",
+    "tests/histories/": "spark",
     "tests/expectations/": "spark",
     "tests/ui/": "airflow",
     "tests/dags/test_real_airflow.py": "airflow",

@@ -128,7 +128,7 @@ def _run_checks(
                 rows = check.findings(facts, settings).where(F.col("run_id").isin(judged)).drop("check")
                 rows.write.mode("overwrite").parquet(str(folder / f"check={check.name}"))
         except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
-            logger.warning("check.failed check=%s error=%s", check.name, error)
+            logger.warning("check.failed check=%s error=%s", check.name, _first_line(error))
             reason = f"the check broke: {type(error).__name__}: {_first_line(error)}"
             unknown.update({(run_id, check.name): reason for run_id in counts})
 

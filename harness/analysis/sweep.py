@@ -101,6 +101,18 @@ def judge_candidates(
     texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
     numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
     _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), told)
+    return judge_histories(spark, histories, candidates, root, told)
+
+
+def judge_histories(
+    spark: SparkSession,
+    histories: Path,
+    candidates: Sequence[Candidate],
+    root: Path,
+    progress: SweepProgress | None = None,
+) -> list[ScheduleVerdict]:
+    """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
+    told = progress or _Unseen()
     groups: dict[tuple[Settings, tuple[str, ...]], set[int]] = {}
     for number, each in enumerate(candidates):
         groups.setdefault((settings_of(each.scenario, each.plan), tuple(each.scenario.checks)), set()).add(number)

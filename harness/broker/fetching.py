@@ -13,6 +13,7 @@ from harness.broker.log.batch import next_batch_size, parse_header
 from harness.broker.log.log import OffsetOutOfRange
 from harness.broker.partition import Partition, PartitionError, TopicPartition
 from harness.broker.replicas import Replicas, now_s
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, FetchResponse
@@ -60,6 +61,7 @@ class DelayedFetch:
     replica_id: int
     asked: Sequence[FetchedPartition]
     limits: FetchLimits
+    rules: ProtocolRules
 
     @property
     def is_follower(self) -> bool:
@@ -121,7 +123,9 @@ class DelayedFetch:
         return asked.fetch_offset < self._end(partition)
 
     def _end(self, partition: Partition) -> int:
-        return partition.log.log_end_offset if self.is_follower else partition.high_watermark
+        if self.is_follower or not self.rules.consumers_read_what_is_committed:
+            return partition.log.log_end_offset
+        return partition.high_watermark
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,10 +135,11 @@ class FetchServer:
     replicas: Replicas
     isr: IsrKeeper
     state_log: StateLog
+    rules: ProtocolRules
 
     async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
         """Return what each partition gets, in order; waits when there is nothing yet."""
-        fetch = DelayedFetch(self.replicas, replica_id, asked, limits)
+        fetch = DelayedFetch(self.replicas, replica_id, asked, limits, self.rules)
         if fetch.is_follower:
             self._note_progress(fetch)
         reads = fetch.read()

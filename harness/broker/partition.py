@@ -20,6 +20,7 @@ from harness.broker.replication import (
     out_of_sync,
     required_insync_replicas,
 )
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import (
@@ -76,6 +77,7 @@ class Partition:
     broker_id: int
     log: Log
     state_log: StateLog
+    rules: ProtocolRules
     lag_s: float
     """A follower that was not caught up for longer leaves the ISR (`replica.lag.time.max.ms`)."""
     high_watermark: int
@@ -215,9 +217,8 @@ class Partition:
 
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
         """Raise the leader's high watermark as far as it may go; whether it moved."""
-        new = next_high_watermark(
-            self.high_watermark, self.log.log_end_offset, self.isr, self.followers, now_s, self.lag_s
-        )
+        followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
+        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, self.isr, followers, now_s, self.lag_s)
         return self._set_high_watermark(new, "leader", cause)
 
     def wants_to_join(self, replica_id: int) -> bool:

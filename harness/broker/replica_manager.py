@@ -75,6 +75,7 @@ class ReplicaManager:
             logs=self.logs,
             metadata=self.metadata,
             state_log=self.state_log,
+            rules=self.rules,
             lag_s=self.config["replica.lag.time.max.ms"] / 1000,
             log_settings=self._log_settings,
             put_aside=self._deleted_logs.remove_later,
@@ -87,7 +88,9 @@ class ReplicaManager:
             min_insync_replicas=lambda topic: int(self.topic_config(topic)["min.insync.replicas"]),
         )
         self._deleter = Deleter(replicas=self.replicas)
-        self._fetch_server = FetchServer(replicas=self.replicas, isr=self._isr, state_log=self.state_log)
+        self._fetch_server = FetchServer(
+            replicas=self.replicas, isr=self._isr, state_log=self.state_log, rules=self.rules
+        )
         self._fetchers = Fetchers(
             FetcherSettings(
                 broker_id=self.config.broker_id,

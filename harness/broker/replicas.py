@@ -11,6 +11,7 @@ from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition, PartitionError, TopicPartition
 from harness.broker.purgatory import Purgatory
 from harness.broker.replication import NO_EPOCH
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_LEADER
@@ -29,6 +30,7 @@ class Replicas:
     logs: LogManager
     metadata: MetadataCache
     state_log: StateLog
+    rules: ProtocolRules
     lag_s: float
     log_settings: Callable[[str], LogSettings]
     """What a topic sets for its logs."""
@@ -96,6 +98,7 @@ class Replicas:
                 broker_id=self.broker_id,
                 log=log,
                 state_log=self.state_log,
+                rules=self.rules,
                 lag_s=self.lag_s,
                 high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
             )

@@ -12,6 +12,10 @@ class ProtocolRules:
 
     acks_all_waits_for_isr: bool = True
     """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
+    high_watermark_waits_for_isr: bool = True
+    """What the leader calls committed, every member of the ISR has (`Partition.advance_high_watermark`)."""
+    consumers_read_what_is_committed: bool = True
+    """A consumer gets nothing from the high watermark on (`DelayedFetch`)."""
     truncate_by_leader_epoch: bool = True
     """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
     producer_state_outlives_restart: bool = True
@@ -47,6 +51,18 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="acks_all_waits_for_isr",
         origin="answers acks=all after the local write, before the ISR has the record",
         effect="acknowledged records are lost when the leader dies",
+    ),
+    PlantedBug(
+        name="high-watermark-without-isr",
+        rule="high_watermark_waits_for_isr",
+        origin="the leader's own log end is its high watermark, whatever the followers have",
+        effect="acknowledged and read records are lost when the leader dies",
+    ),
+    PlantedBug(
+        name="reads-uncommitted",
+        rule="consumers_read_what_is_committed",
+        origin="consumers read to the leader's log end, past the high watermark (near KAFKA-9835)",
+        effect="consumers have read records that nobody has after a failover",
     ),
     PlantedBug(
         name="no-truncation-by-leader-epoch",

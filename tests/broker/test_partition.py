@@ -6,6 +6,7 @@ from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
 from harness.broker.replicas import Replicas
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Event, HighWatermark, Truncate
@@ -31,6 +32,7 @@ def hosting(storage: MemoryStorage | None = None) -> tuple[Replicas, list[Event]
         logs=logs,
         metadata=MetadataCache(),
         state_log=RecordingStateLog(events),
+        rules=ProtocolRules(),
         lag_s=10.0,
         log_settings=lambda _: SMALL,
         put_aside=lambda _: None,

@@ -1,0 +1,80 @@
+"""Recorded histories: judged again they get the verdict they got, and simulated again they give what is expected today.
+
+`chaos keep SCENARIO tests/histories/NAME --seed N --about "…"` adds one. When what it shows is mended, `today` in its
+`verdict.json` becomes `held`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.sweep import HISTORIES, judge_histories
+from harness.histories import History, answers, histories_in, one_table
+from harness.scenario.file import scenario_yaml
+from harness.simulation.share import simulate_candidates
+from harness.sweep import Candidate, ScheduleVerdict, found_in
+
+pytestmark = pytest.mark.spark
+
+KEPT = histories_in(Path(__file__).parent)
+OTHER_SEEDS = (1, 2, 3)
+"""A change of the broker changes what one seed gives, so a bug that is still there may show under another."""
+every_history = pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in KEPT])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    recorded: dict[str, ScheduleVerdict]
+    """By name of the history."""
+    again: dict[str, list[ScheduleVerdict]]
+    """The same, simulated today: under its own seed first."""
+
+
+def seeds_of(history: History) -> list[int]:
+    recorded = history.recorded()
+    others = OTHER_SEEDS if recorded.today == "found" else ()
+    return list(dict.fromkeys([recorded.seed, *others]))
+
+
+def simulated(candidates: list[Candidate]) -> list[pa.Table]:
+    texts = [(scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates]
+    rows = [schedule.row() for schedule in simulate_candidates([*texts], range(len(texts)))]
+    for row in rows:
+        row["run_id"] += "-again"
+    return [pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def judged(spark, tmp_path_factory) -> Judged:
+    """Everything in one table, judged at once."""
+    root = tmp_path_factory.mktemp("histories")
+    again = [(each, each.candidate(seed)) for each in KEPT for seed in seeds_of(each)]
+    one_table(KEPT, simulated([candidate for _, candidate in again]), root / "all.parquet")
+    candidates = [each.candidate() for each in KEPT] + [candidate for _, candidate in again]
+    verdicts = judge_histories(spark, root / "all.parquet", candidates, root)
+    by_name: dict[str, list[ScheduleVerdict]] = {}
+    for (history, _), verdict in zip(again, verdicts[len(KEPT) :], strict=True):
+        by_name.setdefault(history.name, []).append(verdict)
+    recorded = {history.name: verdict for history, verdict in zip(KEPT, verdicts, strict=False)}
+    return Judged(recorded=recorded, again=by_name)
+
+
+@every_history
+def test_judged_again_it_gets_the_recorded_verdict(history: History, judged: Judged) -> None:
+    recorded, now = history.recorded(), answers(judged.recorded[history.name])
+    assert {name: now[name] for name in recorded.checks} == recorded.checks
+
+
+@every_history
+def test_simulated_again_it_gives_what_is_expected_today(history: History, judged: Judged) -> None:
+    recorded = history.recorded()
+    now = [found_in(verdict) for verdict in judged.again[history.name]]
+    if recorded.today == "held":
+        assert now[0] == {}, f"{recorded.about}: it is back"
+    else:
+        assert any(recorded.found[0] in each for each in now), (
+            f"{recorded.about}: not found any more; if that was mended, {history.verdict} says `held` from now on"
+        )
