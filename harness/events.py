@@ -182,6 +182,18 @@ class IsrRemove(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class EpochBump(Event):
+    """The controller raised the leader epoch alone: a reassignment has changed who replicates."""
+
+    ev: ClassVar[str] = "epoch_bump"
+    topic: str
+    partition: int
+    controller_epoch: int
+    previous: PartitionState
+    result: PartitionState
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class PartitionStateChange(Event):
     """A transition of the controller's partition state machine."""
 

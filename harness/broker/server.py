@@ -23,6 +23,7 @@ from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
+from harness.broker.handlers.leadership import LeadershipHandlers
 from harness.broker.handlers.log_dirs import LogDirHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
@@ -269,6 +270,7 @@ class Broker:
         admin = AdminHandlers(self._controller, self._creator)
         changes = TopicChanges(self._metadata, self._session)
         topics = TopicHandlers(self._config, self._controller, changes, self._creator)
+        leadership = LeadershipHandlers(self._controller, self._metadata)
         groups = GroupHandlers(self._coordinator, self._metadata)
         producer_ids = ProducerIdHandlers(self._producer_ids)
         log_dirs = LogDirHandlers(self._replicas, self._config)
@@ -279,13 +281,16 @@ class Broker:
             ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
             ApiKey.LEADER_AND_ISR: self._with_topic_configs(control.leader_and_isr),
             ApiKey.STOP_REPLICA: control.stop_replica,
-            ApiKey.UPDATE_METADATA: self._waking_creations(control.update_metadata),
+            ApiKey.UPDATE_METADATA: self._waking(control.update_metadata, self._creator, leadership),
             ApiKey.METADATA: metadata.describe,
             ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
             ApiKey.CREATE_TOPICS: admin.create_topics,
             ApiKey.DELETE_TOPICS: topics.delete_topics,
             ApiKey.CREATE_PARTITIONS: topics.create_partitions,
             ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
+            ApiKey.ELECT_LEADERS: leadership.elect_leaders,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: leadership.alter_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: leadership.list_reassignments,
             ApiKey.OFFSET_COMMIT: groups.commit,
             ApiKey.OFFSET_FETCH: groups.fetch,
             ApiKey.INIT_PRODUCER_ID: producer_ids.init_producer_id,
@@ -305,12 +310,14 @@ class Broker:
 
         return handle_with_configs
 
-    def _waking_creations(self, handle: Handler) -> Handler:
-        """Look again at creations that wait for leaders, once those are known."""
+    def _waking(self, handle: Handler, *waiting: TopicCreator | LeadershipHandlers) -> Handler:
+        """Look again at requests that wait for leaders, once those are known."""
 
         async def handle_and_wake(request: UpdateMetadataRequest, context: RequestContext) -> Message | None:
             response = await handle(request, context)
-            self._creator.metadata_changed(topic.topic_name for topic in request.topic_states)
+            topics = [topic.topic_name for topic in request.topic_states]
+            for requests in waiting:
+                requests.metadata_changed(topics)
             return response
 
         return handle_and_wake

@@ -18,6 +18,8 @@ from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.notifications import Notifications
 from harness.broker.controller.offline_replicas import OfflineReplicas
 from harness.broker.controller.partition_machine import PartitionMachine
+from harness.broker.controller.reassignment import Reassignments
+from harness.broker.controller.replica_elections import ReplicaElections
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
 from harness.broker.controller.selectors import Selector, Strategy
@@ -30,7 +32,7 @@ from harness.events import ControllerReady, ControllerResigned
 
 log = logging.getLogger(__name__)
 
-Put = Callable[[str, Callable[[], Awaitable[None]]], object]
+Put = Callable[[str, Callable[[], Awaitable[object]]], object]
 """Queues an event by name."""
 
 SELECTOR_PROFILES: dict[str, Mapping[Strategy, Selector]] = {
@@ -80,8 +82,16 @@ class ActiveController:
         self._offline = OfflineReplicas(
             environment=self._env, partitions=self._partitions, replicas=self._replicas, deletion=self._deletion
         )
+        self.reassignments = Reassignments(self._env, self._partitions, self._replicas, self._deletion)
+        self.elections = ReplicaElections(self._env, self._partitions, settings.config)
         self._brokers = BrokerEvents(
-            self._env, self._channels, self._partitions, self._replicas, self._deletion, self._offline
+            self._env,
+            self._channels,
+            self._partitions,
+            self._replicas,
+            self._deletion,
+            self._offline,
+            self.reassignments,
         )
         self._topics = TopicEvents(self._env, self._partitions, self._replicas)
         self._notifications = Notifications(self._env, self._replicas)
@@ -96,6 +106,8 @@ class ActiveController:
         self._topics.watch()
         self._deletion.watch()
         self._notifications.watch()
+        self.elections.watch()
+        self.reassignments.watch()
         await self._notifications.drop()
         await self._brokers.load()
         await self._topics.load()
@@ -103,6 +115,7 @@ class ActiveController:
         await self._topics.load_leadership()
         for broker_id in self._context.live_or_shutting_down:
             self._channels.add_broker(self._context.live[broker_id].registration)
+        self.reassignments.load()
         await self._deletion.load()
         # Before any LeaderAndIsr: a follower accepts its leader only when it knows that broker to be alive.
         self._env.tell_metadata(self._context.live_or_shutting_down)
@@ -110,7 +123,10 @@ class ActiveController:
         await self._partitions.start()
         self._settings.state_log.emit(ControllerReady(controller_epoch=self.epoch.value))
         log.info("controller.ready epoch=%d", self.epoch.value)
+        await self.reassignments.take_over()
         await self._deletion.advance()
+        await self.elections.asked_in_zookeeper()
+        self.elections.start()
 
     async def resign(self, reason: str) -> None:
         """Stop acting as controller; what is queued for the brokers is lost (`onControllerResignation`).
@@ -119,6 +135,8 @@ class ActiveController:
         """
         self._in_office = False
         self._notifications.unwatch()
+        self.reassignments.unwatch()
+        self.elections.unwatch()
         self._brokers.unwatch_registrations(self._context.live_or_shutting_down)
         self._topics.unwatch()
         self._deletion.unwatch()
@@ -144,7 +162,7 @@ class ActiveController:
         """Event TopicUncleanLeaderElectionEnable: try again to find leaders for a topic's partitions."""
         await self._partitions.elect_missing(trigger="unclean_enabled", topic=topic)
 
-    def _enqueue(self, name: str, process: Callable[[], Awaitable[None]]) -> None:
+    def _enqueue(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
         async def while_in_office() -> None:
             if self._in_office:
                 await process()

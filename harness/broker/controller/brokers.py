@@ -10,6 +10,7 @@ from harness.broker.controller.environment import Environment
 from harness.broker.controller.errors import BrokerNotAvailableError, StaleBrokerEpochError
 from harness.broker.controller.offline_replicas import OfflineReplicas
 from harness.broker.controller.partition_machine import PartitionMachine
+from harness.broker.controller.reassignment import Reassignments
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.selectors import Strategy
 from harness.broker.controller.topic_deletion import TopicDeletion
@@ -38,6 +39,7 @@ class BrokerEvents:
         replicas: ReplicaMachine,
         deletion: TopicDeletion,
         offline: OfflineReplicas,
+        reassignments: Reassignments,
     ) -> None:
         self._env = environment
         self._context = environment.context
@@ -46,6 +48,7 @@ class BrokerEvents:
         self._replicas = replicas
         self._deletion = deletion
         self._offline = offline
+        self._reassignments = reassignments
 
     def watch(self) -> None:
         """Register for brokers that come and go."""
@@ -158,6 +161,7 @@ class BrokerEvents:
         returned = self._context.replicas_on(broker_ids)
         await self._replicas.change(returned, ReplicaStatus.ONLINE)
         await self._partitions.elect_missing(trigger="broker_start")
+        await self._reassignments.resume(lambda _, assignment: bool(set(assignment.target) & set(broker_ids)))
         await self._deletion.resume({topic for topic, _, _ in returned})
         await self.watch_registrations(broker_ids)
 

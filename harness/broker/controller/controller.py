@@ -5,11 +5,12 @@ After Kafka's `KafkaController`. All that happens is an event on one queue; watc
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from harness.broker.config import BrokerConfig
 from harness.broker.controller.active import ActiveController
+from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.election import NO_CONTROLLER, read_controller, register_and_increment
 from harness.broker.controller.environment import UNCLEAN, ControllerSettings
@@ -20,6 +21,8 @@ from harness.broker.controller.errors import (
 )
 from harness.broker.controller.event_queue import EventQueue
 from harness.broker.controller.fenced_writes import FencedWrites
+from harness.broker.controller.reassignment_requests import Reassigned, Wish
+from harness.broker.controller.replica_elections import ELECTION_EVENT, ElectionKind, ElectionResult
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.transport import Transport
@@ -29,6 +32,8 @@ from harness.broker.zookeeper.znodes import CONTROLLER, ControllerZnode
 from harness.events import ControllerMoved
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 GIVE_UP_PAUSE_S = 1.0
 """After a failed take-over: others go first, and a reason that stays is met once a second, not without end."""
@@ -115,9 +120,57 @@ class Controller:
             StaleBrokerEpochError: an earlier incarnation of the broker asks.
             BrokerNotAvailableError: the broker is not registered.
         """
+        return await self._ask(
+            "ControlledShutdown",
+            lambda active: active.controlled_shutdown(broker_id, broker_epoch),
+            refusals=(StaleBrokerEpochError, BrokerNotAvailableError),
+        )
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition], kind: ElectionKind
+    ) -> dict[TopicPartition, ElectionResult]:
+        """Hold the elections that an admin asks for, and return what became of each partition.
+
+        Raises:
+            ControllerMovedError: this broker is not controller, or could not see it through.
+        """
+        return await self._ask(ELECTION_EVENT, lambda active: active.elections.elect(partitions, kind, trigger="admin"))
+
+    async def reassign(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Reassigned]:
+        """Begin or cancel reassignments, and return what became of each wish.
+
+        Raises:
+            ControllerMovedError: this broker is not controller, or could not see it through.
+        """
+        return await self._ask("ApiPartitionReassignment", lambda active: active.reassignments.requested(wishes))
+
+    async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
+        """Return the running reassignments, of some partitions or with None of all.
+
+        Raises:
+            ControllerMovedError: this broker is not controller.
+        """
+
+        async def running(active: ActiveController) -> dict[TopicPartition, Assignment]:
+            return active.reassignments.running(partitions)
+
+        return await self._ask("ListPartitionReassignments", running)
+
+    async def _ask(
+        self,
+        event: str,
+        work: Callable[[ActiveController], Awaitable[T]],
+        *,
+        refusals: tuple[type[Exception], ...] = (),
+    ) -> T:
+        """Do something for a client as an event, and return the result or raise what it raised of `refusals`.
+
+        Raises:
+            ControllerMovedError: this broker is not controller, or could not see it through.
+        """
         if not self._queue.running:
             raise ControllerMovedError(f"broker {self._broker_id} does not act as controller any more")
-        answer: asyncio.Future[list[TopicPartition]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def refuse(error: Exception) -> None:
             if not answer.done():
@@ -128,18 +181,18 @@ class Controller:
                 refuse(ControllerMovedError(f"broker {self._broker_id} is not the controller"))
                 return
             try:
-                remaining = await self._active.controlled_shutdown(broker_id, broker_epoch)
-            except (StaleBrokerEpochError, BrokerNotAvailableError) as error:
+                result = await work(self._active)
+            except refusals as error:
                 refuse(error)
             except Exception as error:
                 refuse(ControllerMovedError(str(error)))
                 raise
             else:
                 if not answer.done():
-                    answer.set_result(remaining)
+                    answer.set_result(result)
 
         preempted = ControllerMovedError("the controller's session has ended")
-        self._queue.put("ControlledShutdown", process, lambda: refuse(preempted))
+        self._queue.put(event, process, lambda: refuse(preempted))
         return await answer
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Environment:
     writes: FencedWrites
     batch: RequestBatch
     send: Callable[[ControlRequest], None]
-    enqueue: Callable[[str, Callable[[], Awaitable[None]]], None]
+    enqueue: Callable[[str, Callable[[], Awaitable[object]]], None]
     """Queue an event by name; it is carried out only while this controller is in office."""
     unclean_default: bool
     """The broker's own `unclean.leader.election.enable`."""
@@ -64,7 +64,7 @@ class Environment:
             return f"the topic's configuration cannot be read: {error}"
         return bool(own.get(UNCLEAN, self.unclean_default))
 
-    def on_watch(self, name: str, process: Callable[[], Awaitable[None]]) -> Watch:
+    def on_watch(self, name: str, process: Callable[[], Awaitable[object]]) -> Watch:
         """Return a handler that queues an event, whatever the watch reports."""
 
         def handler(kind: WatchType, path: str) -> None:

@@ -22,7 +22,7 @@ class QueuedEvent:
     """One event: it is processed or pre-empted, never both."""
 
     def __init__(
-        self, name: str, process: Callable[[], Awaitable[None]], preempt: Callable[[], None] | None, queued_at: float
+        self, name: str, process: Callable[[], Awaitable[object]], preempt: Callable[[], None] | None, queued_at: float
     ) -> None:
         self.name = name
         self.queued_at = queued_at
@@ -58,8 +58,8 @@ class EventQueue:
         self,
         state_log: StateLog,
         *,
-        moved: Callable[[], Awaitable[None]],
-        stuck: Callable[[], Awaitable[None]],
+        moved: Callable[[], Awaitable[object]],
+        stuck: Callable[[], Awaitable[object]],
         controller_epoch: Callable[[], int],
     ) -> None:
         self._state_log = state_log
@@ -88,7 +88,7 @@ class EventQueue:
             self._consumer = None
 
     def put(
-        self, name: str, process: Callable[[], Awaitable[None]], preempt: Callable[[], None] | None = None
+        self, name: str, process: Callable[[], Awaitable[object]], preempt: Callable[[], None] | None = None
     ) -> QueuedEvent:
         """Append an event and return it."""
         event = QueuedEvent(name, process, preempt, asyncio.get_running_loop().time())
@@ -96,7 +96,7 @@ class EventQueue:
         self._arrived.set()
         return event
 
-    def clear_and_put(self, name: str, process: Callable[[], Awaitable[None]]) -> QueuedEvent:
+    def clear_and_put(self, name: str, process: Callable[[], Awaitable[object]]) -> QueuedEvent:
         """Pre-empt all queued events, append this one and return it."""
         self._preempt_all()
         return self.put(name, process)

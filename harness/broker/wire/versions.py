@@ -59,6 +59,9 @@ VERSIONS: dict[ApiKey, VersionRange] = {
     ApiKey.DESCRIBE_LOG_DIRS: _versions(0, 1),
     ApiKey.CREATE_PARTITIONS: _versions(0, 1),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _versions(0, 0),
+    ApiKey.ELECT_LEADERS: _versions(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _versions(0, 0),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _versions(0, 0),
 }
 
 

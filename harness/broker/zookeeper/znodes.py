@@ -22,6 +22,8 @@ ISR_CHANGES = "/isr_change_notification"
 CONFIG_CHANGES = "/config/changes"
 TOPIC_CONFIGS = "/config/topics"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
 
@@ -363,3 +365,26 @@ def decode_log_dir_event(path: str, data: bytes) -> int:
     """Return the broker that a notification of a failed log directory names."""
     with _reading(path, data) as value:
         return int(value["broker"])
+
+
+def decode_preferred_election(data: bytes) -> list[tuple[str, int]]:
+    """Return the partitions whose preferred replicas a tool wants elected."""
+    return decode_isr_change(PREFERRED_ELECTION, data)
+
+
+def encode_reassignments(targets: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    """Return the content of the znode by which tools used to ask for reassignments."""
+    named = [
+        {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        for (topic, partition), replicas in targets.items()
+    ]
+    return _encode({"version": 1, "partitions": named})
+
+
+def decode_reassignments(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Return the replicas that are asked for, by partition."""
+    with _reading(REASSIGN_PARTITIONS, data) as value:
+        return {
+            (str(item["topic"]), int(item["partition"])): tuple(int(replica) for replica in item["replicas"])
+            for item in value["partitions"]
+        }

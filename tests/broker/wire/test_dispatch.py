@@ -129,7 +129,10 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         33: (0, 1),
         35: (0, 1),
         37: (0, 1),
+        43: (0, 1),
         44: (0, 0),
+        45: (0, 0),
+        46: (0, 0),
     }
 
 

@@ -1,0 +1,296 @@
+"""Moves partitions to other brokers: adds the new replicas, waits until they are in sync, takes the old ones away.
+
+After Kafka's `KafkaController.onPartitionReassignment` (KIP-455), whose phases are named here: U takes the wish over, A
+brings the new replicas up, B finishes. The origin stands in the topic's znode until the very last step, so a new
+controller goes on wherever the old one was, and a cancellation is a reassignment back to the origin.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.broker.controller.assignment import Assignment
+from harness.broker.controller.context import TopicPartition
+from harness.broker.controller.environment import Environment
+from harness.broker.controller.errors import StateChangeFailed
+from harness.broker.controller.leadership import as_evidence, bumped
+from harness.broker.controller.partition_machine import PartitionMachine
+from harness.broker.controller.reassignment_requests import (
+    DONE,
+    Reassigned,
+    Wish,
+    wanted_assignment,
+)
+from harness.broker.controller.replica_machine import ReplicaMachine
+from harness.broker.controller.selectors import Strategy
+from harness.broker.controller.topic_deletion import TopicDeletion
+from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.zookeeper.client import ANY_VERSION, BadVersion, Delete, NoNode, Set, Stat
+from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state
+from harness.broker.zookeeper.znodes import (
+    REASSIGN_PARTITIONS,
+    MalformedZnode,
+    decode_reassignments,
+    encode_reassignments,
+    partition_state_path,
+    topic_path,
+)
+from harness.events import EpochBump
+
+log = logging.getLogger(__name__)
+
+EVENT = "ZkPartitionReassignment"
+
+
+class Reassignments:
+    """The reassignments that are running; which ones stands in the context."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        partitions: PartitionMachine,
+        replicas: ReplicaMachine,
+        deletion: TopicDeletion,
+    ) -> None:
+        self._env = environment
+        self._context = environment.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self._deletion = deletion
+
+    # --- where wishes come from ---
+
+    def watch(self) -> None:
+        """Register for reassignments that are asked for in ZooKeeper."""
+        handler = self._env.on_watch(EVENT, self.asked_in_zookeeper)
+        self._env.session.current.watch_node(REASSIGN_PARTITIONS, handler)
+
+    def unwatch(self) -> None:
+        """Forget all handlers."""
+        zk = self._env.session.current
+        zk.unwatch_node(REASSIGN_PARTITIONS)
+        for partition in sorted(self._context.reassigning):
+            zk.unwatch_node(partition_state_path(*partition))
+
+    def load(self) -> None:
+        """Find the reassignments that were running under the controller before."""
+        self._context.reassigning = {p for p in self._context.partitions() if self._context.assignment(p).is_reassigned}
+
+    async def take_over(self) -> None:
+        """Go on with what was asked for in ZooKeeper, then with all that was running."""
+        taken_over = await self.asked_in_zookeeper()
+        await self.resume(lambda partition, _: partition not in taken_over)
+
+    async def asked_in_zookeeper(self) -> set[TopicPartition]:
+        """Event ZkPartitionReassignment: begin what the znode asks for, and return which partitions that concerns."""
+        found = await self._read_znode()
+        if found is None:
+            return set()
+        results = await self._begin({p: Wish(target=target) for p, target in found.items()}, check_replicas=False)
+        failed = {partition for partition, result in results.items() if result != DONE}
+        if failed or not found:
+            log.warning("reassignment.failed results=%s", {p: results[p] for p in sorted(failed)})
+            await self._prune_znode(lambda partition, _: partition in failed)
+        return results.keys() - failed
+
+    async def requested(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Reassigned]:
+        """Event ApiPartitionReassignment: begin or cancel what a client asks for; it overrules the znode."""
+        return await self._begin(wishes, check_replicas=True)
+
+    def running(self, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
+        """Return the running reassignments, of some partitions or of all."""
+        asked = sorted(self._context.reassigning) if partitions is None else partitions
+        found = {partition: self._context.assignment(partition) for partition in asked}
+        return {partition: assignment for partition, assignment in found.items() if assignment.is_reassigned}
+
+    async def resume(self, chosen: Callable[[TopicPartition, Assignment], bool]) -> None:
+        """Take the chosen ones of the running reassignments a step further, if they can go one."""
+        for partition in sorted(self._context.reassigning):
+            assignment = self._context.assignment(partition)
+            if chosen(partition, assignment):
+                try:
+                    await self._advance(partition, assignment)
+                except StateChangeFailed as error:
+                    log.error("reassignment.failed partition=%s-%d error=%s", *partition, error)
+
+    async def isr_changed(self, partition: TopicPartition) -> None:
+        """Event PartitionReassignmentIsrChange: finish if the new replicas are all in sync now."""
+        if partition in self._context.reassigning:
+            assignment = self._context.assignment(partition)
+            if await self._is_complete(partition, assignment):
+                await self._advance(partition, assignment)
+
+    async def _begin(
+        self, wishes: Mapping[TopicPartition, Wish], *, check_replicas: bool
+    ) -> dict[TopicPartition, Reassigned]:
+        results: dict[TopicPartition, Reassigned] = {}
+        accepted: dict[TopicPartition, Assignment] = {}
+        for partition, wish in wishes.items():
+            wanted = wanted_assignment(self._context, partition, wish, check_replicas=check_replicas)
+            if isinstance(wanted, Assignment):
+                accepted[partition] = wanted
+            else:
+                results[partition] = wanted
+        if check_replicas and accepted:
+            await self._prune_znode(lambda partition, _: partition in accepted)
+        for partition, assignment in accepted.items():
+            if partition[0] in self._context.deleting or not self._context.replicas(partition):
+                message = "The partition does not exist."
+                results[partition] = Reassigned(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message)
+                continue
+            try:
+                await self._advance(partition, assignment)
+                results[partition] = DONE
+            except StateChangeFailed as error:
+                results[partition] = Reassigned(error=ErrorCode.UNKNOWN_SERVER_ERROR, message=str(error))
+        return results
+
+    # --- the steps ---
+
+    async def _advance(self, partition: TopicPartition, wanted: Assignment) -> None:
+        """Take one reassignment as far as it can go now.
+
+        Raises:
+            StateChangeFailed: the partition's state or the topic's znode could not be written.
+        """
+        self._deletion.hold([partition[0]], "topic reassignment in progress")
+        await self._take_over_wish(partition, wanted)
+        if await self._is_complete(partition, wanted):
+            await self._finish(partition, wanted)
+            return
+        log.info("reassignment.waiting partition=%s-%d assignment=%s", *partition, wanted)
+        await self._bump(partition)
+        self._tell_leadership(partition, wanted.replicas)
+        for replica in wanted.adding:
+            await self._replicas.change([(*partition, replica)], ReplicaStatus.NEW)
+
+    async def _take_over_wish(self, partition: TopicPartition, wanted: Assignment) -> None:
+        """Phase U: to ZooKeeper, to memory; what an earlier target alone needed goes at once."""
+        current = self._context.assignment(partition)
+        if current != wanted:
+            await self._write_assignment(partition, wanted)
+            self._context.assign(partition, wanted)
+            await self._remove(partition, [replica for replica in current.replicas if replica not in wanted.replicas])
+        zk = self._env.session.current
+        changed = self._env.on_watch("PartitionReassignmentIsrChange", lambda: self.isr_changed(partition))
+        zk.watch_node(partition_state_path(*partition), changed)
+        self._context.reassigning.add(partition)
+
+    async def _finish(self, partition: TopicPartition, wanted: Assignment) -> None:
+        """Phase B: the target replicas are in sync, or nothing but the order changes."""
+        await self._replicas.change([(*partition, replica) for replica in wanted.adding], ReplicaStatus.ONLINE)
+        complete = Assignment(replicas=wanted.target)
+        self._context.assign(partition, complete)
+        await self._move_leader(partition, complete)
+        await self._remove(partition, wanted.removing)
+        await self._write_assignment(partition, complete)
+        self._env.session.current.unwatch_node(partition_state_path(*partition))
+        await self._prune_znode(lambda named, target: (named, target) == (partition, complete.replicas))
+        self._context.reassigning.discard(partition)
+        self._env.tell_metadata(self._context.live_or_shutting_down, [partition])
+        log.info("reassignment.complete partition=%s-%d replicas=%s", *partition, complete.replicas)
+        await self._deletion.resume([partition[0]])
+
+    async def _move_leader(self, partition: TopicPartition, complete: Assignment) -> None:
+        """Elect among the target replicas unless one of them leads already; then they only hear of the new epoch."""
+        leader = self._context.leader(partition)
+        if leader in complete.replicas and self._context.is_online(leader, partition):
+            await self._bump(partition)
+            self._tell_leadership(partition, complete.replicas)
+        else:
+            await self._partitions.change(
+                [partition], PartitionStatus.ONLINE, Strategy.REASSIGN, trigger="reassignment"
+            )
+
+    async def _remove(self, partition: TopicPartition, removed: Sequence[int]) -> None:
+        """Take replicas out of the ISR and have their brokers delete them; nobody waits for that."""
+        replicas = [(*partition, replica) for replica in removed]
+        if replicas:
+            for status in (
+                ReplicaStatus.OFFLINE,
+                ReplicaStatus.DELETION_STARTED,
+                ReplicaStatus.DELETION_SUCCESSFUL,
+                ReplicaStatus.NON_EXISTENT,
+            ):
+                await self._replicas.change(replicas, status)
+
+    async def _is_complete(self, partition: TopicPartition, assignment: Assignment) -> bool:
+        """Whether every target replica is in the ISR as ZooKeeper has it now."""
+        if not assignment.is_reassigned:
+            return True
+        known = await read_partition_state(self._env.session.current, *partition)
+        return known is not None and set(assignment.target) <= set(known.state.isr)
+
+    # --- writing and telling ---
+
+    async def _write_assignment(self, partition: TopicPartition, assignment: Assignment) -> None:
+        topic, number = partition
+        znode = self._context.topics[topic].with_partition(
+            number, assignment.replicas, adding=assignment.adding, removing=assignment.removing
+        )
+        result = await self._env.writes.write(Set(path=topic_path(topic), data=znode.encode(), version=ANY_VERSION))
+        if not isinstance(result, Stat):
+            raise StateChangeFailed(f"the assignment of {topic}-{number} cannot be written: {result!r}")
+
+    async def _bump(self, partition: TopicPartition) -> None:
+        """Raise the leader epoch, so that brokers take the changed replicas over."""
+        epoch = self._context.epoch.value
+        while True:
+            known = await read_partition_state(self._env.session.current, *partition)
+            if known is None or known.state.controller_epoch > epoch:
+                raise StateChangeFailed(f"the state of {partition[0]}-{partition[1]} is not this controller's: {known}")
+            state = bumped(known.state, epoch)
+            result = await self._env.writes.write(
+                Set(path=partition_state_path(*partition), data=state.encode(), version=known.zk_version)
+            )
+            if isinstance(result, Stat):
+                break
+            if not isinstance(result, BadVersion):
+                raise StateChangeFailed(f"the epoch of {partition[0]}-{partition[1]} cannot be written: {result!r}")
+        written = self._context.leadership[partition] = VersionedState(state=state, zk_version=result.version)
+        self._env.state_log.emit(
+            EpochBump(
+                topic=partition[0],
+                partition=partition[1],
+                controller_epoch=epoch,
+                previous=as_evidence(known),
+                result=as_evidence(written),
+            )
+        )
+
+    def _tell_leadership(self, partition: TopicPartition, receivers: Sequence[int]) -> None:
+        self._env.batch.begin()
+        self._env.batch.add_leader_and_isr(receivers, partition, self._context.leadership[partition], is_new=False)
+        self._env.send_batch()
+
+    # --- the znode ---
+
+    async def _read_znode(self) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """Return what is asked for there, or None when nothing is; arms the watch."""
+        zk = self._env.session.current
+        if await zk.exists(REASSIGN_PARTITIONS) is None:
+            return None
+        try:
+            data, _ = await zk.get(REASSIGN_PARTITIONS)
+            return decode_reassignments(data)
+        except NoNode:
+            return None
+        except MalformedZnode as error:
+            log.error("reassignment.ignored error=%s", error)
+            return {}
+
+    async def _prune_znode(self, is_done: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+        """Take partitions out of the znode; with the last one it goes, and the next one is watched for."""
+        found = await self._read_znode()
+        if found is None:
+            return
+        left = {partition: target for partition, target in found.items() if not is_done(partition, target)}
+        if not left:
+            await self._env.writes.write(Delete(path=REASSIGN_PARTITIONS))
+            self._env.enqueue(EVENT, self._asked_again)
+        elif left != found:
+            data = encode_reassignments(left)
+            await self._env.writes.write(Set(path=REASSIGN_PARTITIONS, data=data, version=ANY_VERSION))
+
+    async def _asked_again(self) -> None:
+        await self.asked_in_zookeeper()
