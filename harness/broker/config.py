@@ -1,7 +1,7 @@
 """The broker's configuration: Kafka's property names, types, defaults and bounds; unknown names are refused."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.broker.config_types import (
@@ -128,6 +128,8 @@ class BrokerConfig:
     """Parsed properties; `config["replica.lag.time.max.ms"]` has the property's own type."""
 
     values: Mapping[str, Any]
+    given: Mapping[str, str] = field(default_factory=dict)
+    """What the properties file says, as text; the rest of `values` are defaults."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -176,7 +178,7 @@ def parse_config(given: Mapping[str, str]) -> BrokerConfig:
         problems += _listener_problems(BrokerConfig(values))
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
-    return BrokerConfig(values)
+    return BrokerConfig(values, dict(given))
 
 
 def _listener_problems(config: BrokerConfig) -> Iterator[str]:

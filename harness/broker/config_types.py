@@ -99,7 +99,10 @@ def listing(*allowed: str) -> ConfigType:
 
 def _number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        value = int(text)
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
         if not low <= value <= high:
             raise ValueError(f"must be between {low} and {high}")
         return value

@@ -165,6 +165,11 @@ class ReplicaManager:
             if partition.key[0] == topic:
                 partition.log.settings = self._log_settings(topic)
 
+    def broker_configured(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Let all logs obey what their topics inherit of this broker from now on."""
+        for topic in sorted({partition.key[0] for partition in self.replicas.all()}):
+            self.topic_configured(topic, self.topic_config(topic))
+
     def partition(self, topic: str, partition: int) -> Partition | None:
         """Return a partition that this broker replicates."""
         return self.replicas.get(topic, partition)

@@ -14,12 +14,14 @@ from typing import Protocol
 
 from harness.broker.background import every
 from harness.broker.config import BrokerConfig, Endpoint
+from harness.broker.config_changes import ConfigChanges
 from harness.broker.controlled_shutdown import ControlledShutdown
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.replicated import ReplicatedOffsets
 from harness.broker.coordinator.store import OffsetStore
 from harness.broker.handlers.admin import AdminHandlers
+from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
@@ -162,14 +164,16 @@ class Broker:
         self._coordinator = self._new_coordinator(offsets_partitions)
         self._server = self._outside.make_server(Dispatcher(self._handlers(cluster_id, offsets_partitions)))
         self._registration = self._bind(self._server)
+        self._topic_configs.on_change(self._replicas.topic_configured)
+        self._topic_configs.on_change(self._controller.topic_configured)
+        self._topic_configs.on_broker_change(self._replicas.broker_configured)
+        self._topic_configs.on_broker_change(self._controller.broker_configured)
         await self._topic_configs.start()
         self._replicas.on_leadership_change(self._coordinator.leadership_changed)
         await self._replicas.start()
         await self._register()
         self._session.before_new_session(self._controller.before_new_session)
         self._session.after_new_session(self._renew)
-        self._topic_configs.on_change(self._controller.topic_configured)
-        self._topic_configs.on_change(self._replicas.topic_configured)
         await self._controller.start()
         self._disk_failures.start()
         self._housekeeping.start()
@@ -271,6 +275,7 @@ class Broker:
         changes = TopicChanges(self._metadata, self._session)
         topics = TopicHandlers(self._config, self._controller, changes, self._creator)
         leadership = LeadershipHandlers(self._controller, self._metadata)
+        configs = ConfigHandlers(ConfigChanges(self._config, self._metadata, self._topic_configs, self._session))
         groups = GroupHandlers(self._coordinator, self._metadata)
         producer_ids = ProducerIdHandlers(self._producer_ids)
         log_dirs = LogDirHandlers(self._replicas, self._config)
@@ -287,6 +292,9 @@ class Broker:
             ApiKey.CREATE_TOPICS: admin.create_topics,
             ApiKey.DELETE_TOPICS: topics.delete_topics,
             ApiKey.CREATE_PARTITIONS: topics.create_partitions,
+            ApiKey.DESCRIBE_CONFIGS: configs.describe,
+            ApiKey.ALTER_CONFIGS: configs.alter,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter,
             ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
             ApiKey.ELECT_LEADERS: leadership.elect_leaders,
             ApiKey.ALTER_PARTITION_REASSIGNMENTS: leadership.alter_reassignments,

@@ -1,59 +1,95 @@
-"""What is configured for a topic, kept in step with ZooKeeper.
+"""What is configured, kept in step with ZooKeeper: for this broker while it runs, and for every topic.
 
-The broker's own properties hold for whatever a topic does not set. A topic's properties are read when the broker first
-hears of it, and again whenever `/config/changes` names it; after a lost connection or session everything is read anew.
+A topic's own properties hold over the broker's: those set for this broker alone, over those set for all brokers, over
+its properties file. Each is read when the broker first hears of it, and again whenever `/config/changes` names it;
+after a lost connection or session everything is read anew. As Kafka's `ZkConfigManager` and `DynamicBrokerConfig`.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.broker.config import BrokerConfig
 from harness.broker.config_types import ConfigError
-from harness.broker.topic_properties import parse_topic_config, topic_defaults
+from harness.broker.topic_properties import inherited, parse_dynamic_config, parse_topic_config
 from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
-from harness.broker.zookeeper.topics import read_topic_config
+from harness.broker.zookeeper.topics import read_config
 from harness.broker.zookeeper.znodes import (
+    ALL_BROKERS,
+    BROKERS_KIND,
     CONFIG_CHANGES,
     TOPIC_CONFIGS,
+    TOPICS_KIND,
     MalformedZnode,
-    changed_topic,
+    broker_config_path,
+    changed_entity,
     config_change_path,
+    topic_config_path,
 )
 
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[str, Mapping[str, Any]], None]
+BrokerListener = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+
+KEEP_NOTIFICATIONS_S = 15 * 60
+"""After so long everybody who lives has read a notification; Kafka goes by the time it was made."""
+
+
+@dataclass(slots=True)
+class BrokerLayers:
+    """What is set for this broker beside its properties file, as text."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    """For this broker alone."""
+    default: dict[str, str] = field(default_factory=dict)
+    """For all brokers."""
 
 
 class TopicConfigs:
     """Answers what holds for a topic; `start` reads all that ZooKeeper has and follows it from then on."""
 
     def __init__(self, config: BrokerConfig, session: ZooKeeperSession) -> None:
-        self._defaults = topic_defaults(config)
+        self.layers = BrokerLayers()
+        self._config = config
         self._session = session
+        self._broker: Mapping[str, Any] = config.values
+        self._own: dict[str, Mapping[str, Any]] = {}
         self._known: dict[str, Mapping[str, Any]] = {}
-        self._seen: frozenset[str] = frozenset()
+        self._defaults = inherited(self._broker)
+        self._seen: dict[str, float] = {}
         self._changed = asyncio.Event()
         self._all_stale = False
         self._follower: asyncio.Task[None] | None = None
         self._listeners: list[Listener] = []
+        self._broker_listeners: list[BrokerListener] = []
 
     def of(self, topic: str) -> Mapping[str, Any]:
         """Return every property of a topic with its own type; the broker's for a topic not heard of."""
         return self._known.get(topic, self._defaults)
 
+    def broker(self, name: str) -> Any:
+        """Return a property of this broker as it holds now."""
+        return self._broker[name]
+
     def on_change(self, listener: Listener) -> None:
-        """Call `listener` with a topic and its properties once they have changed."""
+        """Call `listener` with a topic and its properties once what the topic sets has changed."""
         self._listeners.append(listener)
 
+    def on_broker_change(self, listener: BrokerListener) -> None:
+        """Call `listener` with this broker's properties before and after; topics that inherit them have changed too."""
+        self._broker_listeners.append(listener)
+
     async def start(self) -> None:
-        """Read the properties of every topic, and follow their changes."""
+        """Read the properties of this broker and of every topic, and follow their changes."""
         zk = self._session.current
         self._watch(zk)
-        self._seen = frozenset(await zk.children(CONFIG_CHANGES))
+        now_s = asyncio.get_running_loop().time()
+        self._seen = dict.fromkeys(await zk.children(CONFIG_CHANGES), now_s)
+        await self._read_broker()
         await self.load(await zk.children(TOPIC_CONFIGS))
         self._session.after_new_session(self._new_session)
         self._follower = asyncio.create_task(self._follow(), name="topic-configs")
@@ -71,13 +107,50 @@ class TopicConfigs:
             if topic not in self._known:
                 await self._read(topic)
 
+    # --- reading ---
+
     async def _read(self, topic: str) -> None:
         try:
-            own = parse_topic_config(await read_topic_config(self._session.current, topic))
+            own = parse_topic_config(await read_config(self._session.current, topic_config_path(topic)))
         except (ConfigError, MalformedZnode) as error:
             _log.error("topic_config.ignored topic=%s error=%s", topic, error)
             own = {}
+        self._own[topic] = own
         self._known[topic] = {**self._defaults, **own}
+
+    async def _read_broker(self) -> None:
+        """Read both layers of this broker, and let its topics inherit what holds then."""
+        own = await self._read_layer(str(self._config.broker_id))
+        default = await self._read_layer(ALL_BROKERS)
+        self.layers = BrokerLayers(own=own, default=default)
+        before = self._broker
+        self._broker = {**self._config.values, **parse_dynamic_config(default), **parse_dynamic_config(own)}
+        if self._broker == before:
+            return
+        _log.info("broker_config.changed default=%s own=%s", default, own)
+        self._defaults = inherited(self._broker)
+        self._known = {topic: {**self._defaults, **own} for topic, own in self._own.items()}
+        for listener in self._broker_listeners:
+            listener(before, self._broker)
+
+    async def _read_layer(self, name: str) -> dict[str, str]:
+        """Return what is set for a broker or for all; what makes no sense counts as nothing, all of it, as in Kafka."""
+        try:
+            found = await read_config(self._session.current, broker_config_path(name))
+            parse_dynamic_config(found)
+        except (ConfigError, MalformedZnode) as error:
+            _log.error("broker_config.ignored broker=%s error=%s", name, error)
+            return {}
+        return found
+
+    def _tell(self, topic: str, before: Mapping[str, Any] | None) -> None:
+        now = self._known[topic]
+        if now != before:
+            _log.info("topic_config.changed topic=%s config=%s", topic, dict(now))
+            for listener in self._listeners:
+                listener(topic, now)
+
+    # --- following ---
 
     def _watch(self, zk: ZooKeeper) -> None:
         zk.watch_children(CONFIG_CHANGES, self._fired)
@@ -106,29 +179,40 @@ class TopicConfigs:
 
     async def _catch_up(self) -> None:
         zk = self._session.current
+        now_s = asyncio.get_running_loop().time()
         names = await zk.children(CONFIG_CHANGES)
         if self._all_stale:
             self._all_stale = False
-            stale = sorted(self._known)
+            stale = [(BROKERS_KIND, ALL_BROKERS), *((TOPICS_KIND, topic) for topic in sorted(self._known))]
         else:
-            stale = [topic for name in names if name not in self._seen and (topic := await _named(zk, name))]
-        self._seen = frozenset(names)
-        for topic in dict.fromkeys(stale):
-            before = self._known.get(topic)
-            await self._read(topic)
-            if self._known[topic] == before:
-                continue
-            _log.info("topic_config.changed topic=%s config=%s", topic, dict(self._known[topic]))
-            for listener in self._listeners:
-                listener(topic, self._known[topic])
+            found = [await _named(zk, name) for name in names if name not in self._seen]
+            stale = [entity for entity in found if entity is not None]
+        self._seen = {name: self._seen.get(name, now_s) for name in names}
+        for kind, name in dict.fromkeys(stale):
+            if kind == TOPICS_KIND:
+                before = self._known.get(name)
+                await self._read(name)
+                self._tell(name, before)
+            elif kind == BROKERS_KIND and name in (ALL_BROKERS, str(self._config.broker_id)):
+                await self._read_broker()
+        await self._purge(zk, now_s)
+
+    async def _purge(self, zk: ZooKeeper, now_s: float) -> None:
+        """Delete notifications that everybody must have read; whoever comes first does it."""
+        for name in [name for name, seen_s in self._seen.items() if now_s - seen_s > KEEP_NOTIFICATIONS_S]:
+            try:
+                await zk.delete(config_change_path(name))
+            except NoNode:
+                _log.debug("topic_config.notification %s was deleted by another broker", name)
+            del self._seen[name]
 
 
-async def _named(zk: ZooKeeper, notification: str) -> str | None:
-    """Return the topic that a notification names; None when it is gone or names something else."""
+async def _named(zk: ZooKeeper, notification: str) -> tuple[str, str] | None:
+    """Return kind and name of what a notification is about; None when it is gone or makes no sense."""
     path = config_change_path(notification)
     try:
         data, _ = await zk.get(path)
-        return changed_topic(path, data)
+        return changed_entity(path, data)
     except NoNode:
         return None
     except MalformedZnode as error:

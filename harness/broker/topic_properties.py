@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.config import BrokerConfig
+from harness.broker.config import PROPERTIES, BrokerConfig
 from harness.broker.config_types import (
     BOOLEAN,
     INT_MAX,
     ConfigError,
     ConfigType,
+    Property,
     choice,
     integer,
     listing,
@@ -91,20 +92,48 @@ def parse_topic_config(given: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ConfigError: names every unknown and malformed property at once.
     """
+    return _parse("topic property", given, BY_NAME)
+
+
+def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
+    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
+    return inherited(config.values)
+
+
+def inherited(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what topics inherit of a broker whose properties have these values."""
+    return {prop.name: prop.inherited(values) for prop in TOPIC_PROPERTIES}
+
+
+DYNAMIC: dict[str, Property] = {
+    prop.name: prop
+    for prop in PROPERTIES
+    if any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
+}
+"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`)."""
+
+
+def parse_dynamic_config(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties that are set for a broker while it runs, each with its own type.
+
+    Raises:
+        ConfigError: names every property that is unknown, malformed, or not to be set while the broker runs.
+    """
+    return _parse("dynamic broker property", given, DYNAMIC)
+
+
+def _parse(
+    what: str, given: Mapping[str, str], known: Mapping[str, TopicProperty] | Mapping[str, Property]
+) -> dict[str, Any]:
     problems, values = [], {}
     for name, text in given.items():
-        if name not in BY_NAME:
-            problems.append(unknown("topic property", name, BY_NAME))
+        if name not in known:
+            problems.append(unknown(what, name, known))
             continue
         try:
-            values[name] = BY_NAME[name].parse(text)
+            values[name] = known[name].parse(text)
         except ValueError as error:
             problems.append(f"{name}={text}: {error}")
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
     return values
-
-
-def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
-    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
-    return {prop.name: prop.inherited(config.values) for prop in TOPIC_PROPERTIES}

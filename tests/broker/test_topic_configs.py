@@ -118,3 +118,59 @@ async def test_after_a_new_session_everything_is_read_again_and_followed(
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "5"}))
     zookeeper.put("/config/changes/config_change_0", CHANGE)
     assert await soon(lambda: min_isr(configs) == 5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "value"),
+    [pytest.param("1", "4", id="set for this broker alone"), pytest.param("<default>", "5", id="set for all brokers")],
+)
+async def test_what_is_set_for_brokers_holds_for_topics_that_say_nothing(
+    configs: TopicConfigs, zookeeper: Ensemble, layer: str, value: str
+) -> None:
+    heard: list[tuple[int, int]] = []
+    configs.on_broker_change(lambda *seen: heard.append(tuple(s["min.insync.replicas"] for s in seen)))
+    await configs.load(["quiet"])
+    zookeeper.put(f"/config/brokers/{layer}", encode_config({"min.insync.replicas": value}))
+    zookeeper.put("/config/changes/config_change_0", f'{{"version":2,"entity_path":"brokers/{layer}"}}'.encode())
+    assert await soon(lambda: min_isr(configs, "quiet") == int(value))
+    assert (min_isr(configs, "t"), min_isr(configs, "unheard of")) == (3, int(value))
+    assert (configs.broker("min.insync.replicas"), heard) == (int(value), [(2, int(value))])
+
+
+async def test_what_is_set_for_this_broker_goes_before_what_is_set_for_all(
+    configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
+) -> None:
+    zookeeper.put("/config/brokers/<default>", encode_config({"min.insync.replicas": "5", "log.segment.bytes": "99"}))
+    zookeeper.put("/config/brokers/1", encode_config({"min.insync.replicas": "4"}))
+    session.current.disconnect()
+    session.current.reconnect()
+    assert await soon(lambda: configs.of("x")["segment.bytes"] == 99)
+    assert min_isr(configs, "x") == 4
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(encode_config({"min.insync.replicas": "many"}), id="no number"),
+        pytest.param(encode_config({"broker.rack": "r"}), id="not to be set while it runs"),
+        pytest.param(b"{", id="no configuration"),
+    ],
+)
+async def test_nonsense_for_brokers_counts_as_nothing(
+    configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble, content: bytes
+) -> None:
+    zookeeper.put("/config/brokers/1", content)
+    zookeeper.put("/config/brokers/<default>", encode_config({"min.insync.replicas": "5"}))
+    session.current.disconnect()
+    session.current.reconnect()
+    assert await soon(lambda: min_isr(configs, "x") == 5)
+
+
+async def test_old_notifications_are_deleted(configs: TopicConfigs, zookeeper: Ensemble) -> None:
+    zookeeper.put("/config/changes/config_change_0", CHANGE)
+    await asyncio.sleep(14 * 60)
+    zookeeper.put("/config/changes/config_change_1", CHANGE)
+    await asyncio.sleep(2 * 60)
+    assert zookeeper.names("/config/changes") == ["config_change_0", "config_change_1"]
+    zookeeper.put("/config/changes/config_change_2", CHANGE)
+    assert await soon(lambda: zookeeper.names("/config/changes") == ["config_change_1", "config_change_2"])

@@ -44,7 +44,10 @@ SELECTOR_PROFILES: dict[str, Mapping[Strategy, Selector]] = {
 class ActiveController:
     """One term in office; its methods run on the event queue's task, one at a time."""
 
-    def __init__(self, settings: ControllerSettings, epoch: ControllerEpoch, put: Put) -> None:
+    def __init__(
+        self, settings: ControllerSettings, epoch: ControllerEpoch, put: Put, unclean_default: Callable[[], bool]
+    ) -> None:
+        """`unclean_default` is the broker's own `unclean.leader.election.enable`, as it holds when it is asked."""
         self.epoch = epoch
         self._settings = settings
         self._put = put
@@ -69,7 +72,7 @@ class ActiveController:
             batch=RequestBatch(broker_id, peer_listener, self._context),
             send=self._channels.send,
             enqueue=self._enqueue,
-            unclean_default=settings.config["unclean.leader.election.enable"],
+            unclean_default=unclean_default,
             rules=settings.rules,
             selectors=SELECTOR_PROFILES[profile],
             unclean_empties_isr=profile == "0.8",
@@ -158,8 +161,8 @@ class ActiveController:
         """Whether a topic is to be deleted."""
         return topic in self._context.deleting
 
-    async def elect_unclean(self, topic: str) -> None:
-        """Event TopicUncleanLeaderElectionEnable: try again to find leaders for a topic's partitions."""
+    async def elect_unclean(self, topic: str | None = None) -> None:
+        """Events UncleanLeaderElectionEnable and, for one topic, TopicUncleanLeaderElectionEnable: elect again."""
         await self._partitions.elect_missing(trigger="unclean_enabled", topic=topic)
 
     def _enqueue(self, name: str, process: Callable[[], Awaitable[object]]) -> None:

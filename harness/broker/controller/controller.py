@@ -60,6 +60,7 @@ class Controller:
             state_log=state_log,
             rules=rules or ProtocolRules(),
         )
+        self._unclean_default: bool = config[UNCLEAN]
         self._wall_ms = wall_ms
         self._broker_id = config.broker_id
         self._controller_id = NO_CONTROLLER
@@ -205,6 +206,17 @@ class Controller:
         if self.is_active and config[UNCLEAN]:
             self._queue.put("TopicUncleanLeaderElectionEnable", process)
 
+    def broker_configured(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """This broker's own configuration has changed, and with it perhaps the default of unclean election."""
+        self._unclean_default = now[UNCLEAN]
+
+        async def process() -> None:
+            if self._active is not None:
+                await self._active.elect_unclean()
+
+        if self.is_active and now[UNCLEAN] and not before[UNCLEAN]:
+            self._queue.put("UncleanLeaderElectionEnable", process)
+
     async def _startup(self) -> None:
         await self._arm()
         await self._elect()
@@ -228,7 +240,7 @@ class Controller:
             epoch = await register_and_increment(zk, znode, state_log=state_log)
             log.info("controller.elected epoch=%d", epoch.value)
             self._controller_id = self._broker_id
-            self._active = ActiveController(self._settings, epoch, self._queue.put)
+            self._active = ActiveController(self._settings, epoch, self._queue.put, lambda: self._unclean_default)
             await self._active.take_over()
         except ControllerMovedError as error:
             log.info("election.lost reason=%s", error)

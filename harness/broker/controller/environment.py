@@ -43,7 +43,7 @@ class Environment:
     send: Callable[[ControlRequest], None]
     enqueue: Callable[[str, Callable[[], Awaitable[object]]], None]
     """Queue an event by name; it is carried out only while this controller is in office."""
-    unclean_default: bool
+    unclean_default: Callable[[], bool]
     """The broker's own `unclean.leader.election.enable`."""
     rules: ProtocolRules
     selectors: Mapping[Strategy, Selector]
@@ -62,7 +62,7 @@ class Environment:
             own = parse_topic_config({UNCLEAN: config[UNCLEAN]}) if UNCLEAN in config else {}
         except (MalformedZnode, ConfigError) as error:
             return f"the topic's configuration cannot be read: {error}"
-        return bool(own.get(UNCLEAN, self.unclean_default))
+        return bool(own.get(UNCLEAN, self.unclean_default()))
 
     def on_watch(self, name: str, process: Callable[[], Awaitable[object]]) -> Watch:
         """Return a handler that queues an event, whatever the watch reports."""

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
+    CONFIG_CHANGE_PREFIX,
+    TOPICS_KIND,
     MalformedZnode,
     TopicAssignment,
+    broker_config_path,
     decode_config,
     encode_config,
+    encode_config_change,
     topic_config_path,
     topic_path,
 )
@@ -48,12 +52,27 @@ async def create_topic(
 
 async def read_topic_config(zk: ZooKeeper, topic: str) -> dict[str, str]:
     """Return the properties set for a topic itself, without the broker's defaults; empty when there are none."""
-    path = topic_config_path(topic)
+    return await read_config(zk, topic_config_path(topic))
+
+
+async def read_config(zk: ZooKeeper, path: str) -> dict[str, str]:
+    """Return the properties in a configuration znode; empty when there is none.
+
+    Raises:
+        MalformedZnode: what stands there makes no sense.
+    """
     try:
         data, _ = await zk.get(path)
     except NoNode:
         return {}
     return decode_config(path, data)
+
+
+async def write_config(zk: ZooKeeper, kind: str, name: str, config: Mapping[str, str]) -> None:
+    """Replace the configuration of a topic or broker, and have every broker look at it; the last writer wins."""
+    path = topic_config_path(name) if kind == TOPICS_KIND else broker_config_path(name)
+    await _set_or_create(zk, path, encode_config(config))
+    await zk.create(CONFIG_CHANGE_PREFIX, encode_config_change(kind, name), sequential=True)
 
 
 async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | None:

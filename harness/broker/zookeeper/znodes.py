@@ -20,7 +20,13 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 ISR_CHANGES = "/isr_change_notification"
 CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+TOPICS_KIND, BROKERS_KIND = "topics", "brokers"
+"""Of what a notification of a changed configuration is about."""
+ALL_BROKERS = "<default>"
+"""In place of a broker id."""
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
@@ -44,7 +50,7 @@ PERSISTENT_PATHS: tuple[str, ...] = (
     TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
-    "/config/brokers",
+    BROKER_CONFIGS,
     "/config/ips",
 )
 """What every broker makes sure of at start; parents are created as needed."""
@@ -78,6 +84,11 @@ def partition_state_path(topic: str, partition: int) -> str:
 def topic_config_path(topic: str) -> str:
     """Return where a topic's own configuration stands."""
     return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def broker_config_path(name: str) -> str:
+    """Return where the configuration of a broker, or of `ALL_BROKERS`, stands."""
+    return f"{BROKER_CONFIGS}/{name}"
 
 
 def config_change_path(name: str) -> str:
@@ -312,11 +323,16 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
         return {str(name): str(setting) for name, setting in value["config"].items()}
 
 
-def changed_topic(path: str, data: bytes) -> str | None:
-    """Return the topic that a notification of a changed configuration names; None when it names something else."""
+def encode_config_change(kind: str, name: str) -> bytes:
+    """Return the content of a notification that somebody's configuration has changed."""
+    return _encode({"version": 2, "entity_path": f"{kind}/{name}"})
+
+
+def changed_entity(path: str, data: bytes) -> tuple[str, str]:
+    """Return kind and name of what a notification of a changed configuration is about."""
     with _reading(path, data) as value:
-        kind, _, name = str(value.get("entity_path", "")).partition("/")
-    return name if kind == "topics" and name else None
+        kind, _, name = str(value["entity_path"]).partition("/")
+    return kind, name
 
 
 def encode_isr_change(partitions: Sequence[tuple[str, int]]) -> bytes:
