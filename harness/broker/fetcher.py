@@ -159,7 +159,8 @@ class LeaderFetcher:
         """Take the next step of every truncating partition; those without epochs need not ask."""
         asked = []
         for following in truncating:
-            epoch = following.partition.log.epochs.latest_epoch
+            asks = self.settings.rules.truncation_asks_the_leader
+            epoch = following.partition.log.epochs.latest_epoch if asks else UNDEFINED_EPOCH
             if epoch == UNDEFINED_EPOCH:
                 step = truncation_without_epochs(following.partition.high_watermark)
                 self._apply(following, step, TruncationCause(reason=step.reason))
@@ -182,9 +183,9 @@ class LeaderFetcher:
 
     def _answered(self, following: Following, asked_epoch: int, answer: EpochEnd) -> None:
         partition = following.partition
-        step = truncation_after(
-            answer, partition.end_of_epoch(answer.epoch), partition.log.log_end_offset, partition.high_watermark
-        )
+        compares = self.settings.rules.truncation_compares_epochs
+        local_end = partition.end_of_epoch(answer.epoch) if compares else answer
+        step = truncation_after(answer, local_end, partition.log.log_end_offset, partition.high_watermark)
         cause = TruncationCause(
             reason=step.reason,
             asked_epoch=asked_epoch,

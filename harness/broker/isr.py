@@ -15,7 +15,7 @@ from harness.broker.partition import Partition, TopicPartition
 from harness.broker.replicas import Replicas, now_s
 from harness.broker.replication import NEVER_S
 from harness.broker.state_log import StateLog
-from harness.broker.zookeeper.client import BadVersion, ZooKeeper, ZooKeeperError
+from harness.broker.zookeeper.client import ANY_VERSION, BadVersion, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.partition_state import publish_isr_changes, write_isr
 from harness.broker.zookeeper.znodes import PartitionStateZnode
 from harness.events import IsrPropose, IsrResult
@@ -96,9 +96,12 @@ class IsrKeeper:
         state = PartitionStateZnode(
             leader=partition.broker_id, leader_epoch=leader_epoch, isr=isr, controller_epoch=partition.controller_epoch
         )
+        known = expected if self.replicas.rules.isr_write_compares_versions else ANY_VERSION
+        if not self.replicas.rules.isr_counts_once_accepted:
+            partition.adopt_isr(isr, expected)
         result, version = "ok", -1
         try:
-            version = await write_isr(self.zookeeper(), topic, number, state, expected, state_log=self.state_log)
+            version = await write_isr(self.zookeeper(), topic, number, state, known, state_log=self.state_log)
         except BadVersion as error:
             result = "badversion"
             log.info("isr.%s refused partition=%s-%d error=%s", kind, topic, number, error)

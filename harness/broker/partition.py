@@ -11,6 +11,7 @@ from harness.broker.log.batch import BatchHeader
 from harness.broker.log.epoch_cache import EpochEnd
 from harness.broker.log.log import AppendInfo, Log, OffsetOutOfRange
 from harness.broker.replication import (
+    NEVER_S,
     NO_EPOCH,
     FollowerProgress,
     check_leader_epoch,
@@ -180,7 +181,8 @@ class Partition:
         Raises:
             PartitionError: the epochs differ, or another broker leads.
         """
-        error = check_leader_epoch(current_leader_epoch, self.leader_epoch)
+        asked = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
+        error = check_leader_epoch(asked, self.leader_epoch)
         if error is ErrorCode.NONE and self.leader != self.broker_id:
             error = ErrorCode.NOT_LEADER_FOR_PARTITION
         if error is not ErrorCode.NONE:
@@ -218,13 +220,15 @@ class Partition:
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
         """Raise the leader's high watermark as far as it may go; whether it moved."""
         followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
-        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, self.isr, followers, now_s, self.lag_s)
+        lag_s = self.lag_s if self.rules.high_watermark_waits_for_joining else NEVER_S
+        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, self.isr, followers, now_s, lag_s)
         return self._set_high_watermark(new, "leader", cause)
 
     def wants_to_join(self, replica_id: int) -> bool:
         """Whether a follower is outside the ISR and has all that is committed."""
+        since = self.epoch_start_offset if self.rules.isr_joins_from_epoch_start else NO_OFFSET
         return replica_id not in self.isr and may_join_isr(
-            self.followers[replica_id].log_end_offset, self.high_watermark, self.epoch_start_offset
+            self.followers[replica_id].log_end_offset, self.high_watermark, since
         )
 
     def out_of_sync(self, now_s: float) -> list[int]:

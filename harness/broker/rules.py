@@ -22,6 +22,22 @@ class ProtocolRules:
     """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
     disk_failure_takes_replicas_offline: bool = True
     """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
+    truncation_asks_the_leader: bool = True
+    """How far a new follower truncates is for the leader's epochs to say (`LeaderFetcher._truncate`, KIP-101)."""
+    truncation_compares_epochs: bool = True
+    """A follower that has not the epoch of the answer goes back further (`LeaderFetcher._answered`, KIP-279)."""
+    isr_joins_from_epoch_start: bool = True
+    """Who joins the ISR has all that the leader had when its epoch began (`Partition.wants_to_join`, KAFKA-7128)."""
+    isr_counts_once_accepted: bool = True
+    """A new ISR counts when ZooKeeper has accepted it, and not before (`IsrKeeper._write`)."""
+    isr_write_compares_versions: bool = True
+    """A leader replaces only the partition state that it knows (`IsrKeeper._write`)."""
+    high_watermark_waits_for_joining: bool = True
+    """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
+    leader_epoch_fences: bool = True
+    """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
+    recovery_checks_batches: bool = True
+    """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
 
     unclean_election_needs_permission: bool = True
     """A replica outside the ISR leads only where the configuration or a request allows it
@@ -81,6 +97,54 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="disk_failure_takes_replicas_offline",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",
         effect="partitions cannot be written although other replicas could lead them",
+    ),
+    PlantedBug(
+        name="truncate-to-high-watermark",
+        rule="truncation_asks_the_leader",
+        origin="a new follower truncates to its own high watermark, as before KIP-101 (KAFKA-1211)",
+        effect="a committed record is lost when the follower that dropped it leads before it has fetched it again",
+    ),
+    PlantedBug(
+        name="truncation-in-one-round",
+        rule="truncation_compares_epochs",
+        origin="a follower truncates to the offset it is answered, whatever epoch that belongs to (before KIP-279)",
+        effect="replicas diverge after two quick changes of leader",
+    ),
+    PlantedBug(
+        name="isr-join-without-epoch-start",
+        rule="isr_joins_from_epoch_start",
+        origin="a follower joins the ISR as soon as it reaches the high watermark (KAFKA-7128)",
+        effect="it lacks records that the leader before had committed, and loses them when it leads",
+    ),
+    PlantedBug(
+        name="isr-before-zookeeper",
+        rule="isr_counts_once_accepted",
+        origin="a leader shrinks its ISR before ZooKeeper has accepted that",
+        effect="a leader that was replaced commits records on its own; they are lost",
+    ),
+    PlantedBug(
+        name="isr-write-without-version",
+        rule="isr_write_compares_versions",
+        origin="a leader writes its ISR over whatever ZooKeeper holds",
+        effect="a leader that was replaced takes the lead back in ZooKeeper with an old epoch",
+    ),
+    PlantedBug(
+        name="high-watermark-ignores-joining",
+        rule="high_watermark_waits_for_joining",
+        origin="only members of the ISR hold the high watermark back, not who is caught up and about to join",
+        effect="a follower never catches up under load: the ISR stays small",
+    ),
+    PlantedBug(
+        name="no-leader-epoch-fence",
+        rule="leader_epoch_fences",
+        origin="the leader epoch that a fetch believes in is not looked at (before KIP-320)",
+        effect="followers and consumers go on reading from a leader of another epoch",
+    ),
+    PlantedBug(
+        name="no-crc-recovery",
+        rule="recovery_checks_batches",
+        origin="a log is taken as long as its files are after a crash",
+        effect="batches that a power loss has torn are served and replicated",
     ),
     PlantedBug(
         name="unclean-ignores-config",

@@ -79,7 +79,7 @@ def open_log(
         recovery_point_lowered=recovery_point_lowered,
         rules=rules,
     )
-    trusted = origin.clean and epochs_known
+    trusted = (origin.clean and epochs_known) or not rules.recovery_checks_batches
     truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)
     if truncated_bytes:
         logger.warning("log.truncated log=%s end=%d bytes=%d", folder, log.log_end_offset, truncated_bytes)

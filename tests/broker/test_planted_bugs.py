@@ -1,0 +1,160 @@
+"""Each guard of replication does something: with its planted bug the same steps end otherwise."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.broker.fetching import FetchedPartition, FetchLimits
+from harness.broker.partition import PartitionError
+from harness.broker.replicas import now_s
+from harness.broker.rules import PLANTED_BUGS, ProtocolRules, rules_with
+from harness.events import IsrResult, Truncate
+from harness.simulation.disk import MemoryStorage
+from harness.simulation.loop import run
+from tests.broker.log.logs import SMALL, batch, new_log, opened
+from tests.broker.replica_cluster import TOPIC, ReplicaCluster
+
+Play = Callable[[ReplicaCluster], Awaitable[Any]]
+
+
+async def truncations_after_a_leader_change(cluster: ReplicaCluster) -> Any:
+    """Followers that have a committed record, but do not know yet that it is."""
+    await cluster.elect(1)
+    await cluster.produce(1, "a")
+    await cluster.elect(1)
+    await asyncio.sleep(1)
+    return [event.to for broker_id in (2, 3) for event in cluster[broker_id].of(Truncate)]
+
+
+async def follower_that_missed_an_epoch(cluster: ReplicaCluster) -> Any:
+    """Broker 2 lacks the end of epoch 0, and has records of an epoch 1 that nobody else knows."""
+    await cluster.elect(3)
+    await cluster.produce(3, "a")
+    cluster.network.isolate(2)
+    for value in "bc":
+        await cluster.produce(3, value, acks=1)
+    await cluster.elect(2, tell=[2])
+    for value in "pqrs":
+        await cluster.produce(2, value, acks=1)
+    await cluster.elect(3, tell=[1, 3])
+    for value in "defg":
+        await cluster.produce(3, value, acks=1)
+    cluster.network.heal()
+    await cluster.tell(2)
+    await asyncio.sleep(5)
+    return cluster[2].prints() == cluster[3].prints()
+
+
+async def follower_below_the_epoch_start(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1, isr=[1])
+    partition = cluster[1].replica()
+    cluster.network.isolate(1)
+    partition.epoch_start_offset = partition.high_watermark + 1
+    partition.followers[2].log_end_offset = partition.high_watermark
+    return partition.wants_to_join(2)
+
+
+async def isr_while_zookeeper_is_away(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    await cluster.produce(1, "a")
+    await cluster[1].zookeeper.close()
+    cluster.network.isolate(1)
+    await cluster.produce(1, "b", acks=1)
+    await asyncio.sleep(10)
+    return cluster[1].replica().isr
+
+
+async def results_of_a_zombie_that_shrinks_its_isr(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    await cluster.produce(1, "a")
+    cluster.network.isolate(1)
+    await cluster.elect(2, tell=[2, 3])
+    await cluster.produce(1, "b", acks=1)
+    await asyncio.sleep(10)
+    return {event.result for event in cluster[1].of(IsrResult)}
+
+
+async def high_watermark_of_a_leader_alone(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    cluster.network.isolate(1)
+    await cluster.produce(1, "a", acks=1)
+    return cluster[1].replica().high_watermark
+
+
+async def high_watermark_with_a_follower_about_to_join(cluster: ReplicaCluster) -> Any:
+    cluster.network.isolate(1)
+    await cluster.elect(1, isr=[1])
+    cluster[1].replica().follower_fetched(2, 0, now_s())
+    await cluster.produce(1, "a", acks=1)
+    return cluster[1].replica().high_watermark
+
+
+async def what_a_consumer_gets_of_a_leader_alone(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    cluster.network.isolate(1)
+    await cluster.produce(1, "a", acks=1)
+    limits = FetchLimits(min_bytes=1, max_bytes=1000, max_wait_s=0)
+    (read,) = await cluster[1].manager.fetch(-1, [FetchedPartition((TOPIC, 0), -1, 0, 1000)], limits)
+    return bool(read.records)
+
+
+async def answer_to_an_old_epoch(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    await cluster.elect(1)
+    try:
+        cluster[1].replica().check_leads(0)
+    except PartitionError as refusal:
+        return refusal.error.name
+    return "served"
+
+
+@pytest.mark.parametrize(
+    ("bug", "play", "right", "wrong"),
+    [
+        pytest.param("truncate-to-high-watermark", truncations_after_a_leader_change, [], [0, 0], id="truncation"),
+        pytest.param("truncation-in-one-round", follower_that_missed_an_epoch, True, False, id="second round"),
+        pytest.param("isr-join-without-epoch-start", follower_below_the_epoch_start, False, True, id="joining"),
+        pytest.param("isr-before-zookeeper", isr_while_zookeeper_is_away, (1, 2, 3), (1,), id="accepted ISR"),
+        pytest.param(
+            "isr-write-without-version",
+            results_of_a_zombie_that_shrinks_its_isr,
+            {"badversion"},
+            {"ok"},
+            id="version",
+        ),
+        pytest.param("high-watermark-without-isr", high_watermark_of_a_leader_alone, 0, 1, id="committed"),
+        pytest.param(
+            "high-watermark-ignores-joining", high_watermark_with_a_follower_about_to_join, 0, 1, id="about to join"
+        ),
+        pytest.param("reads-uncommitted", what_a_consumer_gets_of_a_leader_alone, False, True, id="reading"),
+        pytest.param("no-leader-epoch-fence", answer_to_an_old_epoch, "FENCED_LEADER_EPOCH", "served", id="fence"),
+    ],
+)
+def test_a_guard_of_replication(bug: str, play: Play, right: Any, wrong: Any) -> None:
+    async def ended(planted_bugs: list[str]) -> Any:
+        async with ReplicaCluster(planted_bugs=planted_bugs) as cluster:
+            return await play(cluster)
+
+    assert run(ended([])) == right
+    assert run(ended([bug])) == wrong
+
+
+@pytest.mark.parametrize(
+    ("bugs", "end"), [pytest.param([], 1, id="right"), pytest.param(["no-crc-recovery"], 2, id="bug")]
+)
+def test_a_torn_batch_is_found_after_a_crash(bugs: list[str], end: int) -> None:
+    storage = MemoryStorage()
+    log = new_log(storage, replace(SMALL, segment_bytes=10_000))
+    for _ in range(2):
+        log.append_as_leader(batch(), 0)
+    storage.files["t-0/00000000000000000000.log"].data[-3:] = b"\0\0\0"
+    assert opened(storage, rules=rules_with(bugs))[0].log_end_offset == end
+
+
+def test_every_planted_bug_turns_one_guard_off_and_every_guard_has_one() -> None:
+    assert sorted(bug.rule for bug in PLANTED_BUGS) == sorted(ProtocolRules.__dataclass_fields__)
+    for bug in PLANTED_BUGS:
+        assert getattr(rules_with([bug.name]), bug.rule) is False
