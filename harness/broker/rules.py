@@ -39,6 +39,9 @@ class ProtocolRules:
     recovery_checks_batches: bool = True
     """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
 
+    controller_writes_are_fenced: bool = True
+    """The controller's writes to ZooKeeper hold only while `/controller_epoch` is its own (`FencedWrites`,
+    KAFKA-6082)."""
     unclean_election_needs_permission: bool = True
     """A replica outside the ISR leads only where the configuration or a request allows it
     (`PartitionMachine._unclean_decisions`)."""
@@ -145,6 +148,12 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="recovery_checks_batches",
         origin="a log is taken as long as its files are after a crash",
         effect="batches that a power loss has torn are served and replicated",
+    ),
+    PlantedBug(
+        name="controller-writes-unfenced",
+        rule="controller_writes_are_fenced",
+        origin="a controller that was replaced while it stood still goes on writing to ZooKeeper (before KAFKA-6082)",
+        effect="two controllers decide about the same partitions",
     ),
     PlantedBug(
         name="unclean-ignores-config",

@@ -23,6 +23,7 @@ from harness.broker.controller.replica_elections import ReplicaElections
 from harness.broker.controller.replica_machine import ReplicaMachine
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
 from harness.broker.controller.selectors import Selector, Strategy
+from harness.broker.controller.statistics import ControllerStatistics, statistics_of
 from harness.broker.controller.topic_deletion import TopicDeletion
 from harness.broker.controller.topics import TopicEvents
 from harness.broker.wire.error_codes import ErrorCode
@@ -68,7 +69,8 @@ class ActiveController:
         self._env = Environment(
             context=self._context,
             session=settings.session,
-            writes=FencedWrites(settings.session, epoch, settings.state_log),
+            writes=FencedWrites(settings.session, epoch, settings.state_log, settings.rules),
+            counters=settings.counters,
             batch=RequestBatch(broker_id, peer_listener, self._context),
             send=self._channels.send,
             enqueue=self._enqueue,
@@ -156,6 +158,10 @@ class ActiveController:
             StaleBrokerEpochError, BrokerNotAvailableError: see `BrokerEvents.controlled_shutdown`.
         """
         return await self._brokers.controlled_shutdown(broker_id, broker_epoch)
+
+    def statistics(self, controller_id: int) -> ControllerStatistics:
+        """Return the gauges of this term."""
+        return statistics_of(self._context, controller_id)
 
     def is_deleting(self, topic: str) -> bool:
         """Whether a topic is to be deleted."""

@@ -23,6 +23,7 @@ from harness.broker.controller.event_queue import EventQueue
 from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.reassignment_requests import Reassigned, Wish
 from harness.broker.controller.replica_elections import ELECTION_EVENT, ElectionKind, ElectionResult
+from harness.broker.controller.statistics import ControllerStatistics, EventTimes
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.transport import Transport
@@ -86,6 +87,23 @@ class Controller:
     def controller_epoch(self) -> int:
         """The epoch of this broker's term; 0 while it is not controller."""
         return 0 if self._active is None else self._active.epoch.value
+
+    @property
+    def statistics(self) -> ControllerStatistics:
+        """The nine gauges of Kafka's controller, as they are now."""
+        if self._active is None or not self.is_active:
+            return ControllerStatistics(active_controller_id=self._controller_id)
+        return self._active.statistics(self._controller_id)
+
+    @property
+    def event_times(self) -> EventTimes:
+        """What the controller does now, and how long its events took so far."""
+        return self._queue.times
+
+    @property
+    def unclean_leader_elections(self) -> int:
+        """How many leaders this broker has elected uncleanly since it started."""
+        return self._settings.counters.unclean_leader_elections
 
     def is_deleting(self, topic: str) -> bool:
         """Whether a topic is to be deleted, as far as this broker is controller and knows."""
@@ -268,7 +286,7 @@ class Controller:
         await self._resign("gave up")
         if held and epoch is not None:
             self._controller_id = NO_CONTROLLER
-            writes = FencedWrites(self._settings.session, epoch, self._settings.state_log)
+            writes = FencedWrites(self._settings.session, epoch, self._settings.state_log, self._settings.rules)
             try:
                 await writes.write(Delete(path=CONTROLLER))
             except ControllerMovedError:

@@ -21,6 +21,13 @@ from harness.broker.zookeeper.znodes import MalformedZnode
 UNCLEAN = "unclean.leader.election.enable"
 
 
+@dataclass(slots=True)
+class Counters:
+    """What a broker's controller counts over all its terms."""
+
+    unclean_leader_elections: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """What a broker gives its controller."""
@@ -30,6 +37,7 @@ class ControllerSettings:
     transport: Transport
     state_log: StateLog
     rules: ProtocolRules = field(default_factory=ProtocolRules)
+    counters: Counters = field(default_factory=Counters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,7 @@ class Environment:
     send: Callable[[ControlRequest], None]
     enqueue: Callable[[str, Callable[[], Awaitable[object]]], None]
     """Queue an event by name; it is carried out only while this controller is in office."""
+    counters: Counters
     unclean_default: Callable[[], bool]
     """The broker's own `unclean.leader.election.enable`."""
     rules: ProtocolRules

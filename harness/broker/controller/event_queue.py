@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.request_batch import PendingRequestsError
+from harness.broker.controller.statistics import EventTimes
 from harness.broker.state_log import StateLog
 from harness.broker.zookeeper.client import SessionExpired
 from harness.events import ControllerEvent, ControllerMoved
@@ -62,6 +63,7 @@ class EventQueue:
         stuck: Callable[[], Awaitable[object]],
         controller_epoch: Callable[[], int],
     ) -> None:
+        self.times = EventTimes()
         self._state_log = state_log
         self._moved = moved
         self._stuck = stuck
@@ -118,6 +120,7 @@ class EventQueue:
         began = clock()
         epoch = self._controller_epoch()
         outcome = "ok"
+        self.times.begin(event.name, began - event.queued_at)
         try:
             try:
                 await event.process()
@@ -136,6 +139,7 @@ class EventQueue:
         except Exception as error:
             outcome = type(error).__name__
             log.exception("event.failed name=%s", event.name)
+        self.times.end(clock() - began)
         self._state_log.emit(
             ControllerEvent(
                 name=event.name,

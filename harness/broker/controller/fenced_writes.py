@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.errors import ControllerMovedError
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.zookeeper.client import (
+    ANY_VERSION,
     BadVersion,
     Check,
     Create,
@@ -30,7 +32,10 @@ _RESULTS: dict[type[ZooKeeperError], str] = {BadVersion: "badversion", NodeExist
 class FencedWrites:
     """Writes as the controller of one epoch."""
 
-    def __init__(self, session: ZooKeeperSession, epoch: ControllerEpoch, state_log: StateLog) -> None:
+    def __init__(
+        self, session: ZooKeeperSession, epoch: ControllerEpoch, state_log: StateLog, rules: ProtocolRules
+    ) -> None:
+        self._rules = rules
         self._session = session
         self._epoch = epoch
         self.state_log = state_log
@@ -41,7 +46,8 @@ class FencedWrites:
         Raises:
             ControllerMovedError: another controller has taken over; nothing was written.
         """
-        fence = Check(path=CONTROLLER_EPOCH, version=self._epoch.zk_version)
+        guarded = self._rules.controller_writes_are_fenced
+        fence = Check(path=CONTROLLER_EPOCH, version=self._epoch.zk_version if guarded else ANY_VERSION)
         fenced, result = await self._session.current.multi([fence, op])
         moved = isinstance(fenced, BadVersion)
         self.state_log.emit(self._evidence(op, result, moved=moved))

@@ -227,6 +227,7 @@ class PartitionMachine:
             result=result,
             unclean=ballot.selection.unclean,
         )
+        self._env.counters.unclean_leader_elections += ballot.selection.unclean
         self._env.batch.add_leader_and_isr(ballot.selection.receivers, ballot.partition, result, is_new=False)
         self._move(ballot.partition, PartitionStatus.ONLINE)
 
