@@ -84,7 +84,7 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      "properties.zookeeper.session.timeout.m: unknown key (did you mean zookeeper.session.timeout.ms?)",
                      id="unknown broker property"),
         pytest.param("zookeeper.session.timeout.ms: 4000", "zookeeper.session.timeout.ms: soon", "s.yaml:5: cluster."
-                     "properties.zookeeper.session.timeout.ms: invalid literal for int()", id="malformed property"),
+                     "properties.zookeeper.session.timeout.ms: must be a whole number", id="malformed property"),
         pytest.param("zookeeper.session.timeout.ms: 4000", "broker.id: 7", "s.yaml:5: cluster.properties.broker.id: "
                      "is set by the harness for each broker", id="a property of the harness"),
         pytest.param("leader(orders,1)", "leader(order,1)", "s.yaml:17: faults.0.target: unknown topic 'order' (did "
