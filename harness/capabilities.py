@@ -41,7 +41,7 @@ def _only_runs(driver: str) -> bool:
 
 def needed_by(scenario: Scenario) -> set[str]:
     """Return the names of the optional powers that a scenario needs."""
-    faults = {capability for spec in scenario.faults for capability in registry.fault(spec.kind).requires}
+    faults = {capability for kind, _ in scenario.kinds for capability in registry.fault(kind).requires}
     return faults | {"clients"}
 
 

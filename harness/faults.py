@@ -1,11 +1,12 @@
 """The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from harness.cluster.driver import ClusterDriver
+from harness.scenario.model import Strict
 from harness.state_changes import LogFiles, StateChanges
 from harness.targets import Role, Target
 from harness.verdict import FaultVerdict
@@ -47,12 +48,23 @@ class Arena:
         return self.said or LogFiles(self.driver)
 
 
+class MayForfeit(Strict):
+    """Parameters of a fault that can take committed records away."""
+
+    spares_committed: Annotated[
+        bool,
+        Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
+    ] = True
+
+
 class Fault(Protocol):
     """One kind of fault. Injecting and healing are idempotent."""
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]]
     """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
+    composes: ClassVar[bool]
+    """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
     accepts: ClassVar[tuple[Role, ...]]
     """The kinds of target that make sense."""
     Parameters: ClassVar[type[BaseModel]]

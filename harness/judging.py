@@ -11,6 +11,7 @@ from harness.broker.config import PROPERTIES
 from harness.checks import Settings
 from harness.cluster.broker_properties import profile
 from harness.errors import EvidenceError, HarnessError
+from harness.faults import MayForfeit
 from harness.journal import fault_results, read_journal
 from harness.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.plan import Plan, load_plan
@@ -37,7 +38,14 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
         unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
         idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
+        power_loss=any(_forfeits(kind, given) for kind, given in scenario.kinds),
     )
+
+
+def _forfeits(kind: str, given: dict[str, Any]) -> bool:
+    """Return whether a fault may take committed records away, and the scenario says that it may."""
+    parameters = registry.fault(kind).Parameters.model_validate(given)
+    return isinstance(parameters, MayForfeit) and not parameters.spares_committed
 
 
 def _effective(scenario: Scenario, name: str) -> list[str]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness import registry
+from harness.claims import Claim
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.faults import Arena, Effect, Fault, Injection
 from harness.history import InjectionStep
 from harness.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
 from harness.plan import PlannedFault
 from harness.progress import Progress
-from harness.targets import parse_target, resolve
+from harness.targets import Role, parse_target, resolve
 from harness.verdict import FaultVerdict
 
 INJECT_TIMEOUT_S = 180.0
@@ -61,8 +62,8 @@ class Nemesis:
     progress: Progress
     plugins: Mapping[str, Fault] = field(default_factory=dict)
     """Those that are loaded already, by name."""
-    _claims: dict[int, int] = field(default_factory=dict)
-    """Broker → the injection that holds it."""
+    _in_force_claims: dict[int, Claim] = field(default_factory=dict)
+    """By injection."""
 
     async def run(self) -> None:
         """Carry out every fault at its instant, counted from now; return when all are healed.
@@ -94,22 +95,23 @@ class Nemesis:
             )
             await self._in_force(plugin, planned, injection)
         finally:
-            for broker_id in injection.targets:
-                del self._claims[broker_id]
+            del self._in_force_claims[planned.injection]
 
     async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved and free to take."""
         target = parse_target(planned.target)
-        brokers = tuple(planned.brokers) or await resolve(target, self.arena.view)
-        if not brokers:
+        brokers = tuple(planned.brokers)
+        if not brokers and target.role is not Role.ZOOKEEPER:
+            brokers = await resolve(target, self.arena.view)
+        if not brokers and target.role is not Role.ZOOKEEPER:
             raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
         parameters = plugin.Parameters.model_validate(planned.parameters)
         injection = await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
-        taken = {broker_id: self._claims[broker_id] for broker_id in injection.targets if broker_id in self._claims}
-        if taken:
-            held = ", ".join(f"broker {broker_id} by injection {by}" for broker_id, by in sorted(taken.items()))
-            raise ClusterError(f"refused, because another fault is in force: {held}")
-        self._claims |= dict.fromkeys(injection.targets, planned.injection)
+        claim = Claim(fault=plugin.name, composes=plugin.composes, brokers=frozenset(injection.targets))
+        held = [f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)]
+        if held:
+            raise ClusterError(f"refused, because another fault is in force: {', '.join(held)}")
+        self._in_force_claims[planned.injection] = claim
         return injection
 
     async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection) -> None:
@@ -147,6 +149,8 @@ def _described(planned: PlannedFault, injection: Injection | None) -> str:
 
 def brokers_hit(fault: str, injection: Injection) -> str:
     """Return what was done to whom, e.g. kill broker 2."""
+    if not injection.targets:
+        return fault
     plural = "s" if len(injection.targets) > 1 else ""
     return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"
 

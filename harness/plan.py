@@ -4,7 +4,6 @@ Every draw comes from a generator of its own, seeded by a hash of the run's seed
 seed gives the same plan on any machine and a fault added to a scenario leaves the others' draws alone.
 """
 
-import hashlib
 import json
 import random
 from pathlib import Path
@@ -13,9 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness import registry
+from harness.claims import Claim
 from harness.errors import EvidenceError
-from harness.scenario.model import FaultSpec, Scenario
-from harness.targets import Role, parse_target
+from harness.mix import Window, draw_mix
+from harness.scenario.model import FaultSpec, MixSpec, Scenario
+from harness.seeds import derived_seed
+from harness.targets import Role, Target, drawn, parse_target
 
 VERSION = 1
 MAX_SEED = 2**63 - 1
@@ -70,16 +72,11 @@ class Plan(Part):
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
 
 
-def derived_seed(seed: int, *path: str | int) -> int:
-    """Return the seed of one draw; it depends on the run's seed and on what is drawn, and on nothing else."""
-    text = "/".join(map(str, (seed, *path)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
 def make_plan(scenario: Scenario, seed: int) -> Plan:
     """Return what happens in a run of the scenario under this seed."""
-    drawn = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
-    in_order = sorted(drawn, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
+    faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
+    faults += _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
+    in_order = sorted(faults, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
     return Plan(
         scenario=scenario.name,
         seed=seed,
@@ -91,10 +88,8 @@ def make_plan(scenario: Scenario, seed: int) -> Plan:
 def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFault:
     rng = random.Random(seed)  # noqa: S311  repeatable, not secret
     at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
-    target = parse_target(spec.target)
-    brokers = list(target.broker_ids)
-    if target.role is Role.ONE:
-        brokers = [rng.choice(scenario.cluster.broker_ids)]
+    cluster = scenario.cluster
+    target, brokers = drawn(parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
     return PlannedFault(
         injection=0,
         fault=spec.kind,
@@ -102,9 +97,54 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
         duration_s=spec.duration_s,
         target=str(target),
         brokers=brokers,
-        resolved="plan" if brokers else "injection",
+        resolved=_resolved(target, brokers),
         parameters=spec.parameters,
         seed=seed,
+    )
+
+
+def _resolved(target: Target, brokers: list[int]) -> Literal["plan", "injection"]:
+    return "plan" if brokers or target.role is Role.ZOOKEEPER else "injection"
+
+
+def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> list[PlannedFault]:
+    """Return what is drawn from the scenario's mix, to go with the schedule."""
+    mix = scenario.mix
+    if mix is None:
+        return []
+    composing = {kind: registry.fault(kind).composes for kind, _ in scenario.kinds}
+    found = draw_mix(
+        mix,
+        scenario.cluster,
+        scenario.duration_s,
+        seed,
+        composing=composing,
+        taken=[_taken(scenario, mix, fault, composing[fault.fault]) for fault in scheduled],
+    )
+    return [
+        PlannedFault(
+            injection=0,
+            fault=each.kind.kind,
+            at_s=each.at_s,
+            duration_s=each.duration_s,
+            target=str(each.target),
+            brokers=each.brokers,
+            resolved=_resolved(each.target, each.brokers),
+            parameters=each.kind.parameters,
+            seed=each.seed,
+        )
+        for each in found
+    ]
+
+
+def _taken(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: bool) -> Window:
+    """Return what an injection of the schedule holds."""
+    anybody = fault.brokers or ([] if fault.resolved == "plan" else scenario.cluster.broker_ids)
+    return Window(
+        at_s=fault.at_s,
+        end_s=fault.at_s + fault.duration_s + mix.settle_s,
+        claim=Claim(fault=fault.fault, composes=composes, brokers=frozenset(anybody)),
+        alone=False,
     )
 
 

@@ -13,9 +13,10 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import ClusterError
-from harness.plan import Plan, derived_seed
+from harness.plan import Plan
 from harness.result import CheckResult, RunResult
 from harness.scenario.model import Scenario
+from harness.seeds import derived_seed
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"

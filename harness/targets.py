@@ -1,10 +1,12 @@
 """Whom a fault hits: the target expressions of a scenario, parsed, and resolved into broker ids.
 
-Explicit ids and `one` are known when the plan is made; roles (`leader`, `followers`, `controller`) only at the moment
-of injection, from ZooKeeper.
+Explicit ids and what the seed draws (`one`, `minority`, `majority`, `all`, a server of `zookeeper`) are known when the
+plan is made; roles (`leader`, `followers`, `controller`) only at the moment of injection, from ZooKeeper.
 """
 
+import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,9 +14,13 @@ from harness.zookeeper.view import ClusterView
 
 NOBODY = -1
 
-ALLOWED = "leader(topic,partition), followers(topic,partition), controller, one, or broker ids such as 1,2"
+ALLOWED = (
+    "leader(topic,partition), followers(topic,partition), controller, one, minority, majority, all, broker ids such as"
+    " 1,2, zookeeper, or one of its servers such as zookeeper(2)"
+)
 
 _ROLE = re.compile(r"(?P<role>leader|followers)\(\s*(?P<topic>[a-zA-Z0-9._-]+)\s*,\s*(?P<partition>\d{1,9})\s*\)")
+_SERVER = re.compile(r"zookeeper(\(\s*(?P<server>[1-9]\d{0,2})\s*\))?")
 _IDS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*")
 
 
@@ -25,11 +31,18 @@ class Role(StrEnum):
     FOLLOWERS = "followers"
     CONTROLLER = "controller"
     ONE = "one"
+    MINORITY = "minority"
+    MAJORITY = "majority"
+    ALL = "all"
     IDS = "ids"
+    ZOOKEEPER = "zookeeper"
 
 
 ROLES_OF_A_PARTITION = frozenset({Role.LEADER, Role.FOLLOWERS})
-EVERY_ROLE = tuple(Role)
+DRAWN_ROLES = frozenset({Role.ONE, Role.MINORITY, Role.MAJORITY, Role.ALL})
+"""Brokers that the seed chooses when the plan is made."""
+EVERY_ROLE = tuple(role for role in Role if role is not Role.ZOOKEEPER)
+"""Every one that a broker can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +55,14 @@ class Target:
     partition: int = -1
     broker_ids: tuple[int, ...] = ()
     """Of explicit ids; empty otherwise."""
+    server_id: int = 0
+    """Of a ZooKeeper server; 0 otherwise, and for one that the seed is to choose."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role}({self.topic},{self.partition})"
+        if self.server_id:
+            return f"{self.role}({self.server_id})"
         return ",".join(map(str, self.broker_ids)) if self.role is Role.IDS else str(self.role)
 
     @property
@@ -53,6 +70,8 @@ class Target:
         """The role as a part of a sentence, e.g. leader of orders-0; empty for ids."""
         if self.role in ROLES_OF_A_PARTITION:
             return f"{self.role} of {self.topic}-{self.partition}"
+        if self.role is Role.ZOOKEEPER:
+            return f"ZooKeeper server {self.server_id}" if self.server_id else "a ZooKeeper server"
         return "" if self.role is Role.IDS else str(self.role)
 
 
@@ -65,8 +84,10 @@ def parse_target(text: str) -> Target:
     text = text.strip()
     if match := _ROLE.fullmatch(text):
         return Target(role=Role(match["role"]), topic=match["topic"], partition=int(match["partition"]))
-    if text in (Role.CONTROLLER, Role.ONE):
+    if text == Role.CONTROLLER or text in DRAWN_ROLES:
         return Target(role=Role(text))
+    if match := _SERVER.fullmatch(text):
+        return Target(role=Role.ZOOKEEPER, server_id=int(match["server"] or 0))
     if _IDS.fullmatch(text):
         ids = [int(part) for part in text.split(",")]
         if len(set(ids)) < len(ids):
@@ -75,12 +96,28 @@ def parse_target(text: str) -> Target:
     raise ValueError(f"not a target: {text!r}; allowed: {ALLOWED}")
 
 
+def drawn(target: Target, broker_ids: Sequence[int], servers: int, rng: random.Random) -> tuple[Target, list[int]]:
+    """Return the target as far as the seed decides it, and the brokers that are known then, in ascending order."""
+    match target.role:
+        case Role.ONE:
+            return target, [rng.choice(broker_ids)]
+        case Role.MINORITY:
+            return target, sorted(rng.sample(broker_ids, (len(broker_ids) - 1) // 2))
+        case Role.MAJORITY:
+            return target, sorted(rng.sample(broker_ids, len(broker_ids) // 2 + 1))
+        case Role.ALL:
+            return target, sorted(broker_ids)
+        case Role.ZOOKEEPER if not target.server_id:
+            return Target(role=target.role, server_id=rng.randint(1, servers)), []
+    return target, list(target.broker_ids)
+
+
 async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
     """Return the brokers that have the role now, in ascending order; empty when nobody has it.
 
     Raises:
         ClusterError: ZooKeeper does not answer.
-        ValueError: `one` was not drawn when the plan was made.
+        ValueError: it should have been drawn when the plan was made.
     """
     match target.role:
         case Role.IDS:
@@ -89,8 +126,8 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
             found = [(await view.controller()).broker_id]
         case Role.LEADER | Role.FOLLOWERS:
             found = await _replicas(target, view)
-        case Role.ONE:
-            raise ValueError("the target `one` is drawn when the plan is made, not at injection")
+        case _:
+            raise ValueError(f"the target `{target}` is drawn when the plan is made, not at injection")
     return tuple(sorted(broker_id for broker_id in found if broker_id != NOBODY))
 
 

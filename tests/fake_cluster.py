@@ -8,26 +8,25 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.errors import ClusterError
 from harness.faults import Arena
 from harness.zookeeper.view import Controller, PartitionView, Registration
+from tests.fake_powers import FakePowers
 
 BROKERS = (0, 1, 2)
 
 
 @dataclass
-class FakeCluster:
+class FakeCluster(FakePowers):
     """Driver and view at once; brokers lead, die and come back as told, at once."""
 
-    root: Path
+    root: Path = Path()
     name: str = "process"
     states: dict[int, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "running"))
     sessions: dict[int, int] = field(default_factory=lambda: {broker: 100 + broker for broker in BROKERS})
+    starts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 1))
     controller_id: int = 0
     controller_epoch: int = 1
     leader: int = 1
     leader_epoch: int = 5
     isr: list[int] = field(default_factory=lambda: list(BROKERS))
-    calls: list[str] = field(default_factory=list)
-    deaf: set[str] = field(default_factory=set)
-    """Names of methods that do nothing."""
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
     next_session: int = 200
@@ -84,7 +83,7 @@ class FakeCluster:
             zookeeper=(
                 ZookeeperStatus(
                     server_id=1,
-                    state="running",
+                    state=self.zookeeper_state,
                     pid=None,
                     client_address="127.0.0.1:2",
                     data_dir=self.root,
@@ -104,12 +103,13 @@ class FakeCluster:
             log_dir=self.root,
             state_change_log=self.log_of(broker),
             human_log=self.root / "broker.log",
-            starts=1,
+            starts=self.starts[broker],
         )
 
     async def start_broker(self, broker_id: int) -> None:
         if self._enter("start_broker", broker_id):
             self.states[broker_id] = "running"
+            self.starts[broker_id] += 1
             self.say(broker_id, ev="broker_start")
             self._register(broker_id)
 
@@ -138,7 +138,7 @@ class FakeCluster:
     async def kill_broker(self, broker_id: int) -> None:
         if self._enter("kill_broker", broker_id):
             self.states[broker_id] = "stopped"
-            del self.sessions[broker_id]
+            self.sessions.pop(broker_id, None)
             self.isr = [broker for broker in self.isr if broker != broker_id] or self.isr
             self.elect()
 
@@ -190,4 +190,21 @@ class FakeCluster:
             (broker,) = (broker for broker, held in self.sessions.items() if hex(held) == session)
             del self.sessions[broker]
             self.elect()
-            self._register(broker)
+            if self.states[broker] == "running":
+                self._register(broker)
+            if broker in self.losing:
+                del self.losing[broker]
+                self.lost[broker] = f"create /brokers/ids/{broker}"
+                for state in ("suspended", "connected"):
+                    self.say(broker, ev="zk_session", state=state)
+
+    async def cut_power(self, broker_id: int, *, torn: bool) -> None:
+        if self._enter("cut_power", broker_id):
+            self.files[broker_id] -= 10
+            await self.kill_broker(broker_id)
+
+    async def delete_controller(self) -> bool:
+        if self._enter("delete_controller"):
+            self.controller_id = min(set(self.sessions) - {self.controller_id}, default=-1)
+            self.controller_epoch += 1
+        return True

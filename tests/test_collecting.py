@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> FakeCluster:
-    cluster = FakeCluster(tmp_path)
+    cluster = FakeCluster(root=tmp_path)
     for broker in range(3):
         cluster.say(broker, ev="broker_start")
     (tmp_path / "broker.log").write_text("hello\n")

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> FakeCluster:
-    return FakeCluster(tmp_path)
+    return FakeCluster(root=tmp_path)
 
 
 @pytest.fixture

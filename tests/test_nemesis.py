@@ -37,6 +37,7 @@ class FakeFault:
     _asked: dict[str, asyncio.Event] = field(default_factory=dict)
     name: ClassVar[str] = "fake"
     requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
@@ -106,7 +107,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         return fault
 
     monkeypatch.setattr(registry, "fault", only_fault)
-    return Stage(FakeCluster(tmp_path), fault, tmp_path / "journal.jsonl")
+    return Stage(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
 
 
 def planned(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> PlannedFault:

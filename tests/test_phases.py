@@ -45,7 +45,7 @@ class Stage:
     def __init__(self, root: Path) -> None:
         self.scenario: Scenario = read_scenario(SCENARIO, "short.yaml")
         self.folder: RunFolder = phases.create(self.scenario, make_plan(self.scenario, 7), root)
-        self.cluster = FakeCluster(self.folder.root)
+        self.cluster = FakeCluster(root=self.folder.root)
         self.log: list[str] = []
         self.acts: dict[str, Callable[[], Any]] = {}
         self.answers = [PASSED]

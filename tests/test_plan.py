@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EvidenceError
-from harness.plan import derived_seed, load_plan, make_plan
+from harness.plan import load_plan, make_plan
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import set_option
+from harness.seeds import derived_seed
 
 SCENARIO = """\
 name: drawn

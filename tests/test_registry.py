@@ -26,7 +26,7 @@ def test_every_plugin_loads_under_its_name(kind: Kind) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(PluginError, match=r"unknown fault 'kil' \(did you mean kill\?\); known: controlled-shutdown"):
+    with pytest.raises(PluginError, match=r"unknown fault 'kil' \(did you mean kill\?\); known: bounce, "):
         registry.fault("kil")
     with pytest.raises(PluginError, match="unknown driver 'vm'"):
         registry.driver_class("vm")
@@ -58,9 +58,15 @@ def test_a_misdeclared_plugin_is_an_error_that_names_the_file(
             del sys.modules[name]
 
 
-def test_the_process_driver_can_carry_out_every_built_in_fault() -> None:
+def test_the_simulated_driver_can_carry_out_every_built_in_fault() -> None:
     needed = {name for fault in registry.names(Kind.FAULT) for name in registry.fault(fault).requires}
-    assert needed <= registry.capabilities("process")
+    assert needed <= registry.capabilities("simulated")
+
+
+def test_the_process_driver_refuses_what_takes_a_network_or_a_disk_of_its_own() -> None:
+    able = registry.capabilities("process")
+    refused = [name for name in registry.names(Kind.FAULT) if not able >= set(registry.fault(name).requires)]
+    assert refused == ["delay", "disk-full", "isolate", "lose-zookeeper-reply", "power-loss", "reset-connections"]
 
 
 @pytest.mark.parametrize("what", ["scenarios", "faults", "workloads", "checks", "drivers", "planted-bugs"])

@@ -9,6 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from harness.cluster.powers import (
+    CanCutPower,
+    CanDelay,
+    CanFillDisk,
+    CanIsolate,
+    CanLoseReplies,
+    CanPauseZookeeper,
+    CanProbe,
+    CanReset,
+)
 from harness.values import value_class
 
 if TYPE_CHECKING:
@@ -203,6 +213,19 @@ class CarriesOutRuns(Protocol):
         ...
 
 
-CAPABILITIES: dict[str, type[Any]] = {"kill": CanKill, "pause": CanPause, "clients": CanRunClients}
+CAPABILITIES: dict[str, type[Any]] = {
+    "clients": CanRunClients,
+    "delay": CanDelay,
+    "disk-space": CanFillDisk,
+    "isolate": CanIsolate,
+    "kill": CanKill,
+    "pause": CanPause,
+    "power": CanCutPower,
+    "probe": CanProbe,
+    "reset": CanReset,
+    "zookeeper-pause": CanPauseZookeeper,
+    "zookeeper-replies": CanLoseReplies,
+}
+"""By the names that faults require."""
 DRIVER = "driver"
 """What `ClusterDriver.lacks` calls the obligatory powers."""

@@ -23,7 +23,7 @@ from harness.errors import ClusterError
 
 
 class ProcessDriver(SupervisedDriver):
-    """Implements ClusterDriver, CanKill, CanPause and CanRunClients; attaches from any process by the run folder."""
+    """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients; attaches by the run folder."""
 
     name = "process"
 
@@ -50,6 +50,14 @@ class ProcessDriver(SupervisedDriver):
         """Thaw a broker; nothing happens when it runs."""
         self._layout_with(broker_id)
         await self._supervision.call("resume", name=broker_process(broker_id))
+
+    async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
+        """Freeze a ZooKeeper server (SIGSTOP); the supervisor resumes it after `at_most_s`."""
+        await self._supervision.call("pause", name=zookeeper_process(server_id), at_most_s=at_most_s)
+
+    async def resume_zookeeper(self, server_id: int) -> None:
+        """Thaw a ZooKeeper server; nothing happens when it runs."""
+        await self._supervision.call("resume", name=zookeeper_process(server_id))
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         alone = request.zookeeper_servers == 1

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
+from harness.scenario.model import ClusterSpec, FaultSpec, MixSpec, Scenario, TopicSpec, WorkloadSpec
 from harness.targets import Target, parse_target
 
 M = TypeVar("M", bound=BaseModel)
@@ -27,6 +27,9 @@ class Draft:
     duration_s: float | None
     checks: list[str]
     planted_bugs: list[str]
+    zookeeper_servers: int | None = 1
+    mix: MixSpec | None = None
+    """None when there is none, too."""
     targets: dict[int, Target] = field(default_factory=dict)
     """Parsed targets of the faults."""
 
@@ -48,6 +51,8 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         duration_s=_part(Scenario, "duration_s", data),
         checks=_part(Scenario, "checks", data) or [],
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
+        zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),
+        mix=_part(Scenario, "mix", data),
     )
     for index, spec in draft.faults.items():
         try:

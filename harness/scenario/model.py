@@ -69,6 +69,12 @@ class WorkloadSpec(Strict):
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
 
 
+WHOM = (
+    "leader(topic,partition), followers(topic,partition), controller, one, minority, majority, all, broker ids: 1,2,"
+    " zookeeper, or zookeeper(2)"
+)
+
+
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
@@ -79,7 +85,7 @@ class FaultSpec(Strict):
     target: Annotated[
         str,
         BeforeValidator(_ids_text),
-        Field(description="leader(topic,partition), followers(topic,partition), controller, one, or broker ids: 1,2"),
+        Field(description=WHOM),
     ] = "one"
     parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
 
@@ -87,6 +93,38 @@ class FaultSpec(Strict):
     def latest_end_s(self) -> float:
         """Seconds after the steady state when it is healed at the latest, if healing takes no time."""
         return self.at_s + self.jitter_s + self.duration_s
+
+
+class MixKind(Strict):
+    """One kind of fault that a mix may draw."""
+
+    kind: Annotated[str, Field(description="Name of a fault plugin")]
+    weight: Annotated[float, Field(gt=0, le=1000, description="How often it is drawn, beside the other weights")] = 1.0
+    duration_s: Annotated[
+        list[Annotated[float, Field(ge=0)]],
+        BeforeValidator(lambda value: value if isinstance(value, list) else [value, value]),
+        Field(min_length=2, max_length=2, description="Seconds until it is healed, or their range: [2, 6]"),
+    ] = Field(default_factory=lambda: [0.0, 0.0], validate_default=True)
+    target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"
+    alone: Annotated[bool, Field(description="Nothing else is in force meanwhile")] = False
+    parameters: Annotated[dict[str, Any], Field(description="What that plugin takes")] = Field(default_factory=dict)
+
+
+class MixSpec(Strict):
+    """Faults whose kinds, targets, instants and durations are drawn from the seed."""
+
+    kinds: Annotated[list[MixKind], Field(min_length=1, description="What may be drawn")]
+    count: Annotated[int | None, Field(ge=1, le=1000, description="How many; left out if every_s says so")] = None
+    every_s: Annotated[float | None, Field(gt=0, description="One in so many seconds of load, instead of count")] = None
+    at_once: Annotated[int, Field(ge=1, le=32, description="How many may be in force at the same time")] = 1
+    settle_s: Annotated[
+        float,
+        Field(ge=0, le=600, description="Seconds beyond its duration that are left to each, to be seen and healed"),
+    ] = 6.0
+
+    def injections(self, duration_s: float) -> int:
+        """Return how many are drawn for a load of so many seconds."""
+        return self.count if self.count is not None else max(1, int(duration_s / (self.every_s or duration_s)))
 
 
 class Scenario(Strict):
@@ -99,9 +137,16 @@ class Scenario(Strict):
     topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]
     faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)
+    mix: Annotated[MixSpec | None, Field(description="Faults drawn from the seed, beside the schedule")] = None
     duration_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds of load, faults included")] = 30.0
     recovery_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="Deadline for the steady state after the last heal")
     ] = 30.0
     checks: Annotated[list[str], Field(description="Names of checks; empty means all")] = Field(default_factory=list)
     planted_bugs: Annotated[list[str], Field(description="ProtocolRules guards to break")] = Field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[tuple[str, dict[str, Any]]]:
+        """Name and parameters of every fault that may happen."""
+        mixed = self.mix.kinds if self.mix else []
+        return [(each.kind, each.parameters) for each in self.faults] + [(it.kind, it.parameters) for it in mixed]

@@ -12,7 +12,7 @@ from harness.broker.log.storage import StorageError
 from harness.broker.server import Broker, Surroundings
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
-from harness.plan import derived_seed
+from harness.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.evidence import BrokerLog, wall_ms
 from harness.simulation.loop import Process, SimulatedLoop

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.broker.config import parse_config
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, profile
-from harness.plan import derived_seed
+from harness.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
 from harness.simulation.links import Links
 from harness.simulation.network import Network
@@ -39,6 +39,7 @@ class SimulatedCluster:
         """`through_codecs` None leaves that to the seed."""
         if through_codecs is None:
             through_codecs = derived_seed(seed, "codecs") % CODEC_SHARE == 0
+        self.seed = seed
         links = Links(_rng(seed, "links"))
         self.network = Network(links, through_codecs=through_codecs)
         self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))

@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.errors import ClusterError
-from harness.simulation.brokers import STOPPED, SimulatedBroker
+from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import session_text
+from harness.simulation.interference import Interference
+from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
+from harness.waiting import until
 from harness.zookeeper.view import (
     Controller,
     PartitionView,
@@ -24,17 +28,24 @@ NOWHERE = Path("/simulated")
 """Where the files of a simulated cluster would be."""
 
 
-class SimulationDriver:
-    """Implements `ClusterDriver`, `CanKill` and `CanPause` within one simulation."""
+OLD_SESSION_TIMEOUT_S = 60.0
+
+
+class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
+    """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
 
     name = "simulated"
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCluster, clients: Sequence[str] = ()) -> None:
+        """`clients` are the hosts of the client processes."""
         self._cluster = cluster
+        self._clients = clients
+        self._interference = Interference(cluster.network.links)
+        self._timers = {}
         self._zookeeper = tuple(
             ZookeeperStatus(
                 server_id=number,
-                state="running",
+                state=RUNNING,
                 pid=None,
                 client_address=server.host,
                 data_dir=NOWHERE / server.host,
@@ -62,13 +73,24 @@ class SimulationDriver:
             root=NOWHERE,
             bootstrap_servers=",".join(f"{host}:{port}" for host, port in self._cluster.bootstrap),
             zookeeper_connect=",".join(server.host for server in self._cluster.ensemble.servers),
-            zookeeper=self._zookeeper,
+            zookeeper=tuple(map(self._look_at_zookeeper, self._zookeeper)),
             brokers=tuple(map(self._look, self._seen)),
         )
 
     async def start_broker(self, broker_id: int) -> None:
-        """Start a stopped broker with its disk; return when it is registered again."""
+        """Start a stopped broker with its disk; return when it is registered again.
+
+        A registration that its earlier life left behind is waited out first, as the new one could not register.
+        """
+        await until(
+            SimulatedView(self._cluster).registrations,
+            lambda seen: broker_id not in seen,
+            what=f"end of broker {broker_id}'s old registration",
+            timeout_s=OLD_SESSION_TIMEOUT_S,
+        )
         broker = self._cluster[broker_id]
+        if broker.state != STOPPED:
+            raise ClusterError(f"broker {broker_id} runs already")
         if not await broker.start():
             raise ClusterError(f"broker {broker_id} did not start: {broker.failure or 'it was killed'}")
 
@@ -101,6 +123,10 @@ class SimulationDriver:
     async def residue(self) -> list[str]:
         """Return nothing: what was made is in memory."""
         return []
+
+    def _look_at_zookeeper(self, server: ZookeeperStatus) -> ZookeeperStatus:
+        paused = self._interference.holds(frozen(server.server_id))
+        return replace(server, state=PAUSED) if paused else server
 
     def _look(self, broker_id: int) -> BrokerStatus:
         broker, seen = self._cluster[broker_id], self._seen[broker_id]
@@ -163,6 +189,13 @@ class SimulatedView:
     async def expire(self, session: str) -> None:
         """End a session of somebody else; nothing happens when it is over already."""
         self._ensemble.end(int(session, 16))
+
+    async def delete_controller(self) -> bool:
+        """Delete `/controller`; return False when there is none."""
+        if "/controller" not in self._ensemble.nodes:
+            return False
+        self._ensemble.remove("/controller")
+        return True
 
 
 class SimulatedStateChanges:

@@ -126,6 +126,11 @@ class Pipe:
         self._broken = True
         self._waiting.clear()
 
+    def end_with(self, item: Any) -> None:
+        """Let one more thing come out, at once, and nothing else any more."""
+        self.break_off()
+        asyncio.get_running_loop().call_soon(self._deliver, item, context=self._context)
+
     def _send(self, item: Any) -> None:
         loop, delay_s = self._loop, self._links.delay_s(self.link)
         now_s = loop.time()

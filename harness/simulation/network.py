@@ -7,7 +7,7 @@ refused.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextvars import Context, copy_context
 from typing import Any, NamedTuple, Protocol
 
@@ -67,6 +67,8 @@ class Network:
         self._listening: dict[tuple[str, int], Listener] = {}
         self._ends: dict[Process, dict[End, None]] = {}
         self._ports: Iterator[int] = itertools.count(40_000)
+        self.numbers: Iterator[int] = itertools.count()
+        """For the ends of connections, in the order they are made."""
 
     def listen(self, server: "Listener", endpoint: Endpoint) -> None:
         """Give an address to a server; raises OSError when it is taken."""
@@ -103,6 +105,12 @@ class Network:
             end.close(tell=not silently)
             end.orphaned()
 
+    def connections(self, host: str, others: Container[str]) -> "list[End]":
+        """Return a host's ends of all open connections with others, in the order they were made."""
+        ends = (end for ends in self._ends.values() for end in ends)
+        found = [end for end in ends if end.out and end.out.link[0] == host and end.out.link[1] in others]
+        return sorted(found, key=lambda end: end.number)
+
     def next_port(self) -> int:
         """Return the port of the next connection's client side."""
         return next(self._ports)
@@ -111,11 +119,12 @@ class Network:
 class End:
     """One end of a connection, with the pipe to the other one."""
 
-    __slots__ = ("_network", "_take", "closed", "out", "peer", "process")
+    __slots__ = ("_network", "_take", "closed", "number", "out", "peer", "process")
 
     def __init__(self, network: Network, take: Callable[[Any], None]) -> None:
         self._network = network
         self._take = take
+        self.number = next(network.numbers)
         self.process = current_process()
         self.closed = False
         self.peer: End | None = None
@@ -143,6 +152,15 @@ class End:
             if tell:
                 self.put(CLOSED)
             self._forget()
+
+    def reset(self) -> None:
+        """Break the connection: what is on its way is lost, this end is gone at once, the other one hears of it."""
+        if self.out is not None:
+            self.out = self.out.reset()
+            self.out.put(CLOSED)
+        if self.peer is not None and self.peer.out is not None:
+            self.peer.out.end_with(CLOSED)
+        self._network.closed(self)
 
     def orphaned(self) -> None:
         """Let the kernel refuse what comes in from now on: the process that would is dead."""

@@ -6,7 +6,7 @@ What does the work is imported when a run is driven, because every command asks 
 from pathlib import Path
 from typing import NoReturn
 
-from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus
+from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
 from harness.errors import ClusterError
 from harness.phase_log import PhaseNotes
 from harness.plan import Plan
@@ -14,8 +14,8 @@ from harness.progress import Progress
 from harness.scenario.model import Scenario
 from harness.store import RunFolder
 
-POWERS = frozenset({"kill", "pause", "clients"})
-"""What the driver within a simulation can do, and that it has clients of its own."""
+POWERS = frozenset(CAPABILITIES)
+"""All of them: what a broker takes from outside is the simulation's, and it has clients of its own."""
 ROLES = frozenset({"producer", "consumer", "committer"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 

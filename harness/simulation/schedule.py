@@ -142,7 +142,9 @@ class _Schedule:
         topics = {topic.name: topic.partitions for topic in scenario.topics}
         load = SimulatedLoad(cluster, self._plan, topics)
         arena = Arena(
-            driver=SimulationDriver(cluster), view=SimulatedView(cluster), said=SimulatedStateChanges(cluster)
+            driver=SimulationDriver(cluster, list(load.recorders)),
+            view=SimulatedView(cluster),
+            said=SimulatedStateChanges(cluster),
         )
         await _start(cluster)
         await create_topics(cluster, scenario.topics)

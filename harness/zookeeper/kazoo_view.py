@@ -69,6 +69,19 @@ class KazooView:
         """End a session of somebody else; nothing happens when it is over already."""
         await sessions.expire(self._hosts, session)
 
+    async def delete_controller(self) -> bool:
+        """Delete `/controller`; return False when there is none."""
+        return await asyncio.to_thread(self._delete, "/controller")
+
+    def _delete(self, path: str) -> bool:
+        try:
+            self._client.delete_async(path).get(timeout=READ_TIMEOUT_S)
+        except NoNodeError:
+            return False
+        except (KazooException, KazooTimeoutError) as error:
+            raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
+        return True
+
     def _controller(self) -> Controller:
         epoch = self._get(["/controller_epoch"])[0]
         found = self._get(["/controller"])[0]

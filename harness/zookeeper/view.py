@@ -60,6 +60,10 @@ class ClusterView(Protocol):
         """End a session of somebody else: take it over by its id and computed password, and close it."""
         ...
 
+    async def delete_controller(self) -> bool:
+        """Delete `/controller`, as an administrator may; return False when there is none."""
+        ...
+
 
 def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -> Controller:
     """Return what `/controller_epoch` and `/controller`, and the session that owns it say; None where absent."""

@@ -42,7 +42,7 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
         return CREATE_FROM(scenario, seed, runs)
 
     def driver_of(folder: RunFolder, _scenario: Scenario) -> FakeCluster:
-        return FakeCluster(folder.root, broken={"start"} if answer(folder) == NO_START else set())
+        return FakeCluster(root=folder.root, broken={"start"} if answer(folder) == NO_START else set())
 
     async def drive(folder: RunFolder, *_arguments: Any) -> None:
         journal = Journal(folder.journal)

@@ -1,14 +1,17 @@
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from harness import registry
 from harness.errors import ClusterError
-from harness.faults import Effect, Injection
+from harness.faults import Effect
 from harness.registry import Kind
 from harness.targets import parse_target
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
+from tests.faults.injecting import heal, injected
 
 SOON = {"confirm_timeout_s": 0.1}
 CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
@@ -16,30 +19,23 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> FakeCluster:
-    return FakeCluster(tmp_path)
+    return FakeCluster(root=tmp_path)
 
 
-async def injected(
-    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
-) -> tuple[Injection, Effect]:
-    """Carry a fault out, up to its proof."""
-    plugin = registry.fault(name)
-    values = plugin.Parameters.model_validate(parameters)
-    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=0.5)
-    injection = await plugin.inject(cluster.arena, injection)
-    return injection, await plugin.confirm(cluster.arena, injection)
-
-
-async def heal(cluster: FakeCluster, injection: Injection) -> None:
-    await registry.fault(injection.fault).heal(cluster.arena, injection)
+SMALL: dict[str, dict[str, object]] = {
+    "unclean-election": {"lag_records": 1, "step_timeout_s": 0.05},
+    "lose-zookeeper-reply": {"wait_s": 0.1},
+}
+TARGETS = {"pause-zookeeper": "zookeeper(1)", "move-controller": "controller"}
 
 
 @pytest.mark.parametrize("name", registry.names(Kind.FAULT))
 async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str) -> None:
-    small = {"lag_records": 1, "step_timeout_s": 0.05} if name == "unclean-election" else {}
     plugin = registry.fault(name)
-    values = plugin.Parameters.model_validate(small)
-    injection = await plugin.prepare(cluster.arena, parse_target("leader(orders,0)"), (1,), values, duration_s=0.5)
+    values = plugin.Parameters.model_validate(SMALL.get(name, {}))
+    target = parse_target(TARGETS.get(name, "leader(orders,0)"))
+    brokers = () if name == "pause-zookeeper" else (1,)
+    injection = await plugin.prepare(cluster.arena, target, brokers, values, duration_s=0.5)
     if name != "unclean-election":
         injection = await plugin.inject(cluster.arena, injection)
     await heal(cluster, injection)
@@ -47,6 +43,23 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     await heal(cluster, injection)
     assert cluster.calls == calls
     assert set(cluster.states.values()) == {"running"}
+    assert not (cluster.isolated)
+    assert not (cluster.slow_s)
+    assert not (cluster.full)
+    assert not (cluster.losing)
+    assert cluster.zookeeper_state == "running"
+
+
+@pytest.mark.parametrize("name", registry.names(Kind.FAULT))
+async def test_an_injection_in_force_is_plain_data(cluster: FakeCluster, name: str) -> None:
+    plugin = registry.fault(name)
+    values = plugin.Parameters.model_validate(SMALL.get(name, {}))
+    target = parse_target(TARGETS.get(name, "leader(orders,0)"))
+    brokers = () if name == "pause-zookeeper" else (1,)
+    injection = await plugin.prepare(cluster.arena, target, brokers, values, duration_s=0.5)
+    if name != "unclean-election":
+        injection = await plugin.inject(cluster.arena, injection)
+    assert json.loads(json.dumps(asdict(injection))) == {**asdict(injection), "targets": list(injection.targets)}
 
 
 class TestKill:

@@ -23,6 +23,15 @@ ALLOW_UNCLEAN = {
 }
 
 
+ENSEMBLE = {"cluster": {"zookeeper_servers": 3, "properties": {"offsets.topic.num.partitions": "1"}}}
+
+
+def fault(kind: str, duration_s: float = 0, target: str = "leader(orders,0)", **parameters: object) -> dict:
+    """Return one fault of a schedule."""
+    given = {"kind": kind, "duration_s": duration_s, "target": target, "parameters": parameters}
+    return {**given, "at_s": 1.0, "jitter_s": 1.0}
+
+
 def steps(history: SimulatedHistory) -> list[str]:
     return [entry.step for entry in history.journal]
 
@@ -43,6 +52,25 @@ def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
         pytest.param(EXPIRE_CONTROLLER, {}, id="expire the controller's session"),
         pytest.param(SHUT_DOWN, {}, id="shut the controller down"),
         pytest.param(UNCLEAN, ALLOW_UNCLEAN, id="elect a leader from outside the ISR"),
+        pytest.param(fault("bounce"), {}, id="bounce the leader"),
+        pytest.param(fault("kill", 3, target="all"), {}, id="kill all at once"),
+        pytest.param(fault("kill", 3, target="majority"), {}, id="kill a majority"),
+        pytest.param(fault("expire-session", target="controller", times=2), {}, id="expire the controller twice"),
+        pytest.param(fault("move-controller", target="controller", times=4), {}, id="move the controller four times"),
+        pytest.param(fault("isolate", 7), {}, id="isolate the leader from all"),
+        pytest.param(fault("isolate", 5, sides=["peers"]), {}, id="isolate the leader from its peers"),
+        pytest.param(fault("isolate", 2, sides=["zookeeper"]), {}, id="from ZooKeeper, below its session"),
+        pytest.param(fault("isolate", 7, sides=["zookeeper"]), {}, id="from ZooKeeper, beyond its session"),
+        pytest.param(fault("isolate", 5, direction="inbound"), {}, id="nothing reaches the leader"),
+        pytest.param(fault("isolate", 5, direction="outbound"), {}, id="nothing leaves the leader"),
+        pytest.param(fault("isolate", 3, sides=["clients"], reset=True), {}, id="clients are thrown out"),
+        pytest.param(fault("delay", 5, extra_ms=300), {}, id="the leader is slow"),
+        pytest.param(fault("reset-connections"), {}, id="the leader's connections break"),
+        pytest.param(fault("lose-zookeeper-reply"), {}, id="the reply to a registration is lost"),
+        pytest.param(fault("lose-zookeeper-reply", carried_out=False), {}, id="a registration is lost"),
+        pytest.param(fault("pause-zookeeper", 3, target="zookeeper"), ENSEMBLE, id="a server of three stands still"),
+        pytest.param(fault("power-loss", 2), {}, id="the leader loses its power"),
+        pytest.param(fault("disk-full", 3), {}, id="the leader's disk is full"),
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])

@@ -6,6 +6,7 @@ are at one server; a watch is told before what it announces can be read; request
 """
 
 import asyncio
+import contextlib
 import math
 import random
 from collections import deque
@@ -26,6 +27,7 @@ from harness.broker.zookeeper.client import (
     ZooKeeperError,
 )
 from harness.simulation.links import Links, Pipe
+from harness.simulation.zookeeper.lost_replies import LostReplies
 from harness.simulation.zookeeper.tree import Change, Tree, Znode, parent_of
 
 FIRST_SESSION = 0x1000_0000_0000
@@ -154,6 +156,7 @@ class Ensemble:
         """Called before a write that is not part of a multi, and before each op of one; for what others do then."""
         self.lose_answer_to: str | None = None
         """The next write to this path is carried out, its answer lost, and the write sent again."""
+        self.replies = LostReplies()
         self._rng = rng
         self._sessions: dict[int, _Session] = {}
         self._opened = 0
@@ -311,6 +314,13 @@ class Ensemble:
         if session is None or session.connection is not connection:
             return  # the session is over or goes on elsewhere: what is left on this connection is lost
         session.heard_s = _now_s()
+        carried_out = self.replies.take(connection.down.link[1], request.ops) if request.ops else None
+        if carried_out is not None:
+            if carried_out:
+                with contextlib.suppress(ZooKeeperError):  # it was refused, and nobody will know
+                    self._written(connection, request)
+            self.drop_connection(connection.session_id)
+            return
         try:
             connection.down.put(Answer(request.number, self._answer(connection, request)))
         except ZooKeeperError as error:

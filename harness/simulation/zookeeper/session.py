@@ -124,6 +124,11 @@ class SimulatedZooKeeper:
         return self._expired
 
     @property
+    def connection(self) -> str:
+        """A name for the connection that it has now, another one each time; empty when it has none."""
+        return f"0x{self._session_id:x}/{self._connections}" if self._connected.is_set() else ""
+
+    @property
     def watched(self) -> set[str]:
         """Paths with a handler."""
         return self._node_handlers.keys() | self._child_handlers.keys()

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.errors import DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
+from harness.restoring import start_stopped
 from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, NOBODY, Role, Target
 from harness.verdict import FaultVerdict
@@ -24,6 +25,7 @@ class ControlledShutdown:
 
     name: ClassVar[str] = "controlled-shutdown"
     requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -90,9 +92,7 @@ class ControlledShutdown:
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""
-        for broker in injection.targets:
-            if (await arena.driver.status()).broker(broker).state == "stopped":
-                await arena.driver.start_broker(broker)
+        await start_stopped(arena, injection.targets)
 
 
 def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:

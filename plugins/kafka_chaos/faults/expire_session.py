@@ -16,6 +16,7 @@ from harness.zookeeper.view import Registration
 class Parameters(Strict):
     """What the scenario may say about an expiry."""
 
+    times: Annotated[int, Field(ge=1, le=20, description="How often in a row, each as soon as there is another")] = 1
     confirm_timeout_s: Annotated[
         float, Field(gt=0, le=100, description="Deadline for the new registration and the next controller")
     ] = 30.0
@@ -26,6 +27,7 @@ class ExpireSession:
 
     name: ClassVar[str] = "expire-session"
     requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -48,10 +50,33 @@ class ExpireSession:
         )
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
-        """End the sessions."""
+        """End the sessions, and the ones that come after them if asked to; the last ones that end are noted."""
         for session in injection.state["sessions"].values():
             await arena.view.expire(session)
-        return injection
+        current = injection
+        for _ in range(injection.parameters["times"] - 1):
+            registered = await self._registered_anew(arena, current)
+            current = Injection(
+                fault=self.name,
+                targets=injection.targets,
+                parameters=injection.parameters,
+                state={
+                    **injection.state,
+                    "sessions": {str(broker): registered[broker].session for broker in injection.targets},
+                    "czxids": {str(broker): registered[broker].czxid for broker in injection.targets},
+                },
+            )
+            for session in current.state["sessions"].values():
+                await arena.view.expire(session)
+        return current
+
+    async def _registered_anew(self, arena: Arena, injection: Injection) -> dict[int, Registration]:
+        return await until(
+            arena.view.registrations,
+            lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
+            what="a registration by a new session",
+            timeout_s=injection.parameters["confirm_timeout_s"],
+        )
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until every broker is registered by another session and, after the controller's end, its epoch grew."""
@@ -61,12 +86,7 @@ class ExpireSession:
             return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {without} had no session to expire")
         timeout_s = injection.parameters["confirm_timeout_s"]
         try:
-            new = await until(
-                arena.view.registrations,
-                lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
-                what="a registration by a new session",
-                timeout_s=timeout_s,
-            )
+            new = await self._registered_anew(arena, injection)
             details = [
                 f"session {sessions[str(broker)]} became {new[broker].session}, czxid {new[broker].czxid}"
                 for broker in injection.targets

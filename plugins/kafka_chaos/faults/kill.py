@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.errors import DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
+from harness.restoring import start_stopped
 from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
@@ -28,6 +29,7 @@ class Kill:
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -91,9 +93,7 @@ class Kill:
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""
-        for broker in injection.targets:
-            if (await arena.driver.status()).broker(broker).state == "stopped":
-                await arena.driver.start_broker(broker)
+        await start_stopped(arena, injection.targets)
 
 
 PLUGIN: type[Fault] = Kill

@@ -24,6 +24,7 @@ class Pause:
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

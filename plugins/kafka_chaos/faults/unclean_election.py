@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.errors import ClusterError, DeadlineError
 from harness.faults import Arena, Effect, Fault, Injection
+from harness.restoring import start_stopped
 from harness.scenario.model import Size, Strict
 from harness.targets import NOBODY, Role, Target
 from harness.verdict import FaultVerdict
@@ -36,6 +37,7 @@ class UncleanElection:
 
     name: ClassVar[str] = "unclean-election"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
+    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -116,9 +118,7 @@ class UncleanElection:
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""
-        status = await arena.driver.status()
-        stopped = [broker for broker in injection.targets if status.broker(broker).state == "stopped"]
-        await asyncio.gather(*(arena.driver.start_broker(broker) for broker in stopped))
+        await start_stopped(arena, injection.targets)
 
 
 async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.history import JsonlWriter
-from harness.plan import derived_seed
 from harness.scenario.model import Size, Strict
+from harness.seeds import derived_seed
 from harness.workloads import ClientPlan, Workload
 
 Acks = Literal[0, 1, "all"]

@@ -1,0 +1,149 @@
+"""What a scenario's model alone cannot refuse in its faults and its mix: kinds, targets, and who would hold what.
+
+Each rule is a generator of problems over the well-formed parts of a scenario.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness import registry
+from harness.claims import Claim
+from harness.errors import PluginError
+from harness.faults import Fault
+from harness.registry import Kind, unknown_message
+from harness.scenario.draft import Draft
+from harness.scenario.errors import problems_of
+from harness.scenario.model import FaultSpec
+from harness.scenario.source import KeyPath, Problem
+from harness.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def faults(draft: Draft) -> Iterator[Problem]:
+    """Every fault of the schedule exists, gets what it takes, can be carried out, and hits somebody."""
+    for index, spec in draft.faults.items():
+        yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target)
+
+
+def mix(draft: Draft) -> Iterator[Problem]:
+    """So does every kind that a mix may draw; and there is one way to say how many, and room for them."""
+    if draft.mix is None:
+        return
+    if (draft.mix.count is None) == (draft.mix.every_s is None):
+        yield Problem(("mix",), "give one of count (how many faults) and every_s (one in so many seconds)")
+    for index, kind in enumerate(draft.mix.kinds):
+        at: KeyPath = ("mix", "kinds", index)
+        yield from _fault(draft, at, kind.kind, kind.parameters, kind.target)
+        shortest_s, longest_s = kind.duration_s
+        if shortest_s > longest_s:
+            yield Problem(
+                (*at, "duration_s"), f"must be a range from less to more, not [{shortest_s:g}, {longest_s:g}]"
+            )
+        if draft.duration_s is not None and longest_s + draft.mix.settle_s > draft.duration_s:
+            yield Problem(
+                (*at, "duration_s"),
+                f"{longest_s:g} s and {draft.mix.settle_s:g} s to settle (mix.settle_s) do not fit into the load of"
+                f" {draft.duration_s:g} s (duration_s)",
+            )
+
+
+def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: str) -> Iterator[Problem]:
+    try:
+        plugin = registry.fault(kind)
+    except PluginError as error:
+        yield Problem((*at, "kind"), str(error))
+        yield from _target(draft, (*at, "target"), kind, target, tuple(Role))
+        return
+    try:
+        plugin.Parameters.model_validate(parameters)
+    except ValidationError as error:
+        yield from problems_of(plugin.Parameters, error, (*at, "parameters"))
+    yield from _able(draft, at, plugin)
+    yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
+
+
+def _able(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+    if draft.driver not in registry.DRIVERS:
+        return
+    missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
+    if missing:
+        able = [name for name in registry.DRIVERS if registry.capabilities(name) >= set(plugin.requires)]
+        yield Problem(
+            (*at, "kind"),
+            f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
+            f" drivers that do: {', '.join(able) or 'none'}",
+        )
+
+
+def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role, ...]) -> Iterator[Problem]:
+    try:
+        target = parse_target(text)
+    except ValueError as error:
+        yield Problem(at, str(error))
+        return
+    if wrong := _missing_target(draft, target):
+        yield Problem(at, wrong)
+    if target.role not in accepts:
+        yield Problem(at, f"{kind} takes {', '.join(accepts)}, not {target}; all forms: {ALLOWED}")
+
+
+def _missing_target(draft: Draft, target: Target) -> str:
+    if target.role is Role.IDS and draft.brokers is not None:
+        unknown = [broker_id for broker_id in target.broker_ids if broker_id >= draft.brokers]
+        if unknown:
+            return f"there is no broker {', '.join(map(str, unknown))}; allowed: 0 to {draft.brokers - 1}"
+    if target.role is Role.MINORITY and draft.brokers is not None and draft.brokers < 3:
+        return f"{draft.brokers} brokers have no minority; there must be at least 3"
+    if target.role is Role.ZOOKEEPER and target.server_id > (draft.zookeeper_servers or target.server_id):
+        return f"there is no ZooKeeper server {target.server_id}; allowed: 1 to {draft.zookeeper_servers}"
+    if target.role not in ROLES_OF_A_PARTITION or not draft.all_topics:
+        return ""
+    partitions = {topic.name: topic.partitions for topic in draft.topics.values()}
+    if target.topic == OFFSETS_TOPIC:
+        return ""  # made by the brokers; if it has no such partition, the fault matches no target
+    if target.topic not in partitions:
+        return unknown_message("topic", target.topic, list(partitions))
+    if target.partition >= partitions[target.topic]:
+        return f"topic {target.topic} has no partition {target.partition}; allowed: 0 to {partitions[target.topic] - 1}"
+    return ""
+
+
+def schedule(draft: Draft) -> Iterator[Problem]:
+    """Every fault ends within the load, and no two are sure to hold the same at the same time."""
+    for index, spec in draft.faults.items():
+        if draft.duration_s is not None and spec.latest_end_s > draft.duration_s:
+            yield Problem(
+                ("faults", index, "at_s"),
+                f"ends at {spec.latest_end_s:g} s (at_s + jitter_s + duration_s), after the load of"
+                f" {draft.duration_s:g} s (duration_s)",
+            )
+    claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, index, spec))}
+    for (first, one), (second, other) in combinations(sorted(claims.items()), 2):
+        if one.excludes(other) and _may_meet(draft.faults[first], draft.faults[second]):
+            held = Claim(fault=other.fault, composes=False, brokers=one.brokers & other.brokers)
+            yield Problem(("faults", second, "target"), f"claims {held} while faults.{first} may hold it")
+
+
+def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
+    """Return what a fault is sure to hold; None when that is only known at injection, or the fault is unknown."""
+    target = draft.targets.get(index)
+    if target is None or not registry.known(Kind.FAULT, spec.kind):
+        return None
+    brokers = set(target.broker_ids)
+    if target.role is Role.ALL:
+        brokers = set(range(draft.brokers or 0))
+    if not brokers and target.role is not Role.ZOOKEEPER:
+        return None
+    try:
+        composes = registry.fault(spec.kind).composes
+    except PluginError:
+        return None  # the rule on faults says so
+    return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers))
+
+
+def _may_meet(one: FaultSpec, other: FaultSpec) -> bool:
+    return one.at_s < other.latest_end_s and other.at_s < one.latest_end_s

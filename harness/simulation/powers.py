@@ -1,0 +1,174 @@
+"""What the simulated cluster lets faults do beyond ending and freezing brokers: network, disks, ZooKeeper."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+
+from harness.cluster.powers import Direction, Side
+from harness.seeds import derived_seed
+from harness.simulation.cluster import SimulatedCluster, host_of
+from harness.simulation.interference import Interference
+from harness.simulation.links import Link, Pipe
+
+
+class NetworkPowers:
+    """Implements `CanProbe`, `CanIsolate`, `CanDelay` and `CanReset`."""
+
+    _cluster: SimulatedCluster
+    _clients: Sequence[str]
+    """Hosts of the client processes."""
+    _interference: Interference
+
+    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+        """Send something over every link of one side, one way, and return the seconds it took, None for not in time."""
+        taken: dict[str, float | None] = dict.fromkeys(self._hosts(broker_id, side))
+        loop = asyncio.get_running_loop()
+        start_s, everywhere = loop.time(), loop.create_future()
+        if not taken:
+            return {}
+        for host, (sender, receiver) in zip(taken, self._ways(broker_id, side, way), strict=True):
+
+            def arrived(other: str) -> None:
+                taken[other] = loop.time() - start_s
+                if None not in taken.values() and not everywhere.done():
+                    everywhere.set_result(None)
+
+            Pipe(self._cluster.network.links, sender, receiver, arrived, copy_context()).put(host)
+        await asyncio.wait({everywhere}, timeout=timeout_s)
+        return taken.copy()
+
+    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+        """Cut a broker's links; what is sent over them waits, as TCP sends it again."""
+        self._interference.cut(_isolation(broker_id), self._links(broker_id, sides, direction), at_most_s=at_most_s)
+
+    async def rejoin(self, broker_id: int) -> None:
+        """Heal all links that were cut for this broker, and that no other one's isolation holds."""
+        self._interference.release(_isolation(broker_id))
+
+    async def delay(
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+    ) -> None:
+        """Let everything on a broker's links take longer."""
+        links = self._links(broker_id, sides, direction)
+        self._interference.slow(f"delay of broker {broker_id}", links, extra_s, at_most_s=at_most_s)
+
+    async def hasten(self, broker_id: int) -> None:
+        """Let everything on this broker's links be as fast as usual."""
+        self._interference.release(f"delay of broker {broker_id}")
+
+    async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
+        """Return the names of the connections that a broker has open; no two ever have the same name."""
+        hosts = [host for side in sides for host in self._hosts(broker_id, side)]
+        open_ends = self._cluster.network.connections(host_of(broker_id), hosts)
+        names = {str(end.number) for end in open_ends}
+        session = self._cluster[broker_id].session
+        return names | {session.connection} if Side.ZOOKEEPER in sides and session and session.connection else names
+
+    async def reset_connections(self, broker_id: int, sides: tuple[Side, ...]) -> None:
+        """Break every connection; both ends are told."""
+        hosts = [host for side in sides for host in self._hosts(broker_id, side)]
+        for end in self._cluster.network.connections(host_of(broker_id), hosts):
+            end.reset()
+        session = self._cluster[broker_id].session
+        if Side.ZOOKEEPER in sides and session is not None:
+            self._cluster.ensemble.drop_connection(session.session_id)
+
+    def _hosts(self, broker_id: int, side: Side) -> list[str]:
+        match side:
+            case Side.PEERS:
+                return [broker.host for other, broker in self._cluster.brokers.items() if other != broker_id]
+            case Side.CLIENTS:
+                return list(self._clients)
+            case Side.ZOOKEEPER:
+                return [server.host for server in self._cluster.ensemble.servers]
+
+    def _ways(self, broker_id: int, side: Side, way: Direction) -> list[Link]:
+        own = host_of(broker_id)
+        hosts = self._hosts(broker_id, side)
+        return [(host, own) if way is Direction.INBOUND else (own, host) for host in hosts]
+
+    def _links(self, broker_id: int, sides: tuple[Side, ...], direction: Direction) -> list[Link]:
+        return [link for side in sides for way in direction.ways for link in self._ways(broker_id, side, way)]
+
+
+class _Expiring:
+    """Ends what was begun after a while, unless it began anew."""
+
+    _timers: dict[str, asyncio.TimerHandle]
+
+    def _later(self, what: str, delay_s: float, end: Callable[[], None]) -> None:
+        if what in self._timers:
+            self._timers[what].cancel()
+        self._timers[what] = asyncio.get_running_loop().call_later(delay_s, end)
+
+
+class DiskPowers(_Expiring):
+    """Implements `CanCutPower` and `CanFillDisk`."""
+
+    _cluster: SimulatedCluster
+
+    async def cut_power(self, broker_id: int, *, torn: bool) -> None:
+        """End it; what was not synced is gone, or with `torn` a part of it is there, its end perhaps garbled."""
+        broker = self._cluster[broker_id]
+        seed = derived_seed(self._cluster.seed, "torn", broker_id, broker.starts)
+        broker.lose_power(random.Random(seed) if torn else None)  # noqa: S311  repeatable, not secret
+
+    async def bytes_on_disk(self, broker_id: int) -> int:
+        """Return how much is in a broker's files, whether it runs or not."""
+        return sum(file.size for file in self._cluster[broker_id].disk.files.values())
+
+    async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
+        """Leave no space on a broker's disk."""
+        disk = self._cluster[broker_id].disk
+        disk.space_left = 0
+        self._later(f"full disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "space_left", None))
+
+    async def free_disk(self, broker_id: int) -> None:
+        """Give the space back."""
+        self._cluster[broker_id].disk.space_left = None
+
+    async def disk_is_full(self, broker_id: int) -> bool:
+        """Return whether anything more fits on a broker's disk."""
+        return self._cluster[broker_id].disk.space_left == 0
+
+
+class ZookeeperPowers(_Expiring):
+    """Implements `CanLoseReplies` and `CanPauseZookeeper`."""
+
+    _cluster: SimulatedCluster
+    _interference: Interference
+
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
+        """Lose the connection instead of answering the broker's next write, which is carried out first, or is not."""
+        replies = self._cluster.ensemble.replies
+        replies.arm(host_of(broker_id), carried_out=carried_out)
+        self._later(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))
+
+    async def lost_reply(self, broker_id: int) -> str | None:
+        """Return the write whose answer was lost last since `lose_reply`, in a few words; None while none was."""
+        return self._cluster.ensemble.replies.lost.get(host_of(broker_id))
+
+    async def spare_replies(self, broker_id: int) -> None:
+        """Lose no answer, if none was lost yet."""
+        self._cluster.ensemble.replies.disarm(host_of(broker_id))
+
+    async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
+        """Freeze a server: nothing gets in or out, and what its clients send waits."""
+        server = self._cluster.ensemble.servers[server_id - 1]
+        brokers = [broker.host for broker in self._cluster.brokers.values()]
+        links = [link for host in brokers for link in ((host, server.host), (server.host, host))]
+        self._interference.cut(frozen(server_id), links, at_most_s=at_most_s)
+
+    async def resume_zookeeper(self, server_id: int) -> None:
+        """Thaw it; nothing happens when it runs."""
+        self._interference.release(frozen(server_id))
+
+
+def _isolation(broker_id: int) -> str:
+    return f"isolation of broker {broker_id}"
+
+
+def frozen(server_id: int) -> str:
+    """Return the name of what holds a frozen ZooKeeper server's links."""
+    return f"frozen ZooKeeper server {server_id}"

@@ -1,0 +1,93 @@
+"""The process is killed, its session ended for it, and it is started again before anybody's session could time out."""
+
+import asyncio
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from harness.cluster.driver import CanKill
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.restoring import end_session, start_stopped
+from harness.scenario.model import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import Registration
+
+CONFIRM_TIMEOUT_S = 10.0
+
+
+class Parameters(Strict):
+    """A bounce takes no parameters: the process stays away for as long as it takes to start, and no longer."""
+
+
+class Bounce:
+    """Restarts brokers so fast that the controller may see nothing but another registration of the same broker."""
+
+    name: ClassVar[str] = "bounce"
+    requires: ClassVar[tuple[str, ...]] = ("kill",)
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note who runs, how often each was started, and under which registration."""
+        status = await arena.driver.status()
+        registered = await arena.view.registrations()
+        running = [broker for broker in brokers if status.broker(broker).state == "running"]
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            state={
+                "running": running,
+                "starts": {str(broker): status.broker(broker).starts for broker in running},
+                "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Kill them and start them again."""
+        await asyncio.gather(*(_bounced(arena, broker) for broker in injection.state["running"]))
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See another process, and a later registration."""
+        idle = sorted(set(injection.targets) - set(injection.state["running"]))
+        if idle:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to bounce")
+        try:
+            new = await until(
+                arena.view.registrations,
+                lambda seen: all(_is_new(injection, broker, seen) for broker in injection.targets),
+                what="a later registration",
+                timeout_s=CONFIRM_TIMEOUT_S,
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        status = await arena.driver.status()
+        same = [it for it in injection.targets if status.broker(it).starts <= injection.state["starts"][str(it)]]
+        if same:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {same} was not started again")
+        details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run."""
+        await start_stopped(arena, injection.targets)
+
+
+async def _bounced(arena: Arena, broker: int) -> None:
+    assert isinstance(arena.driver, CanKill)
+    await arena.driver.kill_broker(broker)
+    await end_session(arena, broker)
+    await arena.driver.start_broker(broker)
+
+
+def _is_new(injection: Injection, broker: int, seen: dict[int, Registration]) -> bool:
+    return broker in seen and seen[broker].czxid > injection.state["czxids"].get(str(broker), -1)
+
+
+PLUGIN: type[Fault] = Bounce

@@ -1,0 +1,77 @@
+"""No space is left on a broker's disk; healed by giving it back and restarting the broker."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from harness.cluster.driver import CanKill
+from harness.cluster.powers import CanFillDisk
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.restoring import end_session, start_stopped
+from harness.scenario.model import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+
+SEE_TIMEOUT_S = 2.0
+
+
+class Parameters(Strict):
+    """A full disk takes no parameters: how long it is full is the fault's `duration_s`."""
+
+
+class DiskFull:
+    """Fills disks; the driver itself gives the space back after the fault's duration."""
+
+    name: ClassVar[str] = "disk-full"
+    requires: ClassVar[tuple[str, ...]] = ("disk-space", "kill")
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note how long, and how often each broker was started."""
+        status = await arena.driver.status()
+        starts = {str(broker): status.broker(broker).starts for broker in brokers}
+        return Injection(fault=self.name, targets=brokers, state={"at_most_s": duration_s, "starts": starts})
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Fill the disks."""
+        assert isinstance(arena.driver, CanFillDisk)
+        for broker in injection.targets:
+            await arena.driver.fill_disk(broker, at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that nothing more fits on any of the disks."""
+        driver = arena.driver
+        assert isinstance(driver, CanFillDisk)
+
+        async def with_space() -> list[int]:
+            return [broker for broker in injection.targets if not await driver.disk_is_full(broker)]
+
+        try:
+            await until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="nothing more fits on the disk")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Give the space back, and restart whoever has met the full disk and was not restarted since."""
+        driver = arena.driver
+        assert isinstance(driver, CanFillDisk)
+        assert isinstance(driver, CanKill)
+        status = await driver.status()
+        for broker in injection.targets:
+            await driver.free_disk(broker)
+            now = status.broker(broker)
+            if now.state != "stopped" and now.starts == injection.state["starts"][str(broker)]:
+                await driver.kill_broker(broker)
+                await end_session(arena, broker)
+        await start_stopped(arena, injection.targets)
+
+
+PLUGIN: type[Fault] = DiskFull

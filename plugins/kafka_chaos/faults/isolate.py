@@ -1,0 +1,74 @@
+"""A broker's links are cut: to its peers, its clients, ZooKeeper or all, both ways or one; nobody is told."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanIsolate, CanReset
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.links import LinkParameters, asked, probe
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+
+PROBE_TIMEOUT_S = 0.5
+
+
+class Parameters(LinkParameters):
+    """What the scenario may say about an isolation; its length is the fault's `duration_s`."""
+
+    reset: Annotated[
+        bool, Field(description="Break open connections too; otherwise they stay half open, and nobody is told")
+    ] = False
+
+
+class Isolate:
+    """Cuts brokers off; the driver itself heals the links after the fault's duration."""
+
+    name: ClassVar[str] = "isolate"
+    requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note how long."""
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(mode="json"),
+            state={"at_most_s": duration_s},
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Cut the links."""
+        driver = arena.driver
+        assert isinstance(driver, CanIsolate)
+        assert isinstance(driver, CanReset)
+        sides, direction = asked(injection.parameters)
+        for broker in injection.targets:
+            if injection.parameters["reset"]:
+                await driver.reset_connections(broker, sides)
+            await driver.isolate(broker, sides, direction, at_most_s=injection.state["at_most_s"])
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Send something over every link that was cut, and see that it does not come through."""
+        timeout_s = min(PROBE_TIMEOUT_S, injection.state["at_most_s"] / 2)
+        probed = await probe(arena.driver, injection, timeout_s=timeout_s)
+        if not probed:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="there is no such link")
+        through = [each.described for each in probed if each.taken_s is not None]
+        if through:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"a probe came through: {', '.join(through)}")
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"no probe came through over {len(probed)} links")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Heal the links; those that are healed already are left alone."""
+        assert isinstance(arena.driver, CanIsolate)
+        for broker in injection.targets:
+            await arena.driver.rejoin(broker)
+
+
+PLUGIN: type[Fault] = Isolate

@@ -1,0 +1,110 @@
+"""A broker's connection to ZooKeeper is lost in the place of the answer to a write, which has happened or has not."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanLoseReplies
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario.model import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+
+
+class Parameters(Strict):
+    """What the scenario may say about a lost reply."""
+
+    carried_out: Annotated[bool, Field(description="Whether the write has happened")] = True
+    write: Annotated[
+        Literal["registration", "next"],
+        Field(description="registration: the session is ended first, so that there is a write; next: whatever comes"),
+    ] = "registration"
+    wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
+
+
+class LoseZookeeperReply:
+    """Leaves a broker in doubt about its own write; it has to find out."""
+
+    name: ClassVar[str] = "lose-zookeeper-reply"
+    requires: ClassVar[tuple[str, ...]] = ("zookeeper-replies",)
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note the sessions, and where the brokers' logs end."""
+        registered = await arena.view.registrations()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={
+                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Lie in wait for the next write, and provoke it if asked to."""
+        assert isinstance(arena.driver, CanLoseReplies)
+        asked = injection.parameters
+        for broker in injection.targets:
+            await arena.driver.lose_reply(broker, carried_out=asked["carried_out"], at_most_s=asked["wait_s"])
+            session = injection.state["sessions"].get(str(broker))
+            if session is not None and asked["write"] == "registration":
+                await arena.view.expire(session)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See the write whose answer was lost, that the broker lost its connection, and that it is registered."""
+        wait_s = injection.parameters["wait_s"]
+        try:
+            writes = [await self._lost(arena, broker, wait_s) for broker in injection.targets]
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
+        try:
+            await until(
+                lambda: _unnoticed(arena, injection),
+                lambda seen: not seen,
+                what="every broker connected anew and registered",
+                timeout_s=wait_s,
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(writes))
+
+    async def _lost(self, arena: Arena, broker: int, wait_s: float) -> str:
+        driver = arena.driver
+        assert isinstance(driver, CanLoseReplies)
+        write = await until(
+            lambda: driver.lost_reply(broker),
+            lambda seen: seen is not None,
+            what=f"a write of broker {broker}",
+            timeout_s=wait_s,
+        )
+        return f"broker {broker} got no answer to {write}"
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Lie in wait no longer."""
+        assert isinstance(arena.driver, CanLoseReplies)
+        for broker in injection.targets:
+            await arena.driver.spare_replies(broker)
+
+
+async def _unnoticed(arena: Arena, injection: Injection) -> list[str]:
+    registered = await arena.view.registrations()
+    problems = [f"broker {broker} is not registered" for broker in injection.targets if broker not in registered]
+    for broker in injection.targets:
+        log_end = injection.state["log_ends"][str(broker)]
+        events, _ = await arena.state_changes.after(broker, log_end, "zk_session")
+        states = [event["state"] for event in events]
+        if "suspended" not in states or "connected" not in states[states.index("suspended") :]:
+            problems.append(f"broker {broker} has not lost its connection and made another")
+    return problems
+
+
+PLUGIN: type[Fault] = LoseZookeeperReply

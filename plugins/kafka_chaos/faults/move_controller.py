@@ -1,0 +1,92 @@
+"""`/controller` is deleted, as often as asked; each time a controller is elected in the next epoch, and no other."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.errors import ClusterError, DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario.model import Strict
+from harness.targets import NOBODY, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import Controller
+
+
+class Parameters(Strict):
+    """What the scenario may say about moving the controller."""
+
+    times: Annotated[int, Field(ge=1, le=100, description="How often, one after the other")] = 1
+    step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each next controller")] = 30.0
+
+
+class MoveController:
+    """Deletes `/controller`, which is what administrators do to a controller that is stuck."""
+
+    name: ClassVar[str] = "move-controller"
+    requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note the controller and its epoch."""
+        controller = await arena.view.controller()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={"controller_epoch": controller.controller_epoch},
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Delete it, and wait for the next controller before deleting it again."""
+        reigns: list[str] = []
+        for _ in range(injection.parameters["times"]):
+            before = await arena.view.controller()
+            if not await arena.view.delete_controller():
+                raise ClusterError("there was no controller to depose")
+            reigns.append(_described(await self._next(arena, injection, before)))
+        return Injection(
+            fault=self.name,
+            targets=injection.targets,
+            parameters=injection.parameters,
+            state={**injection.state, "reigns": reigns},
+        )
+
+    async def _next(self, arena: Arena, injection: Injection, before: Controller) -> Controller:
+        return await until(
+            arena.view.controller,
+            lambda seen: seen.broker_id != NOBODY and seen.controller_epoch > before.controller_epoch,
+            what=f"a controller after {_described(before)}",
+            timeout_s=injection.parameters["step_timeout_s"],
+        )
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that the controller epoch has grown by exactly one each time."""
+        epoch, times = injection.state["controller_epoch"], injection.parameters["times"]
+        try:
+            seen = await until(
+                arena.view.controller,
+                lambda seen: seen.broker_id != NOBODY and seen.controller_epoch >= epoch + times,
+                what=f"controller epoch {epoch + times}",
+                timeout_s=injection.parameters["step_timeout_s"],
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        if seen.controller_epoch != epoch + times:
+            grown = f"controller epoch {epoch} became {seen.controller_epoch}, not {epoch + times}"
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=grown)
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(injection.state["reigns"]))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Nothing to undo: the brokers elect the next one themselves."""
+
+
+def _described(controller: Controller) -> str:
+    return f"broker {controller.broker_id} is controller in epoch {controller.controller_epoch}"
+
+
+PLUGIN: type[Fault] = MoveController

@@ -1,0 +1,126 @@
+"""A broker's host loses its power: nobody is told, what was not synced is gone; healed by starting it again."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.powers import CanCutPower
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection, MayForfeit
+from harness.restoring import start_stopped
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+
+
+class Parameters(MayForfeit):
+    """What the scenario may say about a power loss."""
+
+    torn: Annotated[
+        bool, Field(description="A part of what was not synced may be there, its end garbled; drawn from the seed")
+    ] = True
+    confirm_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="Deadline for the end of the broker's registration")
+    ] = 30.0
+    whole_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="How long to wait for whole replicas, if committed records are spared")
+    ] = 30.0
+
+
+class PowerLoss:
+    """Cuts brokers' power, waits until ZooKeeper has noticed, and starts them with what their disks have left."""
+
+    name: ClassVar[str] = "power-loss"
+    requires: ClassVar[tuple[str, ...]] = ("power",)
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Wait, if committed records are spared, until all are elsewhere too; note who runs."""
+        assert isinstance(parameters, Parameters)
+        if parameters.spares_committed:
+            await until(
+                lambda: _at_stake(arena, brokers),
+                lambda seen: not seen,
+                what="every partition whole, with a replica elsewhere",
+                timeout_s=parameters.whole_timeout_s,
+            )
+        status = await arena.driver.status()
+        registered = await arena.view.registrations()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={
+                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Cut the power of all at once."""
+        driver = arena.driver
+        assert isinstance(driver, CanCutPower)
+        before = {str(broker): await driver.bytes_on_disk(broker) for broker in injection.state["running"]}
+        for broker in injection.state["running"]:
+            await driver.cut_power(broker, torn=injection.parameters["torn"])
+        return Injection(
+            fault=self.name,
+            targets=injection.targets,
+            parameters=injection.parameters,
+            state={**injection.state, "bytes": before},
+        )
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait until every process is gone, and its registration too; say what the disks have lost."""
+        driver = arena.driver
+        assert isinstance(driver, CanCutPower)
+        idle = sorted(set(injection.targets) - set(injection.state["running"]))
+        if idle:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run")
+        before = injection.state["bytes"]
+        lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
+        try:
+            await until(
+                lambda: _signs_of_life(arena, injection),
+                lambda seen: not seen,
+                what="end of processes and registrations",
+                timeout_s=injection.parameters["confirm_timeout_s"],
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        details = [f"broker {broker} is gone, and {size} unsynced bytes" for broker, size in lost.items()]
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Start what does not run."""
+        await start_stopped(arena, injection.targets)
+
+
+async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:
+    """Return the partitions that are not whole, or that nobody but these brokers has."""
+    running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    return [
+        f"{view.topic}-{view.partition}"
+        for view in await arena.view.partitions()
+        if set(view.assignment) & set(brokers)
+        and not (set(view.isr) == set(view.assignment) <= running and set(view.isr) - set(brokers))
+    ]
+
+
+async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
+    status = await arena.driver.status()
+    registered = await arena.view.registrations()
+    sessions = injection.state["sessions"]
+    alive = [f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != "stopped"]
+    return alive + [
+        f"broker {it} is registered by session {sessions[str(it)]}"
+        for it in injection.targets
+        if it in registered and registered[it].session == sessions.get(str(it))
+    ]
+
+
+PLUGIN: type[Fault] = PowerLoss

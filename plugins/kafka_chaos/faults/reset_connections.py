@@ -1,0 +1,81 @@
+"""A broker's open connections are broken at once, and both ends are told; new ones may be made."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from harness.cluster.powers import CanReset, Side
+from harness.errors import DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.links import Sides
+from harness.scenario.model import Strict
+from harness.targets import EVERY_ROLE, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+
+CONFIRM_TIMEOUT_S = 5.0
+
+
+class Parameters(Strict):
+    """What the scenario may say about a reset."""
+
+    sides: Sides = list(Side)
+
+
+class ResetConnections:
+    """Breaks connections; nothing is in force afterwards."""
+
+    name: ClassVar[str] = "reset-connections"
+    requires: ClassVar[tuple[str, ...]] = ("reset",)
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note whom."""
+        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"))
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Note the connections, and break them."""
+        driver = arena.driver
+        assert isinstance(driver, CanReset)
+        before = {}
+        for broker in injection.targets:
+            before[str(broker)] = sorted(await driver.connections(broker, _sides(injection)))
+            await driver.reset_connections(broker, _sides(injection))
+        return Injection(
+            fault=self.name,
+            targets=injection.targets,
+            parameters=injection.parameters,
+            state={"connections": before},
+        )
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that none of the connections of before is open any more."""
+        driver = arena.driver
+        assert isinstance(driver, CanReset)
+        before = {int(broker): set(names) for broker, names in injection.state["connections"].items()}
+        count = sum(map(len, before.values()))
+        if not count:
+            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="there was no connection to break")
+
+        async def still_open() -> int:
+            return sum([len(names & await driver.connections(it, _sides(injection))) for it, names in before.items()])
+
+        try:
+            await until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"{count} connections are gone")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Nothing to undo: who wants a connection makes another one."""
+
+
+def _sides(injection: Injection) -> tuple[Side, ...]:
+    return tuple(map(Side, injection.parameters["sides"]))
+
+
+PLUGIN: type[Fault] = ResetConnections

@@ -1,0 +1,89 @@
+"""What the cluster in memory can do beyond ending and freezing brokers; it misbehaves when told to."""
+
+from dataclasses import dataclass, field
+
+from harness.cluster.powers import Direction, Side
+
+HOSTS = {Side.PEERS: ("peer",), Side.CLIENTS: ("producer-1",), Side.ZOOKEEPER: ("zookeeper-1",)}
+
+
+@dataclass
+class FakePowers:
+    """All of `harness.cluster.powers`, at once."""
+
+    calls: list[str] = field(default_factory=list)
+    deaf: set[str] = field(default_factory=set)
+    """Names of methods that do nothing."""
+    isolated: dict[int, tuple[tuple[Side, ...], Direction]] = field(default_factory=dict)
+    slow_s: dict[int, float] = field(default_factory=dict)
+    connections_of: dict[int, set[str]] = field(
+        default_factory=lambda: {broker: {f"{broker}/1"} for broker in range(3)}
+    )
+    hosts: dict[Side, tuple[str, ...]] = field(default_factory=HOSTS.copy)
+    files: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(3), 100))
+    full: set[int] = field(default_factory=set)
+    losing: dict[int, bool] = field(default_factory=dict)
+    lost: dict[int, str] = field(default_factory=dict)
+    zookeeper_state: str = "running"
+
+    def _power(self, method: str, argument: object) -> bool:
+        self.calls.append(f"{method} {argument}")
+        return method not in self.deaf
+
+    async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
+        sides, direction = self.isolated.get(broker_id, ((), Direction.BOTH))
+        taken = None if side in sides and way in direction.ways else self.slow_s.get(broker_id, 0.0)
+        return dict.fromkeys(self.hosts[side], taken)
+
+    async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
+        if self._power("isolate", broker_id):
+            self.isolated[broker_id] = (sides, direction)
+
+    async def rejoin(self, broker_id: int) -> None:
+        self.isolated.pop(broker_id, None)
+
+    async def delay(
+        self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
+    ) -> None:
+        if self._power("delay", broker_id):
+            self.slow_s[broker_id] = extra_s
+
+    async def hasten(self, broker_id: int) -> None:
+        self.slow_s.pop(broker_id, None)
+
+    async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
+        return set(self.connections_of[broker_id])
+
+    async def reset_connections(self, broker_id: int, sides: tuple[Side, ...]) -> None:
+        if self._power("reset_connections", broker_id):
+            self.connections_of[broker_id] = {f"{broker_id}/2"}
+
+    async def bytes_on_disk(self, broker_id: int) -> int:
+        return self.files[broker_id]
+
+    async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
+        if self._power("fill_disk", broker_id):
+            self.full.add(broker_id)
+
+    async def free_disk(self, broker_id: int) -> None:
+        self.full.discard(broker_id)
+
+    async def disk_is_full(self, broker_id: int) -> bool:
+        return broker_id in self.full
+
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
+        if self._power("lose_reply", broker_id):
+            self.losing[broker_id] = carried_out
+
+    async def lost_reply(self, broker_id: int) -> str | None:
+        return self.lost.get(broker_id)
+
+    async def spare_replies(self, broker_id: int) -> None:
+        self.losing.pop(broker_id, None)
+
+    async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:
+        if self._power("pause_zookeeper", server_id):
+            self.zookeeper_state = "paused"
+
+    async def resume_zookeeper(self, server_id: int) -> None:
+        self.zookeeper_state = "running"

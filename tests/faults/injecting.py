@@ -1,0 +1,22 @@
+"""Carrying one fault out on a cluster in memory."""
+
+from harness import registry
+from harness.faults import Effect, Injection
+from harness.targets import parse_target
+from tests.fake_cluster import FakeCluster
+
+
+async def injected(
+    cluster: FakeCluster, name: str, *brokers: int, target: str = "leader(orders,0)", **parameters: object
+) -> tuple[Injection, Effect]:
+    """Carry a fault out, up to its proof."""
+    plugin = registry.fault(name)
+    values = plugin.Parameters.model_validate(parameters)
+    injection = await plugin.prepare(cluster.arena, parse_target(target), brokers, values, duration_s=0.5)
+    injection = await plugin.inject(cluster.arena, injection)
+    return injection, await plugin.confirm(cluster.arena, injection)
+
+
+async def heal(cluster: FakeCluster, injection: Injection) -> None:
+    """Undo it."""
+    await registry.fault(injection.fault).heal(cluster.arena, injection)

@@ -1,0 +1,207 @@
+"""Faults of the network, of disks and of ZooKeeper: what proves each of them, and what does not."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.powers import Side
+from harness.errors import ClusterError
+from harness.verdict import FaultVerdict
+from harness.zookeeper.view import Controller
+from tests.fake_cluster import FakeCluster
+from tests.faults.injecting import heal, injected
+
+CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> FakeCluster:
+    return FakeCluster(root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "detail"),
+    [
+        pytest.param("isolate", {}, "no probe came through over 6 links", id="cut off from all, both ways"),
+        pytest.param(
+            "isolate",
+            {"sides": ["zookeeper"], "direction": "inbound"},
+            "no probe came through over 1 links",
+            id="cut off from one side, one way",
+        ),
+        pytest.param("delay", {"extra_ms": 300}, "the quickest of 6 probes took 300 ms", id="a slow link"),
+        pytest.param("reset-connections", {}, "1 connections are gone", id="broken connections"),
+        pytest.param("power-loss", {}, "broker 1 is gone, and 10 unsynced bytes", id="a power loss"),
+        pytest.param("disk-full", {}, "nothing more fits on the disk", id="a full disk"),
+        pytest.param(
+            "lose-zookeeper-reply", {}, "broker 1 got no answer to create /brokers/ids/1", id="a reply that is lost"
+        ),
+        pytest.param("bounce", {}, "broker 1 is registered anew, czxid 200", id="a bounce"),
+    ],
+)
+async def test_a_fault_is_confirmed_by_its_effect(
+    cluster: FakeCluster, name: str, parameters: dict[str, object], detail: str
+) -> None:
+    _, effect = await injected(cluster, name, 1, **parameters)
+    assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "parameters", "detail"),
+    [
+        pytest.param("isolate", "isolate", {"sides": ["peers"], "direction": "outbound"}, "a probe came through: "
+                     "broker 1 to peer", id="a link that was not cut"),
+        pytest.param("delay", "delay", {}, "the quickest of 6 probes took 0 ms", id="a link that is quick"),
+        pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
+        pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
+                     id="a broker that goes on"),
+        pytest.param("bounce", "expire", {}, "was not started again", id="a broker that was not started"),
+    ],
+)  # fmt: skip
+async def test_a_fault_without_an_effect_is_a_mismatch(
+    cluster: FakeCluster,
+    name: str,
+    method: str,
+    parameters: dict[str, object],
+    detail: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster.deaf = {method}
+    if name == "bounce":
+        cluster.deaf = {"kill_broker", "start_broker"}
+    _, effect = await injected(cluster, name, 1, **parameters)
+    assert effect.verdict is MISMATCH
+    assert detail in effect.detail
+
+
+async def test_connections_that_stay_open_are_a_mismatch(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_chaos.faults.reset_connections.CONFIRM_TIMEOUT_S", 0.1)
+    cluster.deaf = {"reset_connections"}
+    _, effect = await injected(cluster, "reset-connections", 1)
+    assert effect.verdict is MISMATCH
+    assert "end of every connection: not within" in effect.detail
+
+
+async def test_an_isolation_may_break_connections_first(cluster: FakeCluster) -> None:
+    await injected(cluster, "isolate", 1, reset=True)
+    assert cluster.calls == ["reset_connections 1", "isolate 1"]
+
+
+@pytest.mark.parametrize("name", ["isolate", "delay", "reset-connections"])
+async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: str) -> None:
+    cluster.hosts = dict.fromkeys(Side, ())
+    cluster.connections_of = {key: set() for key in range(3)}
+    _, effect = await injected(cluster, name, 1)
+    assert effect.verdict is INCONCLUSIVE
+
+
+@pytest.mark.parametrize("name", ["bounce", "power-loss"])
+async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
+    await cluster.kill_broker(1)
+    parameters = {"spares_committed": False} if name == "power-loss" else {}
+    _, effect = await injected(cluster, name, 1, **parameters)
+    assert effect.verdict is INCONCLUSIVE
+
+
+class TestPowerLoss:
+    async def test_it_waits_until_every_record_is_elsewhere_too(self, cluster: FakeCluster) -> None:
+        cluster.isr = [1, 2]
+        with pytest.raises(ClusterError, match=r"every partition whole, with a replica elsewhere.*orders-0"):
+            await injected(cluster, "power-loss", 1, whole_timeout_s=0.1)
+        assert cluster.calls == []
+
+    async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match="with a replica elsewhere"):
+            await injected(cluster, "power-loss", 0, 1, 2, whole_timeout_s=0.1)
+
+    async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)
+        assert effect.verdict is CONFIRMED
+        assert set(cluster.states.values()) == {"stopped"}
+        await heal(cluster, injection)
+        assert set(cluster.states.values()) == {"running"}
+
+
+class TestDiskFull:
+    async def test_healing_restarts_the_broker_once_it_has_space(self, cluster: FakeCluster) -> None:
+        injection, _ = await injected(cluster, "disk-full", 1)
+        await heal(cluster, injection)
+        assert cluster.full == set()
+        assert cluster.calls == ["fill_disk 1", "kill_broker 1", "start_broker 1"]
+
+    async def test_a_broker_that_ended_by_itself_is_started(self, cluster: FakeCluster) -> None:
+        injection, _ = await injected(cluster, "disk-full", 1)
+        await cluster.kill_broker(1)
+        await heal(cluster, injection)
+        assert cluster.states[1] == "running"
+
+
+class TestMoveController:
+    async def test_it_is_confirmed_by_as_many_epochs_as_moves(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "move-controller", 0, target="controller", times=3)
+        assert effect.verdict is CONFIRMED
+        assert effect.detail.endswith("broker 1 is controller in epoch 4")
+        assert cluster.calls == 3 * ["delete_controller"]
+
+    async def test_an_epoch_too_many_is_a_mismatch(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def two_at_once() -> bool:
+            cluster.controller_epoch += 2
+            return True
+
+        monkeypatch.setattr(cluster, "delete_controller", two_at_once)
+        _, effect = await injected(cluster, "move-controller", 0, target="controller")
+        assert (effect.verdict, effect.detail) == (MISMATCH, "controller epoch 1 became 3, not 2")
+
+    async def test_nobody_who_follows_ends_it(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"delete_controller"}
+        with pytest.raises(ClusterError, match="a controller after broker 0 is controller in epoch 1: not within"):
+            await injected(cluster, "move-controller", 0, target="controller", step_timeout_s=0.05)
+
+    async def test_no_controller_to_depose_ends_it(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def nobody() -> Controller:
+            return Controller(broker_id=-1, controller_epoch=4, session="")
+
+        async def nothing() -> bool:
+            return False
+
+        monkeypatch.setattr(cluster, "controller", nobody)
+        monkeypatch.setattr(cluster, "delete_controller", nothing)
+        with pytest.raises(ClusterError, match="no controller to depose"):
+            await injected(cluster, "move-controller", 0, target="controller")
+
+
+class TestLoseZookeeperReply:
+    async def test_a_write_that_never_comes_is_inconclusive(self, cluster: FakeCluster) -> None:
+        _, effect = await injected(cluster, "lose-zookeeper-reply", 1, write="next", wait_s=0.1)
+        assert effect.verdict is INCONCLUSIVE
+        assert "a write of broker 1: not within" in effect.detail
+        assert "expire 0x65" not in cluster.calls
+
+    async def test_a_broker_that_notices_nothing_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cluster, "say", lambda *_args, **_event: None)
+        _, effect = await injected(cluster, "lose-zookeeper-reply", 1, wait_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert "broker 1 has not lost its connection" in effect.detail
+
+
+class TestPauseZookeeper:
+    async def test_it_is_confirmed_by_the_state_of_the_server(self, cluster: FakeCluster) -> None:
+        injection, effect = await injected(cluster, "pause-zookeeper", target="zookeeper(1)")
+        assert (effect.verdict, injection.targets) == (CONFIRMED, ())
+
+    async def test_a_server_that_goes_on_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.deaf = {"pause_zookeeper"}
+        _, effect = await injected(cluster, "pause-zookeeper", target="zookeeper(1)")
+        assert effect.verdict is MISMATCH
+
+    async def test_a_server_that_is_not_there_ends_it(self, cluster: FakeCluster) -> None:
+        with pytest.raises(ClusterError, match="no ZooKeeper server 2"):
+            await injected(cluster, "pause-zookeeper", target="zookeeper(2)")
+
+
+async def test_a_session_expires_as_often_as_asked(cluster: FakeCluster) -> None:
+    _, effect = await injected(cluster, "expire-session", 1, times=3)
+    assert (effect.verdict, cluster.sessions[1]) == (CONFIRMED, 202)
+    assert cluster.calls == ["expire 0x65", "expire 0xc8", "expire 0xc9"]

@@ -1,0 +1,199 @@
+"""What faults can do to a simulated cluster's network, disks and ZooKeeper, and that it ends by itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from harness.cluster.driver import CAPABILITIES
+from harness.cluster.powers import Direction, Side
+from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.driver import SimulationDriver
+from harness.simulation.interference import Interference
+from harness.simulation.links import Links
+from harness.simulation.loop import run
+from harness.waiting import until
+
+BOTH, IN, OUT = Direction.BOTH, Direction.INBOUND, Direction.OUTBOUND
+SIDES = tuple(Side)
+
+
+def with_driver(story: Callable[[SimulationDriver], Awaitable[None]], *, zookeeper_servers: int = 1) -> None:
+    """Tell a story of two brokers that run, with one client."""
+
+    async def told() -> None:
+        cluster = SimulatedCluster([0, 1], seed=1, zookeeper_servers=zookeeper_servers)
+        assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+        await asyncio.sleep(1)
+        await story(SimulationDriver(cluster, ["producer-1"]))
+
+    run(told())
+
+
+async def reached(driver: SimulationDriver, broker: int) -> set[str]:
+    """Return which sides a broker reaches (>) and which reach it (<)."""
+    probes = {
+        f"{'<' if way is IN else '>'}{side}": await driver.probe(broker, side, way, timeout_s=0.5)
+        for side in SIDES
+        for way in BOTH.ways
+    }
+    return {name for name, hosts in probes.items() if None not in hosts.values()}
+
+
+EVERYWHERE = {f"{way}{side}" for side in SIDES for way in "<>"}
+
+
+def test_the_driver_has_every_power_that_it_claims() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        lacking = {name for name, power in CAPABILITIES.items() if not isinstance(driver, power)}
+        assert lacking == {"clients"}, "those it brings with it"
+
+    with_driver(story)
+
+
+@pytest.mark.parametrize(
+    ("sides", "direction", "lost"),
+    [
+        pytest.param(SIDES, BOTH, EVERYWHERE, id="from all"),
+        pytest.param((Side.PEERS,), BOTH, {"<peers", ">peers"}, id="from its peers"),
+        pytest.param((Side.CLIENTS, Side.ZOOKEEPER), IN, {"<clients", "<zookeeper"}, id="one way in"),
+        pytest.param((Side.ZOOKEEPER,), OUT, {">zookeeper"}, id="one way out"),
+    ],
+)
+def test_an_isolated_broker_reaches_nobody_it_is_cut_off_from(
+    sides: tuple[Side, ...], direction: Direction, lost: set[str]
+) -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.isolate(1, sides, direction, at_most_s=30)
+        assert await reached(driver, 1) == EVERYWHERE - lost
+        await driver.rejoin(1)
+        await driver.rejoin(1)
+        assert await reached(driver, 1) == EVERYWHERE
+
+    with_driver(story)
+
+
+def test_isolation_delay_and_a_full_disk_end_by_themselves() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.isolate(1, (Side.CLIENTS,), BOTH, at_most_s=10)
+        await driver.delay(1, (Side.PEERS,), BOTH, extra_s=0.6, at_most_s=10)
+        await driver.fill_disk(0, at_most_s=10)
+        assert await reached(driver, 1) == {"<zookeeper", ">zookeeper"}
+        assert await driver.disk_is_full(0)
+        await asyncio.sleep(10)
+        assert await reached(driver, 1) == EVERYWHERE
+        assert not await driver.disk_is_full(0)
+
+    with_driver(story)
+
+
+def test_a_link_between_two_isolated_brokers_heals_with_the_last_of_them() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        for broker in (0, 1):
+            await driver.isolate(broker, (Side.PEERS,), BOTH, at_most_s=30)
+        await driver.rejoin(0)
+        assert await driver.probe(0, Side.PEERS, OUT, timeout_s=0.5) == {"broker-1": None}
+        await driver.rejoin(1)
+        assert None not in (await driver.probe(0, Side.PEERS, OUT, timeout_s=0.5)).values()
+
+    with_driver(story)
+
+
+def test_the_longest_of_several_delays_counts() -> None:
+    async def story() -> None:
+        links = Links()
+        interference = Interference(links)
+        interference.slow("one", [("a", "b")], 0.2, at_most_s=9)
+        interference.slow("other", [("a", "b")], 0.5, at_most_s=9)
+        assert links.delay_s(("a", "b")) == 0.5
+        interference.release("other")
+        assert links.delay_s(("a", "b")) == 0.2
+        interference.release("one")
+        assert links.delay_s(("a", "b")) == 0.0
+
+    run(story())
+
+
+def test_a_reset_takes_every_connection_even_over_a_cut_link() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        before = await driver.connections(1, SIDES)
+        assert before
+        await driver.isolate(0, (Side.PEERS,), BOTH, at_most_s=30)
+        await driver.pause_broker(1, at_most_s=30)
+        await driver.reset_connections(1, SIDES)
+        await asyncio.sleep(0.5)
+        assert not before & await driver.connections(1, (Side.PEERS,))
+        await driver.resume_broker(1)
+        await asyncio.sleep(5)
+        assert not before & await driver.connections(1, SIDES)
+
+    with_driver(story)
+
+
+@pytest.mark.parametrize(("carried_out", "there"), [(True, True), (False, False)])
+def test_a_reply_is_lost_after_its_write_or_in_its_place(carried_out: bool, there: bool) -> None:
+    async def story(driver: SimulationDriver) -> None:
+        session = driver._cluster[1].session
+        assert session is not None
+        await driver.lose_reply(1, carried_out=carried_out, at_most_s=30)
+        assert await driver.lost_reply(1) is None
+        creating = asyncio.ensure_future(session.create("/it", b""))
+        await until(lambda: driver.lost_reply(1), bool, what="a write", timeout_s=1, every_s=0.0001)
+        assert ("/it" in driver._cluster.ensemble.nodes) is there
+        assert "create /it" in str(await driver.lost_reply(1))
+        await asyncio.gather(creating, return_exceptions=True)  # sent again: its own first try may be in the way
+        assert "/it" in driver._cluster.ensemble.nodes
+
+    with_driver(story)
+
+
+def test_no_reply_is_lost_once_it_is_spared_or_too_late() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        session = driver._cluster[1].session
+        assert session is not None
+        await driver.lose_reply(1, carried_out=True, at_most_s=30)
+        await driver.spare_replies(1)
+        await session.create("/a", b"")
+        await driver.lose_reply(1, carried_out=True, at_most_s=3)
+        await asyncio.sleep(3.1)
+        await session.create("/b", b"")
+        assert await driver.lost_reply(1) is None
+
+    with_driver(story)
+
+
+def test_brokers_go_on_at_the_other_servers_while_one_stands_still() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        for server in (1, 2, 3):
+            await driver.pause_zookeeper(server, at_most_s=8)
+            assert [it.state for it in (await driver.status()).zookeeper].count("paused") == 1
+            await asyncio.sleep(7)
+            for broker in driver._cluster.brokers.values():
+                assert broker.session is not None
+                assert broker.session.connection
+            await asyncio.sleep(1.5)
+            assert {it.state for it in (await driver.status()).zookeeper} == {"running"}
+        assert driver._cluster.ensemble.names("/brokers/ids") == ["0", "1"]
+
+    with_driver(story, zookeeper_servers=3)
+
+
+def test_a_power_loss_takes_what_was_not_synced() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        file = driver._cluster[1].disk.open_append("note")
+        file.append(b"unsynced")
+        before = await driver.bytes_on_disk(1)
+        await driver.cut_power(1, torn=False)
+        assert await driver.bytes_on_disk(1) <= before - len(b"unsynced")
+        assert (await driver.status()).broker(1).state == "stopped"
+
+    with_driver(story)
+
+
+def test_a_broker_is_started_once_its_old_registration_is_gone() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        await driver.kill_broker(1)
+        await driver.start_broker(1)
+        assert (await driver.status()).broker(1).starts == 2
+
+    with_driver(story)
