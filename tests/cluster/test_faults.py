@@ -1,0 +1,61 @@
+"""Faults that need nothing but processes: each is confirmed and healed on real brokers and a real ZooKeeper."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.cluster.driver import ClusterRequest
+from harness.cluster.process import ProcessDriver
+from harness.faults import Arena
+from harness.targets import parse_target, resolve
+from harness.verdict import FaultVerdict
+from harness.zookeeper.kazoo_view import KazooView
+
+pytestmark = pytest.mark.cluster
+
+QUICK = {"zookeeper.session.timeout.ms": "1500"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The run folder of a cluster that tests share; each leaves all three brokers running."""
+    root = tmp_path_factory.mktemp("run")
+    driver = ProcessDriver(root, "run")
+    asyncio.run(driver.start(ClusterRequest(brokers=3, properties=QUICK)))
+    yield root
+    asyncio.run(driver.stop())
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "parameters", "detail"),
+    [
+        pytest.param("bounce", "0,2", {}, "broker 0 is registered anew", id="two brokers bounce"),
+        pytest.param("kill", "0,1,2", {}, "process gone", id="all brokers are killed at once"),
+        pytest.param(
+            "expire-session", "controller", {"times": 2}, "is controller in epoch", id="two expiries in a row"
+        ),
+        pytest.param(
+            "move-controller", "controller", {"times": 3}, "is controller in epoch", id="the controller moves"
+        ),
+        pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 is paused", id="ZooKeeper stands still"),
+    ],
+)
+async def test_a_fault_is_confirmed_and_healed_on_processes(
+    root: Path, name: str, target: str, parameters: dict[str, object], detail: str
+) -> None:
+    plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target(target)
+    async with KazooView((await driver.status()).zookeeper_connect) as view:
+        arena = Arena(driver=driver, view=view)
+        brokers = () if name == "pause-zookeeper" else await resolve(whom, view)
+        values = plugin.Parameters.model_validate(parameters)
+        injection = await plugin.prepare(arena, whom, brokers, values, duration_s=20)
+        injection = await plugin.inject(arena, injection)
+        effect = await plugin.confirm(arena, injection)
+        await plugin.heal(arena, injection)
+        assert (effect.verdict, detail in effect.detail) == (FaultVerdict.CONFIRMED, True), effect.detail
+        status = await driver.status()
+        assert {server.state for server in (*status.brokers, *status.zookeeper)} == {"running"}
+        assert set(await view.registrations()) == {0, 1, 2}
