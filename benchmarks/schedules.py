@@ -2,13 +2,15 @@
 
     python -m benchmarks.schedules [--schedules 50] [--codecs]
 
-Processor time of this process, not wall time, so that a busy machine disturbs less. Anchors of others: a Python
+Processor time of this process, not wall time, so that a busy machine disturbs less; beside it, what one schedule of the
+scenario `smoke` takes of time and memory, which is a real run's load. Anchors of others: a Python
 simulator for Raft does 59 schedules/s on a core and 2,000 times real time; FoundationDB 10 times, TigerBeetle 1,000.
 """
 
 import argparse
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "plugins"))
 
 from harness.history import OpType  # noqa: E402  needs the path
-from harness.scenario.file import read_scenario  # noqa: E402
+from harness.scenario.file import load_scenario, read_scenario  # noqa: E402
 from harness.simulation.schedule import SimulatedHistory, simulate  # noqa: E402
 
 SCENARIO = """
@@ -38,12 +40,43 @@ faults:
   - {kind: expire-session, at_s: 5.5, jitter_s: 1, target: controller}
 duration_s: 8
 """
+SMOKE = ROOT / "plugins" / "kafka_chaos" / "scenarios" / "smoke.yaml"
 WARM_UP = 3
 
 
 def operations(history: SimulatedHistory) -> int:
     """Return how many operations the clients tried."""
     return sum(each.type is OpType.INVOKE for recorded in history.operations.values() for each in recorded)
+
+
+def lines(history: SimulatedHistory) -> int:
+    """Return how many lines of evidence a schedule leaves."""
+    said = sum(len(log.said) for log in history.logs.values())
+    done = sum(len(operations) for operations in history.operations.values())
+    return said + done + len(history.znodes) + len(history.journal)
+
+
+def smoke() -> Table:
+    """Return what one schedule of the scenario `smoke` takes; memory is measured in a second run, which that slows."""
+    scenario = load_scenario(SMOKE)
+    began_s = time.process_time()
+    history = simulate(scenario, 0, through_codecs=False)
+    took_s = time.process_time() - began_s
+    tracemalloc.start()
+    simulate(scenario, 0, through_codecs=False)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    table = Table(title="one schedule of smoke")
+    for name in ("processor s", "simulated s / real s", "events", "lines of evidence", "peak memory MB"):
+        table.add_column(name, justify="right")
+    table.add_row(
+        f"{took_s:.2f}",
+        f"{history.virtual_s / took_s:,.0f}",
+        f"{history.events:,.0f}",
+        f"{lines(history):,.0f}",
+        f"{peak_bytes / 1e6:.0f}",
+    )
+    return table
 
 
 def main() -> None:
@@ -73,7 +106,9 @@ def main() -> None:
         f"{events / count:,.0f}",
         f"{tried / count:,.0f}",
     )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(smoke())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,12 @@ EPOCH_MS = 1_700_000_000_000
 
 def now_ns() -> int:
     """Return the virtual time in nanoseconds, the one clock of a simulated run."""
-    return round(asyncio.get_running_loop().time() * 1_000_000_000)
+    return in_ns(asyncio.get_running_loop())
+
+
+def in_ns(loop: asyncio.AbstractEventLoop) -> int:
+    """Return a loop's time in nanoseconds; who asks at every event keeps the loop."""
+    return round(loop.time() * 1_000_000_000)
 
 
 def wall_ms() -> int:
@@ -81,10 +86,11 @@ class IncarnationLog:
     _sequence: int = 0
     _session: str = ""
     _broker_epoch: int = -1
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def emit(self, event: Event) -> None:
         """Keep one event."""
-        said = Said(now_ns(), self._sequence, self.name, self._session, self._broker_epoch, event)
+        said = Said(in_ns(self._loop), self._sequence, self.name, self._session, self._broker_epoch, event)
         self.log.said.append(said)
         self._sequence += 1
 

@@ -1,6 +1,7 @@
 """The clients of a schedule, each a process of its own, and what they have recorded."""
 
 import asyncio
+from functools import partial
 from itertools import groupby
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from harness.simulation.clients.committer import SimulatedCommitter
 from harness.simulation.clients.consumer import SimulatedConsumer
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.evidence import now_ns
+from harness.simulation.evidence import in_ns
 from harness.simulation.loop import Process
 from harness.simulation.transport import MemoryTransport
 from harness.workloads import ClientPlan
@@ -43,8 +44,9 @@ class SimulatedLoad:
     def __init__(self, cluster: SimulatedCluster, plan: Plan, topics: dict[str, int]) -> None:
         self.operations: dict[str, list[Operation]] = {client.process: [] for client in plan.clients}
         """What every process has recorded."""
+        clock_ns = partial(in_ns, asyncio.get_running_loop())
         self.recorders = {
-            process: Recorder(process, operations.append, now_ns) for process, operations in self.operations.items()
+            process: Recorder(process, operations.append, clock_ns) for process, operations in self.operations.items()
         }
         self._cluster = cluster
         self._plan = plan

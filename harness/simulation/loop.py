@@ -122,6 +122,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Return the virtual time, in seconds."""
         return self._now_s
 
+    get_debug = staticmethod(bool)
+    """Returns False: every future and task asks, and nothing answers quicker."""
+
     # --- scheduling ---
 
     def call_soon(  # type: ignore[override]  # asyncio's stub ties arguments to the callback's
