@@ -19,6 +19,7 @@ from harness.broker.replication import (
     judge_leader_and_isr,
     judge_stop_replica,
 )
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -56,6 +57,7 @@ class ControlRequests:
     fetchers: Fetchers
     metadata: MetadataCache
     state_log: StateLog
+    rules: ProtocolRules
     controller_epoch: int = 0
     """The largest seen."""
     shutting_down: bool = False
@@ -226,7 +228,7 @@ class ControlRequests:
 
     def _is_stale(self, api: str, request: ControlRequest) -> bool:
         """Whether an older controller sent this; otherwise its epoch is the one to beat."""
-        if request.controller_epoch >= self.controller_epoch:
+        if request.controller_epoch >= self.controller_epoch or not self.rules.old_controllers_are_refused:
             self.controller_epoch = request.controller_epoch
             return False
         self._log_fenced("controller_epoch", api, request, None, request.controller_epoch, self.controller_epoch)

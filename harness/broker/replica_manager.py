@@ -101,7 +101,11 @@ class ReplicaManager:
             )
         )
         self._control = ControlRequests(
-            replicas=self.replicas, fetchers=self._fetchers, metadata=self.metadata, state_log=self.state_log
+            replicas=self.replicas,
+            fetchers=self._fetchers,
+            metadata=self.metadata,
+            state_log=self.state_log,
+            rules=self.rules,
         )
 
     def _log_settings(self, topic: str) -> LogSettings:

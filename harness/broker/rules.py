@@ -51,6 +51,14 @@ class ProtocolRules:
     """The preferred replica leads only as a member of the ISR (`selectors.preferred`)."""
     last_isr_member_stays: bool = True
     """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
+    controller_resigns_when_replaced: bool = True
+    """A controller whose session is over, or that finds another one, stops to act (`Controller._resign`)."""
+    bounced_brokers_are_noticed: bool = True
+    """A broker that registered anew is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
+    old_controllers_are_refused: bool = True
+    """A broker obeys no controller older than the latest it has heard (`ControlRequests._is_stale`)."""
+    requests_for_earlier_lives_are_refused: bool = True
+    """A broker obeys nothing that was meant for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +186,30 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="last_isr_member_stays",
         origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
         effect="an empty ISR: nobody can be elected cleanly any more",
+    ),
+    PlantedBug(
+        name="controller-never-resigns",
+        rule="controller_resigns_when_replaced",
+        origin="a controller keeps acting after its session has expired or another one was elected",
+        effect="writes that only the fence stops, requests that only epochs stop",
+    ),
+    PlantedBug(
+        name="bounced-brokers-ignored",
+        rule="bounced_brokers_are_noticed",
+        origin="the controller compares the ids of live brokers, not their epochs (before KIP-380)",
+        effect="a broker that restarts faster than its session ends is never told what it leads",
+    ),
+    PlantedBug(
+        name="no-controller-epoch-check",
+        rule="old_controllers_are_refused",
+        origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",
+        effect="brokers follow two controllers: stale metadata and roles",
+    ),
+    PlantedBug(
+        name="no-broker-epoch",
+        rule="requests_for_earlier_lives_are_refused",
+        origin="brokers ignore the broker epoch in control requests (before KIP-380, KAFKA-7235)",
+        effect="a late request stops or demotes replicas of a broker that has just restarted",
     ),
 )
 

@@ -50,7 +50,11 @@ SWEEPS = {
 OUT_OF_REACH = {
     "producer-state-lost": "simulated producers are not idempotent",
     "leads-on-without-disk": "no fault breaks a disk",
-    "preferred-not-in-isr": "nothing elects preferred leaders",
+    "preferred-not-in-isr": "leads are balanced once, five seconds after a controller took over",
+    "controller-never-resigns": "without its session it has no watches, so it does nothing",
+    "bounced-brokers-ignored": "no fault restarts a broker faster than its session ends",
+    "no-controller-epoch-check": "a replaced controller's requests are older than its successor's epoch only by luck",
+    "no-broker-epoch": "no fault restarts a broker faster than its session ends",
 }
 """Planted bugs that no schedule can show yet, and why."""
 

@@ -115,6 +115,21 @@ def test_a_request_is_fenced_as_a_whole(broker_epoch, controller_epoch, error, v
     run(play())
 
 
+@pytest.mark.parametrize(
+    ("bug", "stale"), [("no-broker-epoch", {"broker_epoch": 49}), ("no-controller-epoch-check", {})]
+)
+def test_without_a_fence_stale_requests_are_obeyed(bug, stale):
+    async def play():
+        async with ReplicaCluster(planted_bugs=[bug]) as cluster:
+            cluster.controller_epoch = 3
+            await cluster.elect(1)
+            cluster.controller_epoch = 2 if bug == "no-controller-epoch-check" else 3
+            assert await tell(cluster, 1, leader=2, leader_epoch=1, **stale) == [0, 0]
+            assert (cluster[1].replica().leader, cluster[1].of(Fenced)) == (2, [])
+
+    run(play())
+
+
 @pytest.mark.parametrize("api", ["stop_replica", "update_metadata"])
 @pytest.mark.parametrize(("what", "error"), [("broker", 77), ("controller", 11)])
 def test_the_other_control_requests_are_fenced_too(api, what, error):

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,3 +142,30 @@ def test_kafkas_own_tool_reads_a_segment_of_a_live_broker(cluster: dict[str, Any
             f"value-{number}" for number in range(300)
         ]
         assert "isvalid: false" not in printed
+
+
+def kafka_tool(name: str, *arguments: str) -> str:
+    """Run one of Kafka's own tools and return what it prints."""
+    tool = ["java", "-Xmx256m", "-cp", f"{KAFKA_LIBS}/*", f"org.apache.kafka.tools.{name}", *arguments]
+    return subprocess.run(tool, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.mark.skipif(not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")), reason="no jars of real Kafka: make kafka-libs")
+def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: Path) -> None:
+    servers = ("--bootstrap-server", cluster["bootstrap_servers"])
+    name = f"topic-{uuid.uuid4().hex[:8]}"
+    kafka_tool("TopicCommand", *servers, "--create", "--topic", name, "--replica-assignment", "0:1")
+    wanted = tmp_path / "wanted.json"
+    wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [2, 0]}]}))
+    asked = (*servers, "--reassignment-json-file", str(wanted))
+    begun = kafka_tool("reassign.ReassignPartitionsCommand", *asked, "--execute")
+    assert f"Successfully started partition reassignment for {name}-0" in begun
+    deadline = time.monotonic() + 60
+    while "is completed" not in (
+        seen := kafka_tool("reassign.ReassignPartitionsCommand", *asked, "--verify", "--preserve-throttles")
+    ):
+        assert time.monotonic() < deadline, seen
+    assert "No partition reassignments found." in kafka_tool("reassign.ReassignPartitionsCommand", *servers, "--list")
+    election = ("--election-type", "PREFERRED", "--topic", name, "--partition", "0")
+    assert "Successfully completed leader election" in kafka_tool("LeaderElectionCommand", *servers, *election)
+    assert "Valid replica already elected" in kafka_tool("LeaderElectionCommand", *servers, *election)

@@ -73,7 +73,10 @@ class BrokerEvents:
     async def changed(self) -> None:
         """Event BrokerChange: handle new, bounced and dead brokers, in this order."""
         now = await read_live_brokers(self._env.session.current)
-        diff = diff_brokers(self._context.broker_epochs, {broker_id: live.epoch for broker_id, live in now.items()})
+        epochs = {broker_id: live.epoch for broker_id, live in now.items()}
+        if not self._env.rules.bounced_brokers_are_noticed:
+            epochs |= {known: epoch for known, epoch in self._context.broker_epochs.items() if known in now}
+        diff = diff_brokers(self._context.broker_epochs, epochs)
         log.info("brokers.changed new=%s dead=%s bounced=%s all=%s", diff.new, diff.dead, diff.bounced, sorted(now))
         for broker_id in (*diff.bounced, *diff.dead):
             await self._channels.remove_broker(broker_id)

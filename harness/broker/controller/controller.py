@@ -40,6 +40,11 @@ GIVE_UP_PAUSE_S = 1.0
 """After a failed take-over: others go first, and a reason that stays is met once a second, not without end."""
 
 
+EXPIRED, MOVED = "session expired", "moved"
+REPLACED = (EXPIRED, MOVED)
+"""Reasons to resign that are somebody else's doing."""
+
+
 class Controller:
     """One broker's controller, active or not."""
 
@@ -245,7 +250,7 @@ class Controller:
 
     async def _expire(self) -> None:
         self._controller_id = NO_CONTROLLER
-        await self._resign("session expired")
+        await self._resign(EXPIRED)
 
     async def _elect(self) -> None:
         """Become controller unless there is one."""
@@ -258,6 +263,7 @@ class Controller:
             epoch = await register_and_increment(zk, znode, state_log=state_log)
             log.info("controller.elected epoch=%d", epoch.value)
             self._controller_id = self._broker_id
+            await self._resign("elected anew")
             self._active = ActiveController(self._settings, epoch, self._queue.put, lambda: self._unclean_default)
             await self._active.take_over()
         except ControllerMovedError as error:
@@ -277,7 +283,7 @@ class Controller:
         await self._arm()
         self._controller_id = await read_controller(self._settings.session.current)
         if self._controller_id != self._broker_id:
-            await self._resign("moved")
+            await self._resign(MOVED)
 
     async def _trigger_move(self) -> None:
         """Give the office up, so that somebody else, or this broker anew, can do better."""
@@ -293,6 +299,8 @@ class Controller:
                 log.info("controller.moved while giving up")
 
     async def _resign(self, reason: str) -> None:
+        if reason in REPLACED and not self._settings.rules.controller_resigns_when_replaced:
+            return
         active, self._active = self._active, None
         if active is not None:
             await active.resign(reason)

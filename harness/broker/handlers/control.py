@@ -56,6 +56,8 @@ class ControlHandlers:
         have = self.broker_epoch()
         if request.broker_epoch == UNKNOWN_BROKER_EPOCH or request.broker_epoch >= have:
             return False
+        if not self.replica_manager.rules.requests_for_earlier_lives_are_refused:
+            return False
         self.state_log.emit(
             Fenced(
                 what="broker_epoch",

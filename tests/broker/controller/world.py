@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from harness.broker.config import BrokerConfig, Endpoint, parse_config
 from harness.broker.controller.controller import Controller
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.registration import ensure_persistent_paths, register_broker
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -56,6 +57,7 @@ class FakeBroker:
     server: Ensemble
     transport: FakeTransport
     properties: Mapping[str, str] = field(default_factory=dict)
+    rules: ProtocolRules = field(default_factory=ProtocolRules)
     log: RecordingStateLog = field(default_factory=lambda: RecordingStateLog(events=[]))
 
     def __post_init__(self) -> None:
@@ -67,6 +69,7 @@ class FakeBroker:
             transport=self.transport,
             state_log=self.log,
             wall_ms=lambda: 0,
+            rules=self.rules,
         )
         self.broker_epoch = -1
 
@@ -109,13 +112,14 @@ class World:
         self.server = Ensemble()
         self.transport = FakeTransport()
         self.brokers: dict[int, FakeBroker] = {}
+        self.rules = ProtocolRules()
         self._outside = SimulatedZooKeeper(self.server)
 
     async def start(self, *broker_ids: int, properties: Mapping[str, str] | None = None) -> None:
         """Start brokers one after the other."""
         for broker_id in broker_ids:
             self.transport.down.discard(broker_id)
-            self.brokers[broker_id] = FakeBroker(broker_id, self.server, self.transport, properties or {})
+            self.brokers[broker_id] = FakeBroker(broker_id, self.server, self.transport, properties or {}, self.rules)
             await self.brokers[broker_id].start()
             await settle()
 
