@@ -7,7 +7,7 @@ import pytest
 from harness.cluster.powers import Side
 from harness.errors import ClusterError
 from harness.verdict import FaultVerdict
-from harness.zookeeper.view import Controller
+from harness.zookeeper.view import Controller, PartitionView
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
 
@@ -113,6 +113,19 @@ class TestPowerLoss:
     async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster) -> None:
         with pytest.raises(ClusterError, match="with a replica elsewhere"):
             await injected(cluster, "power-loss", 0, 1, 2, whole_timeout_s=0.1)
+
+    async def test_it_is_not_over_before_the_isr_is_without_the_broker(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = await cluster.partitions()
+
+        async def unchanged() -> list[PartitionView]:
+            return whole
+
+        monkeypatch.setattr(cluster, "partitions", unchanged)
+        _, effect = await injected(cluster, "power-loss", 1, confirm_timeout_s=0.1)
+        assert effect.verdict is MISMATCH
+        assert "orders-0 still has the ISR [0, 1, 2]" in effect.detail
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)
