@@ -117,8 +117,8 @@ async def _signs_of_life(arena: Arena, injection: Injection) -> list[str]:
     sessions = injection.state["sessions"]
     alive = [f"broker {it} is not stopped" for it in injection.targets if status.broker(it).state != "stopped"]
     if injection.parameters["spares_committed"]:
-        # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch, when
-        # the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
+        # Back before any controller has missed it, a broker leads on with what its disk has left, in the same epoch,
+        # when the controller died with it and the next one sees it alive; Kafka has that hole too, up to KIP-966.
         alive += [
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
             for view in await arena.view.partitions()
