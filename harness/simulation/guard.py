@@ -7,6 +7,7 @@ which cannot be taken back and so is set once and listens only while a guard is 
 first time reads its own file, which is no data of the run. Logging is off meanwhile: its records have the real time.
 """
 
+import datetime
 import logging
 import os
 import random
@@ -18,7 +19,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 from harness.simulation.loop import SimulationError
 
@@ -35,7 +36,7 @@ _FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (time, _CLOCKS),
     (random, _CHANCE),
     (secrets, _SECRETS),
-    (os, "urandom"),
+    (os, "urandom getrandom"),
     (uuid, "uuid1 uuid4"),
     (threading.Thread, "start"),
 )
@@ -61,6 +62,30 @@ class Forbidden(SimulationError):
     """Something reached out of the simulation; says what, and from where."""
 
 
+class _AnyDateTime(type):
+    """Takes every date and time for an instance, as the real class does."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _REAL_DATETIME)
+
+
+_REAL_DATETIME = datetime.datetime
+
+
+class _TimelessDateTime(_REAL_DATETIME, metaclass=_AnyDateTime):
+    """`datetime.datetime` while a guard is up: it asks the clock of the machine without asking `time`."""
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Self:
+        Guard.up_here("datetime.now")
+        return cast("Self", _REAL_DATETIME.now(tz))
+
+    @classmethod
+    def utcnow(cls) -> Self:
+        Guard.up_here("datetime.utcnow")
+        return cast("Self", _REAL_DATETIME.now(datetime.UTC).replace(tzinfo=None))
+
+
 class Guard:
     """A context in which nothing real can be had; raises `Forbidden` at its end for whoever swallowed the first one."""
 
@@ -83,6 +108,8 @@ class Guard:
         seed = random.Random.seed
         self._undo.callback(setattr, random.Random, "seed", seed)
         setattr(random.Random, "seed", self._seeded(seed))  # noqa: B010  a method is replaced on purpose
+        self._undo.callback(setattr, datetime, "datetime", datetime.datetime)
+        setattr(datetime, "datetime", _TimelessDateTime)  # noqa: B010  the class cannot be changed, its name can
         self._undo.callback(logging.disable, logging.root.manager.disable)
         logging.disable(logging.CRITICAL)
         Guard._up = self
@@ -114,6 +141,12 @@ class Guard:
         violation = Forbidden(f"{what} in a simulated run, by {frame.f_code.co_filename}:{frame.f_lineno}")
         self._violation = self._violation or violation
         raise violation
+
+    @classmethod
+    def up_here(cls, what: str) -> None:
+        """Refuse what somebody is about to do, when a guard is up and it is its thread that does it."""
+        if cls._up is not None and threading.get_ident() == cls._up._thread:
+            cls._up.refuse(what, depth=3)
 
     def hears(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Refuse what an audit event tells of, unless another thread does it or a module is being imported."""

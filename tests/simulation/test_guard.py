@@ -1,4 +1,5 @@
 import contextlib
+import datetime
 import os
 import random
 import secrets
@@ -30,6 +31,11 @@ HERE = Path(__file__)
         pytest.param(lambda: random.shuffle([1]), id="a shuffle of the global generator"),
         pytest.param(lambda: random.Random(), id="a generator without a seed"),
         pytest.param(lambda: random.SystemRandom().random(), id="the system's generator"),
+        pytest.param(lambda: random.uniform(0, 1), id="a number of the global generator"),
+        pytest.param(lambda: datetime.datetime.now(datetime.UTC), id="the date and time"),
+        pytest.param(lambda: datetime.datetime.today(), id="the local date and time"),  # noqa: DTZ002
+        pytest.param(lambda: datetime.date.today(), id="the date"),  # noqa: DTZ011
+        pytest.param(lambda: os.getrandom(1), id="random bytes of the kernel"),
         pytest.param(lambda: os.urandom(1), id="random bytes of the system"),
         pytest.param(lambda: uuid.uuid4(), id="a random UUID"),
         pytest.param(lambda: uuid.uuid1(), id="a UUID of the time"),
@@ -60,6 +66,27 @@ def test_a_seeded_generator_is_fine_and_so_is_a_first_import() -> None:
     with Guard():
         assert random.Random(1).random() == random.Random(1).random()
         import colorsys  # noqa: F401
+
+
+def test_a_date_that_is_given_is_fine() -> None:
+    before = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+    with Guard():
+        assert isinstance(before, datetime.datetime)
+        assert datetime.datetime.fromtimestamp(before.timestamp(), datetime.UTC) == before
+    assert type(datetime.datetime.now(datetime.UTC)) is type(before)
+
+
+def test_what_runs_in_a_simulation_does_not_take_the_class_that_asks_the_clock_by_its_name() -> None:
+    """The guard replaces the name in its module, and so must not be anticipated by `from datetime import datetime`."""
+    root = HERE.parents[2]
+    rooms = [root / "harness/broker", root / "harness/simulation", root / "plugins/kafka_chaos/faults"]
+    taking = [
+        path
+        for room in rooms
+        for path in room.rglob("*.py")
+        if "from datetime import" in path.read_text(encoding="utf-8")
+    ]
+    assert taking == []
 
 
 def test_afterwards_everything_is_as_it_was() -> None:
