@@ -338,3 +338,21 @@ async def test_every_write_is_told_with_its_result(world: World) -> None:
         ("/brokers/topics/t/partitions/0", "create", "ok", 0, "controller"),
         ("/brokers/topics/t/partitions/0/state", "create", "ok", 0, "controller"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "unclean", "isr"),
+    [
+        pytest.param("0.8", "true", (), id="0.8 with unclean election: the ISR is emptied"),
+        pytest.param("0.8", "false", (2,), id="0.8 without: the last member stays"),
+        pytest.param("2.5", "true", (2,), id="2.5: it always stays"),
+    ],
+)
+async def test_the_last_member_of_an_isr_dies(world: World, profile: str, unclean: str, isr: tuple[int, ...]) -> None:
+    properties = {"selector.profile": profile, "unclean.leader.election.enable": unclean}
+    await world.start(1, 2, properties=properties)
+    await world.create("t", {0: [2]})
+    await world.kill(2)
+    assert (world.state().leader, world.state().isr) == (-1, isr)
+    await world.start(2, properties=properties)
+    assert (world.state().leader, world.state().isr) == (2, (2,))
