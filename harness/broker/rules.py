@@ -44,7 +44,7 @@ class ProtocolRules:
     KAFKA-6082)."""
     unclean_election_needs_permission: bool = True
     """A replica outside the ISR leads only where the configuration or a request allows it
-    (`PartitionMachine._unclean_decisions`)."""
+    (`Candidates.may_be_unclean`); the log says what is allowed all the same."""
     unclean_leader_is_the_isr: bool = True
     """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
     preferred_leader_is_in_isr: bool = True

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from harness import registry
 from harness.plan import Plan
 from harness.scenario.draft import draft_of
-from harness.scenario.model import FaultSpec, Scenario, Size
+from harness.scenario.model import Scenario, Size
 from harness.scenario.rules import broken_rules
-from harness.targets import Role, Target, parse_target
+from harness.targets import Role, parse_target
 
 STEP_S = 0.5
 """Times are made shorter by no less than this."""
@@ -56,22 +56,20 @@ def settled(scenario: Scenario, plan: Plan) -> Scenario:
 
     A fault on a broker that another one holds already is left out: the nemesis refuses it too.
     """
-    faults: list[FaultSpec] = []
+    data = scenario.model_dump(mode="json") | {"faults": []}
+    data.pop("mix", None)  # what was drawn from a mix stands in the plan
     for planned in plan.faults:
-        target = parse_target(planned.target)
-        if target.role is Role.ONE:
-            target = Target(role=Role.IDS, broker_ids=tuple(planned.brokers))
-        fault = FaultSpec(
-            kind=planned.fault,
-            at_s=planned.at_s,
-            duration_s=planned.duration_s,
-            target=str(target),
-            parameters=planned.parameters,
-        )
-        more = scenario.model_copy(update={"faults": [*faults, fault]})
-        if legal(more.model_dump(mode="json")) is not None:
-            faults.append(fault)
-    return scenario.model_copy(update={"faults": faults})
+        known = planned.brokers and Role.IDS in registry.fault(planned.fault).accepts
+        fault = {
+            "kind": planned.fault,
+            "at_s": planned.at_s,
+            "duration_s": planned.duration_s,
+            "target": ",".join(map(str, planned.brokers)) if known else planned.target,
+            "parameters": planned.parameters,
+        }
+        more = {**data, "faults": [*data["faults"], fault]}
+        data = data if legal(more) is None else more
+    return Scenario.model_validate(data)
 
 
 def legal(data: dict[str, Any]) -> Scenario | None:

@@ -117,3 +117,4 @@ def test_a_fault_on_a_broker_that_is_held_already_is_left_out() -> None:
     left = settled(twice, plan).faults
     assert left[0].target == str(killed[0])
     assert str(killed[0]) not in [fault.target for fault in left[1:]]
+    assert all(fault.target.isdecimal() for fault in left)

@@ -213,7 +213,7 @@ class PartitionMachine:
                 if not self._candidates(partition, known.state).live_isr
             }
         )
-        if contest.allow_unclean or not self._env.rules.unclean_election_needs_permission:
+        if contest.allow_unclean:
             return dict.fromkeys(topics, True)
         return dict(zip(topics, await all_of(self._env.unclean_allowed(topic) for topic in topics), strict=True))
 

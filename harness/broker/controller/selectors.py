@@ -28,6 +28,11 @@ class Candidates:
     rules: ProtocolRules = field(default_factory=ProtocolRules)
 
     @property
+    def may_be_unclean(self) -> bool:
+        """Whether a replica outside the ISR is chosen when no member of it is online."""
+        return self.unclean_allowed or not self.rules.unclean_election_needs_permission
+
+    @property
     def online(self) -> frozenset[int]:
         """Brokers that may become leader: live and not about to leave."""
         return self.live - self.shutting_down
@@ -89,7 +94,7 @@ def offline(candidates: Candidates) -> Selection | Refusal:
     leader = next((replica for replica in candidates.assigned if replica in live_isr), None)
     if leader is not None:
         return Selection(leader=leader, isr=live_isr, receivers=receivers)
-    if not live_isr and candidates.unclean_allowed and receivers:
+    if not live_isr and candidates.may_be_unclean and receivers:
         isr = receivers[:1] if candidates.rules.unclean_leader_is_the_isr else candidates.isr
         return Selection(leader=receivers[0], isr=isr, receivers=receivers, unclean=True)
     return NOBODY

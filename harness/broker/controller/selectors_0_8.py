@@ -16,7 +16,7 @@ def offline(candidates: Candidates) -> Selection | Refusal:
     """Return a leader for a partition that has none."""
     if not candidates.assigned:
         return Refusal("the partition has no replicas assigned to it", NO_REPLICA_ONLINE)
-    if not candidates.live_isr and not candidates.unclean_allowed:
+    if not candidates.live_isr and not candidates.may_be_unclean:
         return Refusal(f"no broker of the ISR {list(candidates.isr)} is alive", NO_REPLICA_ONLINE)
     chosen = selectors.offline(candidates)
     if isinstance(chosen, Refusal):
