@@ -24,6 +24,10 @@ from harness.verdict import FaultVerdict
 INJECT_TIMEOUT_S = 180.0
 CONFIRM_TIMEOUT_S = 120.0
 HEAL_TIMEOUT_S = 120.0
+"""For all tries together."""
+HEAL_TRIES = 4
+HEAL_PAUSE_S = 3.0
+"""Between two tries: what keeps a broker from starting, a ZooKeeper that stands still say, passes."""
 LATE_S = 0.1
 """An injection that is later than this says so in the journal."""
 
@@ -161,14 +165,35 @@ async def heal(
     """Undo one injection and write down how that went; return whether it is undone."""
     what = brokers_hit(injection.fault, injection)
     try:
-        await bounded(plugin.heal(arena, injection), HEAL_TIMEOUT_S)
+        detail = await _undone(plugin, arena, injection)
     except HarnessError as error:
         journal.note(number, injection.fault, InjectionStep.HEAL_FAILED, injection=injection, detail=str(error))
         progress.message(f"{what}: could not be healed, {error}")
         return False
-    journal.note(number, injection.fault, InjectionStep.HEALED, injection=injection)
-    progress.message(f"{what}: healed")
+    journal.note(number, injection.fault, InjectionStep.HEALED, injection=injection, detail=detail)
+    progress.message(f"{what}: healed{detail and f', {detail}'}")
     return True
+
+
+async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
+    """Undo one injection, with another try where one fails; return what was in the way, if something was.
+
+    Raises:
+        HarnessError: what the last try failed with.
+    """
+    end_s = _now_s() + HEAL_TIMEOUT_S
+    detail = ""
+    for number in range(1, HEAL_TRIES + 1):
+        try:
+            await bounded(plugin.heal(arena, injection), end_s - _now_s())
+        except HarnessError as error:
+            if number == HEAL_TRIES or _now_s() + HEAL_PAUSE_S >= end_s:
+                raise
+            detail = f"at try {number + 1}, after: {error}"
+            await asyncio.sleep(HEAL_PAUSE_S)
+        else:
+            break
+    return detail
 
 
 async def heal_all(path: Path, arena: Arena, progress: Progress) -> list[str]:

@@ -6,7 +6,7 @@ from harness.faults import Arena
 
 
 async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
-    """Start those that do not run, all at once.
+    """Start those that do not run, all at once, each when its old registration is gone.
 
     Raises:
         ClusterError: one could not be started; the others were tried all the same.

@@ -32,6 +32,8 @@ class FakeFault:
 
     log: list[str] = field(default_factory=list)
     raises: dict[str, Exception] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    """How often a step raises, if not always."""
     hangs: set[str] = field(default_factory=set)
     verdict: FaultVerdict = FaultVerdict.CONFIRMED
     _asked: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -51,7 +53,7 @@ class FakeFault:
         self.asked(entry).set()
         if step in self.hangs:
             await asyncio.Event().wait()
-        if step in self.raises:
+        if step in self.raises and self.log.count(entry) <= self.times.get(step, len(self.log)):
             raise self.raises[step]
 
     async def prepare(
@@ -107,6 +109,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         return fault
 
     monkeypatch.setattr(registry, "fault", only_fault)
+    monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.001)
     return Stage(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
 
 
@@ -183,6 +186,41 @@ async def test_whatever_happens_what_was_intended_is_healed(
         setattr(stage.fault, name, value)
     assert [step.split()[1] for step in await stage.perform(planned())] == steps
     assert verdict_of(stage)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("failures", "tries", "step", "detail"),
+    [
+        pytest.param(0, 1, "healed", "", id="it heals at once"),
+        pytest.param(1, 2, "healed", "at try 2, after: stuck", id="it heals at the second try"),
+        pytest.param(3, 4, "healed", "at try 4, after: stuck", id="it heals at the last try"),
+        pytest.param(4, 4, "heal_failed", "stuck", id="it does not heal, and is given up"),
+    ],
+)
+async def test_what_cannot_be_healed_is_tried_again_a_few_times(
+    stage: Stage, failures: int, tries: int, step: str, detail: str
+) -> None:
+    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": failures}
+    await stage.perform(planned())
+    assert stage.fault.log.count("heal 1") == tries
+    last = read_journal(stage.path)[-1]
+    assert (last.step, last.detail) == (step, detail)
+
+
+async def test_all_tries_to_heal_share_one_deadline(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nemesis_module, "HEAL_TIMEOUT_S", 0.02)
+    stage.fault.hangs = {"heal"}
+    assert (await stage.perform(planned()))[-1] == "0 heal_failed 1"
+    assert stage.fault.log.count("heal 1") == 1
+
+
+async def test_a_broker_stays_held_until_its_fault_is_healed_at_last(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.1)
+    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": 1}
+    steps = await stage.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.05))
+    assert "1 inconclusive" in steps
 
 
 async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(

@@ -130,7 +130,11 @@ class ClusterDriver(Protocol):
         ...
 
     async def start_broker(self, broker_id: int) -> None:
-        """Start a stopped broker with its data; return when it is registered again."""
+        """Start a stopped broker with its data; return when it is registered again.
+
+        A registration that its earlier life left behind is waited out first, for a bounded time: while it stands, the
+        broker would exit, as Kafka's does.
+        """
         ...
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:

@@ -1,4 +1,7 @@
-"""The process is killed, its session ended for it, and it is started again before anybody's session could time out."""
+"""The process is killed, its session ended for it, and it is started again before anybody's session could time out.
+
+Without the second step it would exit, as Kafka's does: its id is taken as long as its old session lives.
+"""
 
 import asyncio
 from typing import ClassVar

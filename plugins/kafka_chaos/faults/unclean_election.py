@@ -4,7 +4,6 @@ Where the configuration allows it, a broker outside the ISR then becomes leader,
 lost: the price of availability, which the scenario's settings declare as expected.
 """
 
-import asyncio
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -74,7 +73,7 @@ class UncleanElection:
         since = await arena.state_changes.end_of(state["leader"])
         lag = await self._leader_moves_on(arena, injection, since, timeout_s)
         await driver.kill_broker(state["leader"])
-        await asyncio.gather(*(driver.start_broker(follower) for follower in state["followers"]))
+        await start_stopped(arena, tuple(state["followers"]))
         before = {"isr": list(alone.isr), "leader_epoch": alone.leader_epoch, "lag_records": lag}
         return Injection(
             fault=self.name, targets=injection.targets, parameters=injection.parameters, state={**state, **before}

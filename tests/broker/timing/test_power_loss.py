@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from harness.events import Recovery
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import Recovery, Truncate
 from tests.broker.timing.timed_cluster import SESSION_S, TOPIC, TimedCluster, follower, timed
 
 LOG = f"{TOPIC}-0/00000000000000000000.log"
@@ -59,5 +60,46 @@ def test_all_hosts_at_once_lose_what_none_had_synced_and_live_on_alike() -> None
         await timing.whole()
         logs = {bytes(broker.disk.read(LOG)) for broker in timing.cluster.brokers.values()}
         assert len(logs) == 1
+
+    timed(story)
+
+
+def test_a_leader_that_is_back_before_any_controller_has_missed_it_leads_on_without_what_its_disk_has_lost() -> None:
+    """As in Kafka before KIP-966: a new controller takes every leader that is registered for the one it was.
+
+    `PartitionStateMachine.initializePartitionState` looks only at who lives, and no controller that knew the broker's
+    earlier epoch (KIP-380) lives on.
+    """
+
+    async def story(timing: TimedCluster) -> None:
+        leader = timing.cluster[timing.state.leader]
+        others = [broker for broker in timing.cluster.brokers.values() if broker is not leader]
+        for other in others:
+            other.pause()
+        if timing.controller != leader.broker_id:
+            timing.cluster.ensemble.remove("/controller")
+        await timing.until(lambda: timing.controller == leader.broker_id, "the leader as controller")
+        for other in others:
+            other.resume()
+        assert [await timing.produce(leader.broker_id, value) for value in ("one", "two")] == [ErrorCode.NONE] * 2
+        before = timing.state
+        assert leader.session is not None
+        session_id = leader.session.session_id
+        for other in others:
+            other.pause()
+
+        leader.lose_power()
+        timing.cluster.ensemble.end(session_id)
+        assert await leader.start()
+        for other in others:
+            other.resume()
+        await timing.until(lambda: timing.controller == leader.broker_id, "a controller")
+        # Nobody has told the followers that their connections are dead: they wait for `replica.socket.timeout.ms`.
+        await timing.until(
+            lambda: all(timing.said(other.broker_id, Truncate) for other in others), "truncation", within_s=40
+        )
+        assert (timing.state.leader, timing.state.leader_epoch) == (before.leader, before.leader_epoch)
+        with pytest.raises(AssertionError, match="lost acknowledged records"):
+            await timing.whole()
 
     timed(story)
