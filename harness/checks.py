@@ -61,6 +61,9 @@ class Check(Protocol):
         """Return one row a violation or note, in `FINDING_COLUMNS`."""
         ...
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
-        """Return why nothing can be judged (an assumption fails, evidence is missing), or an empty string."""
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Return rows of `run_id` and `reason` for the runs that cannot be judged; None where nothing is assumed.
+
+        A reason is an assumption that fails, or evidence that is missing.
+        """
         ...

@@ -74,7 +74,7 @@ def carry_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) ->
     from harness.terminal import PatientConsole, TerminalProgress
 
     console = PatientConsole(stderr=True)
-    with spark_session(jobs.patient(master)) as spark:
+    with spark_session(jobs.patient(master), lasting=True) as spark:
         with SweepBars(console) as progress:
             began_s = time.monotonic()
             jobs.simulate(spark, sweep, progress)

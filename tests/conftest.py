@@ -55,9 +55,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """One Spark session for all tests that are marked `spark`."""
-    from harness.analysis.session import for_small_data, spark_session
+    from harness.analysis.session import spark_session, tuned
 
-    with spark_session() as session, for_small_data(session, 0):
+    with spark_session() as session, tuned(session, 0):
         yield session
 
 

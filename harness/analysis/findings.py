@@ -94,25 +94,24 @@ def event(fact: str, *columns: Column | str) -> Column:
     return F.to_json(F.struct(F.lit(fact).alias("fact"), *columns))
 
 
-def duplicate_values(evidence: DataFrame) -> str:
-    """Return that value ids are not unique, or an empty string: without unique values nothing can be followed."""
-    for row in evidence.where(F.col("subject") == VALUE_IDS).limit(1).collect():
-        return f"{row.subject}: {row['count']} {row.problem}"
-    return ""
+def duplicate_values(evidence: DataFrame) -> DataFrame:
+    """The runs whose value ids are not unique, with the reason: without unique values nothing can be followed."""
+    return _reasons(evidence.where(F.col("subject") == VALUE_IDS))
 
 
-def unreadable(evidence: DataFrame, prefix: str, *, torn_too: bool = False) -> str:
-    """Return which history file has holes, or an empty string; a torn last line is one only where it must not be."""
-    bad = evidence.where(F.col("subject").startswith(prefix) & (F.lit(torn_too) | (F.col("problem") != TORN)))
-    for row in bad.orderBy("subject").limit(1).collect():
-        return f"{row['subject']}: {row['count']} {row['problem']}"
-    return ""
+def unreadable(evidence: DataFrame, prefix: str, *, torn_too: bool = False) -> DataFrame:
+    """The runs whose history files have holes, with the reasons; a torn last line is one only where it must not be."""
+    return _reasons(
+        evidence.where(F.col("subject").startswith(prefix) & (F.lit(torn_too) | (F.col("problem") != TORN)))
+    )
 
 
-def incomplete_dumps(facts: dict[str, DataFrame]) -> str:
-    """Return which replica's dump is damaged or missing, or an empty string; asked for are members of the last ISR."""
-    if holes := unreadable(facts["evidence"], "replicas/", torn_too=True):
-        return holes
+def _reasons(evidence: DataFrame) -> DataFrame:
+    return evidence.select("run_id", F.format_string("%s: %d %s", "subject", "count", "problem").alias("reason"))
+
+
+def incomplete_dumps(facts: dict[str, DataFrame]) -> DataFrame:
+    """The runs with a replica whose dump is damaged or missing, with the reasons; asked for is the last ISR."""
     replicas = facts["replicas"]
     damaged = replicas.where(F.col("damage") != "").select(*PARTITION_KEY, "broker", "damage")
     missing = (
@@ -120,9 +119,10 @@ def incomplete_dumps(facts: dict[str, DataFrame]) -> str:
         .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
         .withColumn("damage", F.lit("its dump is missing"))
     )
-    for row in damaged.unionByName(missing).orderBy("topic", "partition", "broker").limit(1).collect():
-        return f"replica of {row.topic}-{row.partition} on broker {row.broker}: {row.damage}"
-    return ""
+    reason = F.format_string("replica of %s-%d on broker %d: %s", "topic", "partition", "broker", "damage")
+    return unreadable(facts["evidence"], "replicas/", torn_too=True).unionByName(
+        damaged.unionByName(missing).select("run_id", reason.alias("reason"))
+    )
 
 
 def last_isr(partition_states: DataFrame) -> DataFrame:

@@ -10,9 +10,18 @@ PARTITION_KEY = ("run_id", "topic", "partition")
 
 
 def conform(frame: DataFrame, table: Table) -> DataFrame:
-    """Return exactly the table's columns, in its order and with its types; a value that does not fit becomes null."""
+    """Return exactly the table's columns, in its order and with its types; a value that does not fit becomes null.
+
+    What has its type already stays the same column: renamed, Spark would forget that rows are together by it.
+    """
+    types = dict(frame.dtypes)
     return frame.selectExpr(
-        *(f"try_cast(`{column.name}` as {column.type}) `{column.name}`" for column in table.columns)
+        *(
+            f"`{column.name}`"
+            if types.get(column.name) == column.type
+            else f"try_cast(`{column.name}` as {column.type}) `{column.name}`"
+            for column in table.columns
+        )
     )
 
 

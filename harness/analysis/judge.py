@@ -5,18 +5,20 @@ All runs given at once are judged by the same jobs, each finding under its own r
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import registry
-from harness.analysis.facts.build import Facts, cached, in_threads, row_counts, write_facts
+from harness.analysis.facts.build import Facts, built, row_counts, write_facts
 from harness.analysis.schemas import TORN
-from harness.analysis.session import for_small_data, spark_session
+from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.result import CheckResult
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
+ATTEMPTS = 40
+"""Jobs by which the runs are looked for that break a check, before it is given up for the rest of them."""
 REMARKS_LIMIT = 50
 """Remarks on the evidence of a run that are handed on; the fact `evidence` has all of them."""
 
@@ -83,14 +87,18 @@ def judge_sources(
     checks: Sequence[str] = (),
     *,
     into: RunFolder,
+    kept: bool = True,
 ) -> list[Judgement]:
-    """Return what the checks make of each of the runs that the sources hold, wherever these come from."""
+    """Return what the checks make of each of the runs that the sources hold, wherever these come from.
+
+    Findings are written to the folder `into`; so are the facts if they are `kept`.
+    """
     plugins = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
-    with for_small_data(spark, sources.size_bytes):
-        facts = write_facts(spark, sources, into.facts)
-        counts = row_counts(into.facts, run_ids)
-        with cached(facts.values()):
-            unknown = _run_checks(plugins, facts, settings, counts, into.findings)
+    with tuned(spark, sources.size_bytes, together=sources.together), built(sources) as facts:
+        counts = row_counts(facts, run_ids)
+        if kept:
+            write_facts(facts, into.facts)
+        unknown = _run_checks(spark, plugins, facts, settings, counts, into.findings)
         found = _read_findings(spark, into.findings)
         remarks, damaged = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
@@ -112,62 +120,127 @@ def judge_sources(
     ]
 
 
+Unknown = dict[tuple[str, str], str]
+"""Why a run could not be judged, by run id and check."""
+
+
 def _run_checks(
-    plugins: Sequence[Check], facts: Facts, settings: Settings, counts: Mapping[str, Mapping[str, int]], folder: Path
-) -> dict[tuple[str, str], str]:
-    """Write each check's findings to `folder`; return why a run could not be judged, by run id and check."""
-    unknown: dict[tuple[str, str], str] = {}
+    spark: SparkSession,
+    plugins: Sequence[Check],
+    facts: Facts,
+    settings: Settings,
+    counts: Mapping[str, Mapping[str, int]],
+    folder: Path,
+) -> Unknown:
+    """Write the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
+
+    Where that job breaks, the checks are asked one by one, and one that breaks about fewer and fewer runs, so that
+    neither a bad check nor a bad run costs the answers of others.
+    """
     shutil.rmtree(folder, ignore_errors=True)
+    unknown = unknown_runs(plugins, facts, counts)
 
-    def run(check: Check) -> None:
-        try:
-            reasons = unknown_runs(check, facts, counts)
-            judged = [run_id for run_id in counts if run_id not in reasons]
-            unknown.update({(run_id, check.name): reason for run_id, reason in reasons.items()})
-            if judged:
-                rows = check.findings(facts, settings).where(F.col("run_id").isin(judged)).drop("check")
-                rows.write.mode("overwrite").parquet(str(folder / f"check={check.name}"))
-        except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
-            logger.warning("check.failed check=%s error=%s", check.name, _first_line(error))
-            reason = f"the check broke: {type(error).__name__}: {_first_line(error)}"
-            unknown.update({(run_id, check.name): reason for run_id in counts})
+    def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
+        of_runs = facts if run_ids is None else _only(facts, run_ids)
+        rows = reduce(DataFrame.unionByName, [check.findings(of_runs, settings) for check in checks])
+        if unknown:
+            rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
+        rows.write.mode("append").partitionBy("check").parquet(str(folder))
 
-    in_threads([partial(run, check) for check in plugins])
+    asked = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
+    for check, _ in _broken(asked, write):
+        for run_id, error in _broken_runs(list(counts), partial(_about, write, check)):
+            unknown[(run_id, check.name)] = _broke(error)
+            logger.warning("check.failed check=%s run=%s error=%s", check.name, run_id, _first_line(error))
     return unknown
+
+
+def _about(write: Callable[[Sequence[Check], Sequence[str]], None], check: Check, run_ids: Sequence[str]) -> None:
+    write([check], run_ids)
+
+
+def _only(facts: Facts, run_ids: Sequence[str]) -> Facts:
+    return {name: frame.where(F.col("run_id").isin(list(run_ids))) for name, frame in facts.items()}
+
+
+def _pairs(spark: SparkSession, unknown: Unknown) -> DataFrame:
+    """One row a run and check; from Arrow, because from Python objects Spark would start Python workers."""
+    run_ids, checks = zip(*unknown, strict=True)
+    return spark.createDataFrame(pa.table({"run_id": list(run_ids), "check": list(checks)}))
+
+
+def _broken(checks: Sequence[Check], job: Callable[[Sequence[Check]], None]) -> list[tuple[Check, Exception]]:
+    """Do a job for all checks at once, or else for each alone; return those for which it cannot be done."""
+    if not checks:
+        return []
+    try:
+        job(checks)
+    except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
+        if len(checks) == 1:
+            return [(checks[0], error)]
+        return [each for check in checks for each in _broken([check], job)]
+    return []
+
+
+def _broken_runs(run_ids: Sequence[str], job: Callable[[Sequence[str]], None]) -> list[tuple[str, Exception]]:
+    """Do a job for the runs by halves; return those for which it cannot be done, or was given up."""
+    broken: list[tuple[str, Exception]] = []
+    waiting: list[Sequence[str]] = [run_ids]
+    for attempt in count(1):
+        if not waiting:
+            break
+        part = waiting.pop()
+        try:
+            job(part)
+        except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
+            if len(part) == 1 or attempt >= ATTEMPTS:
+                broken += [(run_id, error) for run_id in part]
+            else:
+                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
+    return broken
+
+
+def _broke(error: Exception) -> str:
+    return f"the check broke: {type(error).__name__}: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "")[:MESSAGE_LIMIT]
 
 
-def unknown_runs(check: Check, facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """Return why runs cannot be judged by a check, by run id: a fact without rows, or an assumption that fails.
+def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> Unknown:
+    """Return why runs cannot be judged by a check: a fact without rows, or an assumption that fails.
 
     Args:
-        check: The check.
+        checks: The checks; all are asked by one job.
         facts: All facts of all runs.
         counts: Rows a fact, by run id.
     """
-    empty = {run_id: [name for name in check.needs if not rows[name]] for run_id, rows in counts.items()}
-    reasons = {run_id: f"nothing to judge: no rows in {', '.join(names)}" for run_id, names in empty.items() if names}
-    return reasons | _failed_assumptions(check, facts, [run_id for run_id, names in empty.items() if not names])
+    unknown: Unknown = {}
 
+    def ask(asked: Sequence[Check]) -> None:
+        reasons = [(check.name, check.unknown(facts)) for check in asked]
+        named = [
+            rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
+        ]
+        if named:
+            rows = reduce(DataFrame.unionByName, named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
+            unknown.update({(row.run_id, row.check): row.reason for row in rows.collect()})
 
-def _failed_assumptions(check: Check, facts: Facts, run_ids: list[str]) -> dict[str, str]:
-    """Ask about all runs at once, and by halves where something is wrong, until the runs are found that it is about."""
-    if not run_ids:
-        return {}
-    reason = check.unknown({name: frame.where(F.col("run_id").isin(run_ids)) for name, frame in facts.items()})
-    if not reason or len(run_ids) == 1:
-        return dict.fromkeys(run_ids, reason) if reason else {}
-    half = len(run_ids) // 2
-    return _failed_assumptions(check, facts, run_ids[:half]) | _failed_assumptions(check, facts, run_ids[half:])
+    for check, error in _broken(checks, ask):
+        unknown.update({(run_id, check.name): _broke(error) for run_id in counts})
+    for run_id, rows in counts.items():
+        for check in checks:
+            empty = [name for name in check.needs if not rows[name]]
+            if empty:
+                unknown[(run_id, check.name)] = f"nothing to judge: no rows in {', '.join(empty)}"
+    return unknown
 
 
 def _read_findings(spark: SparkSession, folder: Path) -> dict[tuple[str, str, str], _Found]:
     """Return how often each check found what in each run, by run id, check and severity."""
     if not any(folder.glob("check=*")):
-        return {}
+        return {}  # nothing was found
     schema = ", ".join(f"`{name}` {type_}" for name, type_ in FINDING_COLUMNS)
     place = F.struct("topic", "partition", "offset", "leader_epoch", "message")
     rows = (

@@ -26,6 +26,8 @@ CLUSTER_PARTITIONS = 16
 """The same on a cluster, where a batch of runs is judged at once; Spark's own 200 would be mostly empty."""
 SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
+TASK_BYTES = 32_000_000
+"""Lines that one task reads and parses."""
 BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
 STOP_TIMEOUT_S = 10
@@ -33,7 +35,8 @@ TAIL_LINES = 5
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
-_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_ONE_COLLECTOR = "-XX:+UseSerialGC"
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 """A run is judged before the JVM's second compiler has earned what it costs."""
 
 _QUIET = """\
@@ -50,11 +53,12 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
 
 
 @contextmanager
-def spark_session(master: str | None = None) -> Iterator[SparkSession]:
+def spark_session(master: str | None = None, *, lasting: bool = False) -> Iterator[SparkSession]:
     """Yield the active session, or start one and end it with its JVM and its scratch folder.
 
     Args:
         master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
+        lasting: Whether it has work for minutes, not seconds.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -64,7 +68,8 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
     end = partial(_end, scratch)
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
-        spark = _started(_options(master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER, scratch), scratch)
+        url = master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
+        spark = _started(_options(url, scratch, lasting), scratch)
         try:
             yield spark
         finally:
@@ -74,14 +79,26 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         atexit.unregister(end)
 
 
+def tasks_for(spark: SparkSession, size_bytes: int) -> int:
+    """Return how many tasks share so many bytes of lines: one where more would only cost, else at least one a core."""
+    wanted = -(-size_bytes // TASK_BYTES)
+    return wanted if wanted <= 1 else max(wanted, spark.sparkContext.defaultParallelism)
+
+
 @contextmanager
-def for_small_data(spark: SparkSession, size_bytes: int) -> Iterator[None]:
-    """Interpret expressions instead of compiling them while little is read."""
-    if size_bytes > SMALL_BYTES:
-        yield
-        return
-    before = {name: spark.conf.get(name) for name in _INTERPRETED}
-    for name, value in _INTERPRETED.items():
+def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> Iterator[None]:
+    """Fit jobs to so many bytes of lines: number of tasks, and expressions interpreted where little is read.
+
+    Where all of a run is `together`, no table is sent to all tasks for a join: each has its part already.
+    """
+    tasks = str(max(tasks_for(spark, size_bytes), 1))
+    values = {"spark.sql.shuffle.partitions": tasks, "spark.sql.files.minPartitionNum": tasks}
+    if size_bytes <= SMALL_BYTES:
+        values |= _INTERPRETED
+    if together:
+        values["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+    before = {name: spark.conf.get(name) for name in values}
+    for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield
@@ -105,7 +122,7 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
         raise HarnessError(f"Spark did not start: {error}; it said: {' | '.join(tail) or 'nothing'}") from error
 
 
-def _options(master: str, scratch: Path) -> dict[str, str]:
+def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
     """Return the settings; everything that Spark writes by itself goes below `scratch`."""
     quiet = scratch / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="utf-8")
@@ -121,9 +138,10 @@ def _options(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
     }
     if master.startswith("local"):
-        java += [*_QUICK, "-Djava.net.preferIPv4Stack=true"]
+        java += [_ONE_COLLECTOR, *([] if lasting else [_ONE_COMPILER]), "-Djava.net.preferIPv4Stack=true"]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",

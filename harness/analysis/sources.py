@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.session import tasks_for
 from harness.events import (
     COMMON,
     KINDS,
@@ -130,6 +131,8 @@ class Sources:
     """Of all files."""
     torn: tuple[str, ...]
     """Files that end in half a line, each as run id and place within the run folder."""
+    together: bool
+    """Whether one task has all lines of a run, so that what is joined by run is joined where it is."""
 
     @property
     def frames(self) -> tuple[DataFrame, ...]:
@@ -142,22 +145,34 @@ def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     listed = [folder.evidence() for folder in folders]
     files = {kind: _with_lines(path for of_run in listed for path in of_run[kind]) for kind in SCHEMAS}
     everything = [path for paths in files.values() for path in paths]
+    size_bytes = sum(path.stat().st_size for path in everything)
+    frames = {kind: _lines(spark, schema, files[kind]) for kind, schema in SCHEMAS.items()}
+    together = tasks_for(spark, size_bytes) <= 1
+    if together:
+        frames = {kind: frame.coalesce(1) for kind, frame in frames.items()}
     return Sources(
-        **{kind: _lines(spark, schema, files[kind]) for kind, schema in SCHEMAS.items()},
-        size_bytes=sum(path.stat().st_size for path in everything),
+        **frames,
+        size_bytes=size_bytes,
         torn=tuple(_in_run(path) for path in everything if _is_torn(path)),
+        together=together,
     )
 
 
 def from_table(table: DataFrame, size_bytes: int) -> Sources:
     """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
 
+    All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
+
     Args:
         table: One row a run.
         size_bytes: Of all lines.
     """
+    table = table.repartition(max(tasks_for(table.sparkSession, size_bytes), 1), "run_id")
     return Sources(
-        **{kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()}, size_bytes=size_bytes, torn=()
+        **{kind: _parsed(table, schema, kind) for kind, schema in SCHEMAS.items()},
+        size_bytes=size_bytes,
+        torn=(),
+        together=True,
     )
 
 

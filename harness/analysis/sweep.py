@@ -4,7 +4,6 @@ Executors get the project's source with the job; of libraries they need those of
 """
 
 import re
-import shutil
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -39,7 +38,7 @@ from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, fail
 
 SHARE = 8
 """Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
-BATCH_BYTES = 300_000_000
+BATCH_BYTES = 500_000_000
 """Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
@@ -206,9 +205,10 @@ def _judged(
     if run_ids:
         numbers = [row.number for row in batch.rows if not row.error]
         table = spark.read.schema(HISTORIES).parquet(*batch.paths).where(F.col("number").isin(numbers))
-        judged = judge_sources(spark, from_table(table, batch.size_bytes), run_ids, settings, checks, into=into)
+        judged = judge_sources(
+            spark, from_table(table, batch.size_bytes), run_ids, settings, checks, into=into, kept=False
+        )
         judgements = {judgement.run_id: judgement for judgement in judged}
-        shutil.rmtree(into.facts)
     return [_verdict(row, judgements.get(row.run_id)) for row in batch.rows]
 
 

@@ -36,7 +36,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
-    from harness.analysis.facts.build import write_facts
+    from harness.analysis.facts.build import built
     from harness.analysis.sources import read
 
     root: Path = tmp_path_factory.mktemp("runs")
@@ -46,8 +46,8 @@ def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
         write(writer)
         writer.close()
         folders.append(writer.folder)
-    facts = write_facts(spark, read(spark, folders), root / "facts")
-    found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
+    with built(read(spark, folders)) as facts:
+        found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
 
     def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
         own = [row for row in found[fact] if row["run_id"] == write.__name__]

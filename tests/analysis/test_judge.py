@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from harness import registry
+from harness.analysis.findings import finding
 from harness.checks import FINDING_COLUMNS, Settings
 from harness.errors import PluginError
 from harness.store import RunFolder
@@ -105,7 +106,7 @@ class Broken:
     needs = ("sends",)
 
     def unknown(self, facts):
-        return ""
+        return None
 
     def findings(self, facts, settings):
         raise ZeroDivisionError("on purpose\nwith a second line")
@@ -135,6 +136,49 @@ def test_a_check_that_breaks_is_unknown_and_stops_no_other(spark, tmp_path, monk
     }
     assert results["broken"].reason == "the check broke: ZeroDivisionError: on purpose"
     assert "only when it runs" in results["late"].reason
+
+
+class BrokenByOne(Broken):
+    name = "once"
+
+    def findings(self, facts, settings):
+        from pyspark.sql import functions as F
+
+        bad = F.when(F.col("run_id") == "bad", F.raise_error(F.lit("one bad run"))).otherwise(F.lit("a note"))
+        rows = facts["sends"].withColumn("message", bad.cast("string")).withColumn("severity", F.lit("note"))
+        return finding(rows, self.name, severity=F.col("severity"), message=F.col("message"), evidence=F.array())
+
+
+class DoubtsOne(Broken):
+    name = "doubts"
+
+    def unknown(self, facts):
+        from pyspark.sql import functions as F
+
+        return facts["sends"].where(F.col("run_id") == "b").select("run_id", F.lit("no reason at all").alias("reason"))
+
+    def findings(self, facts, settings):
+        return BrokenByOne().findings(facts, settings).replace("once", "doubts", ["check"])
+
+
+def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(spark, tmp_path, monkeypatch):
+    from harness.analysis.judge import judge_runs
+
+    plugins = {"once": BrokenByOne(), "doubts": DoubtsOne(), "I3": registry.check("I3")}
+    monkeypatch.setattr(registry, "check", plugins.__getitem__)
+    folders = [write_intact_run(tmp_path / name) for name in ("a", "b", "bad", "c", "d")]
+    judged = judge_runs(folders, SETTINGS, list(plugins), into=RunFolder(tmp_path / "together"))
+    assert {each.run_id: list(verdicts(each).values()) for each in judged} == {
+        "a": ["PASS", "PASS", "PASS"],
+        "b": ["PASS", "UNKNOWN", "PASS"],
+        "bad": ["UNKNOWN", "UNKNOWN", "PASS"],
+        "c": ["PASS", "PASS", "PASS"],
+        "d": ["PASS", "PASS", "PASS"],
+    }
+    assert "one bad run" in judged[2].checks[0].reason
+    assert [result.notes for result in judged[0].checks] == [40, 40, 0]
+    table = parquet.read_table(RunFolder(tmp_path / "together").findings, columns=["run_id", "check"]).to_pylist()
+    assert ("b", "doubts") not in {(row["run_id"], row["check"]) for row in table}
 
 
 def test_judging_again_forgets_the_findings_before(spark, tmp_path):

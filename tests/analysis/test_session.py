@@ -13,7 +13,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import psutil
-from harness.analysis.session import for_small_data, spark_session
+from harness.analysis.session import spark_session, tuned
 
 for expected in (3, 4):
     with spark_session() as spark:
@@ -24,10 +24,10 @@ for expected in (3, 4):
         assert spark.conf.get("spark.ui.enabled") == "false"
         assert Path(spark.conf.get("spark.local.dir")).is_relative_to(sys.argv[1])
         compiled = spark.conf.get("spark.sql.codegen.wholeStage")
-        with for_small_data(spark, 10):
+        with tuned(spark, 10):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
         assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
-        with for_small_data(spark, 10**12):
+        with tuned(spark, 10**12):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
         listening = [c for p in psutil.Process().children(True) for c in p.net_connections() if c.status == "LISTEN"]
         assert all(c.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for c in listening), listening

@@ -64,9 +64,8 @@ def answers_of(check: str, cases: Mapping[str, Case]) -> Callable[..., dict[str,
     return answers
 
 
-def _alike(item: tuple[str, Case]) -> tuple[str, bool]:
-    """Cases without an answer are kept apart: one of them makes the check ask again and again which it is."""
-    return repr(item[1].settings), item[1].verdict is UNKNOWN
+def _alike(item: tuple[str, Case]) -> str:
+    return repr(item[1].settings)
 
 
 def confirm(case: Case, answer: Answer) -> None:
@@ -82,7 +81,7 @@ def _judged(spark: SparkSession, check: str, cases: Mapping[str, Case]) -> dict[
     rows = [(table, row | {"run_id": name}) for name, case in cases.items() for table, row in case.rows]
     given = facts(spark, *rows)
     counts = {name: {table: sum(table == of for of, _ in case.rows) for table in given} for name, case in cases.items()}
-    answers = {name: Answer(UNKNOWN, reason) for name, reason in unknown_runs(plugin, given, counts).items()}
+    answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], given, counts).items()}
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
     for row in plugin.findings(given, settings).orderBy("offset", "message").collect():

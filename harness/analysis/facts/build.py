@@ -1,14 +1,14 @@
-"""Builds every fact of one run or many, writes each as Parquet, and hands them back as read from there."""
+"""Builds every fact of one run or many, once for all who ask, and writes each as Parquet."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
-from pyarrow import parquet
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from harness.analysis import schemas
 from harness.analysis.facts.availability import availability
@@ -66,12 +66,28 @@ def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
     }
 
 
-def write_facts(spark: SparkSession, sources: Sources, folder: Path) -> Facts:
-    """Write every fact below `folder` and return all of them, as read from there."""
-    with cached(sources.frames):
-        _write_all(from_lines(sources), folder)
-        _write_all(from_facts(read_facts(spark, folder), sources), folder)
-    return read_facts(spark, folder)
+@contextmanager
+def built(sources: Sources) -> Iterator[Facts]:
+    """Yield every fact, each computed when it is first asked for, and kept as long as this lasts.
+
+    Whoever builds on a fact plans from there: with the way to it in its plan, planning would cost more than judging.
+    """
+    context = sources.operations.sparkSession.sparkContext
+    before = set(context._jsc.getPersistentRDDs())
+    try:
+        with cached(sources.frames):
+            first = _ends(from_lines(sources))
+            yield first | _ends(from_facts(first, sources))
+    finally:
+        for number, rows in dict(context._jsc.getPersistentRDDs()).items():
+            if number not in before:
+                rows.unpersist(False)  # Spark itself would wait until its JVM collects garbage
+
+
+def _ends(facts: Facts) -> Facts:
+    """Return the same rows, as if read from somewhere."""
+    level = StorageLevel.MEMORY_AND_DISK
+    return {name: frame.localCheckpoint(eager=False, storageLevel=level) for name, frame in facts.items()}
 
 
 @contextmanager
@@ -85,14 +101,21 @@ def cached(frames: Iterable[DataFrame]) -> Iterator[None]:
             frame.unpersist()
 
 
-def row_counts(folder: Path, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return how many rows each written fact has, by run id and fact; reads one column of each, without Spark."""
+def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return how many rows each fact has, by run id and fact; one job, which computes all of them."""
     counts = {run_id: dict.fromkeys(TABLES, 0) for run_id in run_ids}
-    for name in TABLES:
-        rows = parquet.read_table(fact_path(folder, name), columns=["run_id"], read_dictionary=["run_id"])
-        for pair in rows["run_id"].value_counts().to_pylist():
-            counts[pair["values"]][name] = pair["counts"]
+    counted = [
+        frame.groupBy("run_id").agg(F.count("*").alias("number")).withColumn("fact", F.lit(name))
+        for name, frame in facts.items()
+    ]
+    for row in reduce(DataFrame.unionByName, counted).collect():
+        counts[row.run_id][row.fact] = row.number
     return counts
+
+
+def write_facts(facts: Facts, folder: Path) -> None:
+    """Write every fact below `folder`."""
+    in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
 
 
 def read_facts(spark: SparkSession, folder: Path) -> Facts:
@@ -111,10 +134,6 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
 def fact_path(folder: Path, name: str) -> Path:
     """Return where one fact is written."""
     return folder / f"{name}.parquet"
-
-
-def _write_all(facts: Facts, folder: Path) -> None:
-    in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
 
 
 def _write(frame: DataFrame, path: Path) -> None:

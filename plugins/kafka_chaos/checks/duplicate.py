@@ -19,7 +19,7 @@ class Duplicate:
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique: who sends a value twice reads it twice."""
         return duplicate_values(facts["evidence"])
 

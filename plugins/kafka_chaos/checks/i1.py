@@ -25,9 +25,9 @@ class LeaderEpochs:
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: the znode's history carries its own versions."""
-        return ""
+        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of the state znode with a wrong epoch, and one an epoch with two leaders."""

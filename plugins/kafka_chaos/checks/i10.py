@@ -35,9 +35,9 @@ class LeaderCompleteness:
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, and the dumps of the last ISR complete."""
-        return duplicate_values(facts["evidence"]) or incomplete_dumps(facts)
+        return duplicate_values(facts["evidence"]).unionByName(incomplete_dumps(facts))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that one or more brokers do not hold."""

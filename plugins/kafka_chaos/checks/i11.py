@@ -26,9 +26,9 @@ class HighWatermarks:
     )
     needs: ClassVar[tuple[str, ...]] = ("high_watermarks",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: each broker's lines are in its own order."""
-        return ""
+        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a line of a state-change log."""

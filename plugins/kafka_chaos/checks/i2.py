@@ -24,9 +24,9 @@ class ControllerEpochs:
     )
     needs: ClassVar[tuple[str, ...]] = ("controller_epochs",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: zxids order all elections."""
-        return ""
+        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an epoch that does not grow, an epoch with two controllers, a decision under an old epoch."""

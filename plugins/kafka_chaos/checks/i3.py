@@ -23,9 +23,9 @@ class IsrMembership:
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: each version is judged alone."""
-        return ""
+        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of a state znode that breaks a rule."""

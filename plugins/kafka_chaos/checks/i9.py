@@ -28,7 +28,7 @@ class LogMatching:
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The dumps of the last ISR must be complete."""
         return incomplete_dumps(facts)
 

@@ -23,7 +23,7 @@ class InconsistentOffsets:
     promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, or two records look like one."""
         return duplicate_values(facts["evidence"])
 

@@ -21,9 +21,9 @@ class LostWrite:
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, and the clients' history whole."""
-        return duplicate_values(facts["evidence"]) or unreadable(facts["evidence"], "operations/")
+        return duplicate_values(facts["evidence"]).unionByName(unreadable(facts["evidence"], "operations/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""

@@ -25,12 +25,17 @@ class OffsetRegression:
     promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Somebody must have read a committed offset back, and the clients' history must be whole."""
-        read_back = facts["committed_offsets"].where((F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value))
-        if read_back.isEmpty():
-            return "no committed offset was read back"
-        return unreadable(facts["evidence"], "operations/")
+        read_back = (F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value)
+        never = (
+            facts["committed_offsets"]
+            .groupBy("run_id")
+            .agg(F.bool_or(read_back).alias("read_back"))
+            .where(~F.col("read_back"))
+            .select("run_id", F.lit("no committed offset was read back").alias("reason"))
+        )
+        return never.unionByName(unreadable(facts["evidence"], "operations/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a read-back that is too low."""

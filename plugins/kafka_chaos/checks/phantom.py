@@ -20,7 +20,7 @@ class Phantom:
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole, or a send may be missing from it."""
         return unreadable(facts["evidence"], "operations/")
 

@@ -31,12 +31,12 @@ class Unseen:
     promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> str:
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
         return (
             duplicate_values(facts["evidence"])
-            or unreadable(facts["evidence"], "operations/")
-            or incomplete_dumps(facts)
+            .unionByName(unreadable(facts["evidence"], "operations/"))
+            .unionByName(incomplete_dumps(facts))
         )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

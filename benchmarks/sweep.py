@@ -1,0 +1,179 @@
+"""What a sweep costs on this machine at three sizes: its cost a schedule must not grow with their number.
+
+    python -m benchmarks.sweep [--schedules 256] [--smoke]
+
+Each size is a sweep as `chaos simulate` does it, in a process of its own: simulated over all cores, then judged. The
+scenario is that of `benchmarks.schedules` (three brokers, ten seconds, about 200 operations, two faults), or `smoke`.
+Processor seconds are those of Python, its workers and the JVM: on a machine with other work, better figures than time.
+"""
+
+import argparse
+import multiprocessing
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.judging import SAMPLE_S, cpu_seconds, watched
+from benchmarks.schedules import SCENARIO
+from harness.scenario.file import load_scenario, read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.source import options
+from harness.sweep import DRIVER, Sweep
+
+SIZES = 3
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """One sweep, in seconds of time and of processors."""
+
+    schedules: int
+    lines: int
+    simulated_s: float
+    simulated_cpu_s: float
+    judged_s: float
+    judged_cpu_s: float
+
+
+class Silent:
+    """Nobody watches."""
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        """Tell nobody."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schedules", type=int, default=256, help="of the largest size; the others are a quarter each")
+    parser.add_argument("--smoke", action="store_true", help="the scenario `smoke` instead")
+    asked = parser.parse_args()
+    columns: list[dict[str, str]] = []
+    for power in reversed(range(SIZES)):
+        schedules = max(1, asked.schedules // 4**power)
+        swept, jvm_bytes = in_own_process(schedules, asked.smoke)
+        columns.append(figures(swept, jvm_bytes))
+    table = Table(f"a sweep of {'smoke' if asked.smoke else 'light'} schedules", *([""] * len(columns)))
+    for figure in columns[0]:
+        table.add_row(figure, *(column[figure] for column in columns))
+    Console().print(table)
+
+
+def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
+    """Return one column of the table."""
+    return {
+        "schedules": f"{swept.schedules:,}",
+        "lines": f"{swept.lines:,}",
+        "simulated, schedules/s": f"{swept.schedules / swept.simulated_s:.1f}",
+        "simulated, CPU s a schedule": f"{swept.simulated_cpu_s / swept.schedules:.3f}",
+        "judged, schedules/s": f"{swept.schedules / swept.judged_s:.1f}",
+        "judged, CPU s a schedule": f"{swept.judged_cpu_s / swept.schedules:.3f}",
+        "judged, lines/s": f"{swept.lines / swept.judged_s:,.0f}",
+        "peak memory of the JVM, MB": f"{jvm_bytes / 1e6:,.0f}",
+    }
+
+
+def in_own_process(schedules: int, smoke: bool) -> tuple[Swept, int]:
+    """Sweep in a process whose JVM is fresh; return what it says, and the memory that the JVM took."""
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("spawn").Process(target=sweep, args=(schedules, smoke, sending))
+    process.start()
+    sending.close()
+    assert process.pid is not None, "a started process has an id"
+    try:
+        with watched(psutil.Process(process.pid)) as peak:
+            swept: Swept = receiving.recv()
+    except EOFError:
+        process.join()
+        raise SystemExit(f"no answer from a sweep of {schedules}, exit code {process.exitcode}") from None
+    finally:
+        process.join()
+    return swept, peak.jvm
+
+
+def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
+    """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
+    from harness.analysis import sweep as jobs
+    from harness.analysis.session import spark_session
+
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as root,
+        spark_session(jobs.patient(None), lasting=True) as spark,
+        Processors() as processors,
+    ):
+        spark.range(1).count()
+        asked = Sweep(scenario=scenario(smoke), seed=SEED, schedules=schedules, root=Path(root))
+        instants, cpu_s = [time.monotonic()], [processors.seconds()]
+        jobs.simulate(spark, asked, Silent())
+        instants.append(time.monotonic())
+        cpu_s.append(processors.seconds())
+        verdicts = jobs.judge(spark, asked, asked.scenario.checks, Silent())
+        instants.append(time.monotonic())
+        cpu_s.append(processors.seconds())
+        counted = spark.read.schema(jobs.HISTORIES).parquet(str(asked.histories))
+        lines = counted.selectExpr(
+            *(f"aggregate(map_values({kind}), 0, (n, l) -> n + size(l)) {kind}" for kind in jobs.SCHEMAS)
+        )
+        total = lines.selectExpr("sum(" + " + ".join(jobs.SCHEMAS) + ") lines").first()
+    bad = [verdict.seed for verdict in verdicts if verdict.exit_code]
+    if bad or total is None:
+        raise SystemExit(f"schedules that do not hold: {bad}")
+    answer.send(
+        Swept(
+            schedules=schedules,
+            lines=int(total["lines"]),
+            simulated_s=instants[1] - instants[0],
+            simulated_cpu_s=cpu_s[1] - cpu_s[0],
+            judged_s=instants[2] - instants[1],
+            judged_cpu_s=cpu_s[2] - cpu_s[1],
+        )
+    )
+
+
+def scenario(smoke: bool) -> Scenario:
+    """Return what is simulated."""
+    return load_scenario("smoke", options(DRIVER, [], [])) if smoke else read_scenario(SCENARIO, "benchmark")
+
+
+class Processors:
+    """What this process and all below it have used, those that have ended meanwhile as far as they were seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Processors":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        self._look()
+        return sum(self._seen.values())
+
+    def _watch(self) -> None:
+        while not self._stop.wait(SAMPLE_S):
+            self._look()
+
+    def _look(self) -> None:
+        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+            try:
+                self._seen[process.pid] = cpu_seconds(process)
+            except psutil.NoSuchProcess:
+                continue
+
+
+if __name__ == "__main__":
+    main()
