@@ -149,7 +149,8 @@ def _run_checks(
 
     asked = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
     for check, _ in _broken(asked, write):
-        for run_id, error in _broken_runs(list(counts), partial(_about, write, check)):
+        run_ids = [run_id for run_id in counts if (run_id, check.name) not in unknown]
+        for run_id, error in _broken_runs(run_ids, partial(_about, write, check)):
             unknown[(run_id, check.name)] = _broke(error)
             logger.warning("check.failed check=%s run=%s error=%s", check.name, run_id, _first_line(error))
     return unknown

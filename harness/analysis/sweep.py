@@ -3,6 +3,7 @@
 Executors get the project's source with the job; of libraries they need those of the simulation, and PyArrow.
 """
 
+import itertools
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -42,6 +43,8 @@ BATCH_BYTES = 500_000_000
 """Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
+JUDGING_ATTEMPTS = 40
+"""Parts of a batch that are tried before the rest of it is given up."""
 WATCH_S = 0.5
 JOB_GROUP = "chaos-simulate"
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
@@ -60,11 +63,6 @@ class Batch:
 
     paths: tuple[str, ...]
     rows: tuple[T.Row, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all lines in it."""
-        return sum(row.size_bytes for row in self.rows)
 
 
 def simulate(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> None:
@@ -199,22 +197,36 @@ def batches(
 def _judged(
     spark: SparkSession, batch: Batch, settings: Settings, checks: Sequence[str], into: RunFolder
 ) -> list[ScheduleVerdict]:
-    """Return the verdicts on one batch; what the checks found is kept, the facts are not."""
-    run_ids = [row.run_id for row in batch.rows if not row.error]
+    """Return the verdicts on one batch; what the checks found is kept, the facts are not.
+
+    Where it cannot be judged, its halves are, so that one schedule that cannot be read costs no other its verdict.
+    """
     judgements: dict[str, Judgement] = {}
-    if run_ids:
-        numbers = [row.number for row in batch.rows if not row.error]
-        table = spark.read.schema(HISTORIES).parquet(*batch.paths).where(F.col("number").isin(numbers))
-        judged = judge_sources(
-            spark, from_table(table, batch.size_bytes), run_ids, settings, checks, into=into, kept=False
-        )
-        judgements = {judgement.run_id: judgement for judgement in judged}
-    return [_verdict(row, judgements.get(row.run_id)) for row in batch.rows]
+    errors: dict[str, str] = {row.run_id: row.error for row in batch.rows if row.error}
+    waiting = [[row for row in batch.rows if not row.error]]
+    for attempt in itertools.count():
+        part = waiting.pop() if waiting else []
+        if not part:
+            break
+        table = spark.read.schema(HISTORIES).parquet(*batch.paths)
+        table = table.where(F.col("number").isin([row.number for row in part]))
+        sources = from_table(table, sum(row.size_bytes for row in part))
+        folder = RunFolder(into.root / f"{attempt:02}") if attempt else into
+        run_ids = [row.run_id for row in part]
+        try:
+            judged = judge_sources(spark, sources, run_ids, settings, checks, into=folder, kept=False)
+            judgements |= {judgement.run_id: judgement for judgement in judged}
+        except (PySparkException, Py4JError) as error:
+            if len(part) == 1 or attempt >= JUDGING_ATTEMPTS:
+                errors |= dict.fromkeys(run_ids, f"it could not be judged: {str(error).splitlines()[0]}")
+            else:
+                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
+    return [_verdict(row, judgements.get(row.run_id), errors.get(row.run_id, "")) for row in batch.rows]
 
 
-def _verdict(row: T.Row, judgement: Judgement | None) -> ScheduleVerdict:
+def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVerdict:
     if judgement is None:
-        return failed(number=row.number, seed=row.seed, run_id=row.run_id, error=row.error)
+        return failed(number=row.number, seed=row.seed, run_id=row.run_id, error=error)
     result = RunResult.from_json(row.result.encode(), row.run_id)
     whole = result.model_copy(
         update={

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
 
-from pyspark import StorageLevel
+from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -76,18 +76,24 @@ def built(sources: Sources) -> Iterator[Facts]:
     before = set(context._jsc.getPersistentRDDs())
     try:
         with cached(sources.frames):
-            first = _ends(from_lines(sources))
-            yield first | _ends(from_facts(first, sources))
+            first = from_lines(sources)
+            with _kept(context, first) as first, _kept(context, from_facts(first, sources)) as more:
+                yield first | more
     finally:
         for number, rows in dict(context._jsc.getPersistentRDDs()).items():
             if number not in before:
                 rows.unpersist(False)  # Spark itself would wait until its JVM collects garbage
 
 
-def _ends(facts: Facts) -> Facts:
-    """Return the same rows, as if read from somewhere."""
-    level = StorageLevel.MEMORY_AND_DISK
-    return {name: frame.localCheckpoint(eager=False, storageLevel=level) for name, frame in facts.items()}
+@contextmanager
+def _kept(context: SparkContext, facts: Facts) -> Iterator[Facts]:
+    """Yield the same rows, as if read from somewhere; on a cluster, where executors die, they can be computed again."""
+    if str(context.master).startswith("local"):
+        level = StorageLevel.MEMORY_AND_DISK
+        yield {name: frame.localCheckpoint(eager=False, storageLevel=level) for name, frame in facts.items()}
+        return
+    with cached(facts.values()):
+        yield facts
 
 
 @contextmanager
