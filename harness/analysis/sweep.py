@@ -46,7 +46,6 @@ ATTEMPTS = 4
 JUDGING_ATTEMPTS = 40
 """Parts of a batch that are tried before the rest of it is given up."""
 WATCH_S = 0.5
-JOB_GROUP = "chaos-simulate"
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
 ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name != EVIDENCE)
 HISTORIES = T.StructType(
@@ -138,15 +137,16 @@ def _write(
     progress: SweepProgress,
 ) -> None:
     """Write what becomes of the schedules of these numbers."""
+    group = str(histories)  # of this table alone: a session remembers the jobs of all groups
 
     def write() -> None:
-        spark.sparkContext.setJobGroup(JOB_GROUP, f"simulate {histories.parent.name}", interruptOnCancel=True)
+        spark.sparkContext.setJobGroup(group, f"simulate {histories.parent.name}", interruptOnCancel=True)
         numbers.mapInArrow(simulating, HISTORIES).write.option("compression", "zstd").parquet(str(histories))
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         job = pool.submit(write)
         try:
-            _watch(spark.sparkContext, job, schedules, progress)
+            _watch(spark.sparkContext, group, job, schedules, progress)
             job.result()
         except (PySparkException, Py4JError) as error:
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
@@ -284,12 +284,12 @@ def _shipped(spark: SparkSession) -> str:
     return name
 
 
-def _watch(spark: SparkContext, job: "Future[None]", schedules: int, progress: SweepProgress) -> None:
-    """Tell how far the job is until it ends."""
+def _watch(spark: SparkContext, group: str, job: "Future[None]", schedules: int, progress: SweepProgress) -> None:
+    """Tell how far the jobs of a group are until they end."""
     tracker = spark.statusTracker()
     progress.done("simulated", 0, schedules)
     while not wait_for([job], timeout=WATCH_S).done:
-        for job_id in tracker.getJobIdsForGroup(JOB_GROUP):
+        for job_id in tracker.getJobIdsForGroup(group):
             info = tracker.getJobInfo(job_id)
             stages = [tracker.getStageInfo(stage) for stage in info.stageIds] if info else []
             done = [stage.numCompletedTasks / stage.numTasks for stage in stages if stage and stage.numTasks]
