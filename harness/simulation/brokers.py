@@ -44,6 +44,8 @@ class _Life:
     broker: Broker
     ended: "asyncio.Future[None]"
     sessions: list[SimulatedZooKeeper] = field(default_factory=list)
+    thaw: asyncio.TimerHandle | None = None
+    """The end of its pause, if that has one."""
 
 
 class SimulatedBroker:
@@ -115,13 +117,15 @@ class SimulatedBroker:
         self.disk.lose_power(rng)
 
     def pause(self, at_most_s: float | None = None) -> None:
-        """Freeze it, until `resume` or until `at_most_s` have passed."""
+        """Freeze it, until `resume` or until `at_most_s` have passed; a second pause counts from its own beginning."""
         life = self._life
-        if life is None or life.process.frozen:
+        if life is None:
             return
-        _loop().freeze(life.process)
-        if at_most_s is not None:
-            _loop().call_later(at_most_s, self._resume, life)
+        if not life.process.frozen:
+            _loop().freeze(life.process)
+        if life.thaw is not None:
+            life.thaw.cancel()
+        life.thaw = None if at_most_s is None else _loop().call_later(at_most_s, self._resume, life)
 
     def resume(self) -> None:
         """Let it go on, first with all that became due."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.errors import ClusterError
+from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import session_text
@@ -97,7 +97,7 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         """Ask a broker to shut down cleanly and wait for its end."""
         if not await self._cluster[broker_id].stop(timeout_s):
-            raise ClusterError(f"broker {broker_id} did not stop within {timeout_s:g} s")
+            raise DeadlineError(f"broker {broker_id} did not stop within {timeout_s:g} s")
 
     async def kill_broker(self, broker_id: int) -> None:
         """End a broker without a word."""

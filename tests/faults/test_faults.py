@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.errors import ClusterError
+from harness.cluster.driver import ClusterStatus
+from harness.errors import ClusterError, DeadlineError
 from harness.faults import Effect
 from harness.registry import Kind
 from harness.targets import parse_target
@@ -158,6 +159,31 @@ class TestControlledShutdown:
         cluster.controlled = False
         _, effect = await injected(cluster, "controlled-shutdown", 1)
         assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged a stop that was not controlled")
+
+    async def test_a_broker_that_stops_late_is_a_mismatch_and_comes_back_once_it_has_ended(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks = 0
+        stop, status = cluster.stop_broker, cluster.status
+
+        async def late(broker_id: int, *, timeout_s: float) -> None:
+            raise DeadlineError(f"broker {broker_id} did not stop within {timeout_s:g} s")
+
+        async def looked_at() -> ClusterStatus:
+            nonlocal looks
+            looks += 1
+            if looks == 3:  # the heal's third look
+                await stop(1, timeout_s=1)
+            return await status()
+
+        monkeypatch.setattr(cluster, "stop_broker", late)
+        injection, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
+        assert effect == Effect(verdict=MISMATCH, detail="broker 1 did not stop within 0.1 s")
+        monkeypatch.setattr(cluster, "status", looked_at)
+        await heal(cluster, injection)
+        assert cluster.calls == ["stop_broker 1", "start_broker 1"]
+        await heal(cluster, injection)
+        assert cluster.states[1] == "running"
 
     async def test_an_older_stop_in_the_log_proves_nothing(self, cluster: FakeCluster) -> None:
         cluster.say(1, ev="broker_stop", controlled=True)

@@ -92,6 +92,22 @@ def test_a_paused_broker_stands_still_and_the_world_goes_on(length_s: float, sta
     in_cluster(story)
 
 
+@pytest.mark.parametrize("resumed", [False, True], ids=["paused again meanwhile", "resumed and paused again"])
+def test_a_second_pause_counts_from_its_own_beginning(resumed: bool) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].pause(at_most_s=1)
+        await asyncio.sleep(0.5)
+        if resumed:
+            cluster[1].resume()
+        cluster[1].pause(at_most_s=1)
+        await asyncio.sleep(0.9)
+        assert cluster[1].state == "paused"
+        await asyncio.sleep(0.2)
+        assert cluster[1].state == "running"
+
+    in_cluster(story)
+
+
 def test_a_broker_killed_while_it_starts_or_is_paused_is_just_dead() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].kill()

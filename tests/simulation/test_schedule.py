@@ -83,6 +83,12 @@ def test_the_faults_of_real_runs_work_in_virtual_time(fault: dict, changed: dict
         assert values(history, OpKind.SEND) <= values(history, OpKind.POLL)
 
 
+def test_a_broker_that_is_slow_to_stop_comes_back_all_the_same() -> None:
+    history = simulate(scenario(fault("controlled-shutdown", stop_timeout_s=0.001)), 1)
+    assert steps(history) == ["intended", "injected", "mismatch", "healed"]
+    assert history.remarks == []
+
+
 def test_the_run_folder_of_a_schedule_holds_what_a_real_one_holds(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     history = simulate(scenario(KILL_LEADER), 3)

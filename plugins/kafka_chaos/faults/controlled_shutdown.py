@@ -13,6 +13,9 @@ from harness.verdict import FaultVerdict
 from harness.waiting import until
 from harness.zookeeper.view import PartitionView
 
+END_TIMEOUT_S = 60.0
+"""For a broker that goes on stopping when nobody waits for it any more."""
+
 
 class Parameters(Strict):
     """What the scenario may say about a controlled shutdown."""
@@ -41,6 +44,7 @@ class ControlledShutdown:
             parameters=parameters.model_dump(),
             state={
                 "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+                "starts": {str(broker): status.broker(broker).starts for broker in brokers},
                 "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
                 "led": [
                     {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
@@ -51,16 +55,27 @@ class ControlledShutdown:
         )
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
-        """Stop those that run, one after the other."""
+        """Stop those that run, one after the other; note who is late, and why."""
+        late: dict[str, str] = {}
         for broker in injection.state["running"]:
-            await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
-        return injection
+            try:
+                await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+            except DeadlineError as error:
+                late[str(broker)] = str(error)
+        return Injection(
+            fault=self.name,
+            targets=injection.targets,
+            parameters=injection.parameters,
+            state={**injection.state, "late": late},
+        )
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
         idle = sorted(set(injection.targets) - set(injection.state["running"]))
         if idle:
             return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to stop")
+        if late := injection.state["late"]:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail="; ".join(late.values()))
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
@@ -91,7 +106,15 @@ class ControlledShutdown:
         )
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
-        """Start what does not run."""
+        """Wait for the end of who was late, and start what does not run."""
+        late = [int(broker) for broker in injection.state.get("late", ())]
+
+        async def stopping() -> list[int]:
+            seen = [(await arena.driver.status()).broker(broker) for broker in late]
+            starts = injection.state["starts"]  # one that was started since does not stop
+            return [it.broker_id for it in seen if it.state != "stopped" and it.starts == starts[str(it.broker_id)]]
+
+        await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
         await start_stopped(arena, injection.targets)
 
 
