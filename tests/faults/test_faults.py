@@ -155,10 +155,32 @@ class TestControlledShutdown:
         await heal(cluster, injection)
         assert cluster.states[1] == "running"
 
-    async def test_a_stop_that_was_not_controlled_is_a_mismatch(self, cluster: FakeCluster) -> None:
+    @pytest.mark.parametrize(
+        ("states", "why"),
+        [
+            pytest.param({}, "", id="nothing was in its way"),
+            pytest.param({0: "paused"}, "; the controller that it had to ask, broker 0, was away or deposed",
+                         id="nobody to ask"),
+            pytest.param({2: "stopped"}, "", id="a broker that is not needed is away"),
+            pytest.param({0: "stopped", 2: "stopped"}, "; no other broker ran that it could hand over to",
+                         id="nobody to hand over to"),
+        ],
+    )  # fmt: skip
+    async def test_a_stop_that_was_not_controlled_is_a_mismatch(
+        self, cluster: FakeCluster, states: dict[int, str], why: str
+    ) -> None:
         cluster.controlled = False
+        cluster.states |= states
         _, effect = await injected(cluster, "controlled-shutdown", 1)
-        assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged a stop that was not controlled")
+        assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 logged a stop that was not controlled{why}")
+
+    async def test_a_controller_that_is_deposed_meanwhile_explains_a_stop_that_was_not_controlled(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster.controlled = False
+        monkeypatch.setattr(cluster, "elect", lambda: setattr(cluster, "controller_id", 2))
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect.detail.endswith("; the controller that it had to ask, broker 0, was away or deposed")
 
     async def test_a_broker_that_stops_late_is_a_mismatch_and_comes_back_once_it_has_ended(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ class ControlledShutdown:
             parameters=parameters.model_dump(),
             state={
                 "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+                "controller": (await arena.view.controller()).broker_id,
                 "starts": {str(broker): status.broker(broker).starts for broker in brokers},
                 "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
                 "led": [
@@ -81,7 +82,8 @@ class ControlledShutdown:
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not stops[-1]["controlled"]:
                 said = "a stop that was not controlled" if stops else "no clean stop"
-                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {said}")
+                why = await _hindrance(arena, injection)
+                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {said}{why}")
         timeout_s = injection.parameters["stop_timeout_s"]
         try:
             await until(
@@ -116,6 +118,17 @@ class ControlledShutdown:
 
         await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
         await start_stopped(arena, injection.targets)
+
+
+async def _hindrance(arena: Arena, injection: Injection) -> str:
+    """Return what other trouble explains a stop that was not controlled: nobody to hand over to, or nobody to ask."""
+    running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    controller, now = injection.state["controller"], (await arena.view.controller()).broker_id
+    if not running - set(injection.targets):
+        return "; no other broker ran that it could hand over to"
+    if controller not in injection.targets and (controller not in running or controller != now):
+        return f"; the controller that it had to ask, broker {controller}, was away or deposed"
+    return ""
 
 
 def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:
