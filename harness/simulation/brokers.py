@@ -82,16 +82,23 @@ class SimulatedBroker:
         return self._life.sessions[-1] if self._life is not None else None
 
     async def start(self) -> bool:
-        """Start it with the disk that it has; return whether it runs when it has registered, failed or died."""
+        """Start it with the disk that it has; return whether it runs when it has registered, failed or died.
+
+        Cancelled, it ends the process again.
+        """
         assert self._life is None, f"broker {self.broker_id} runs already"
         self.starts += 1
         life = self._new_life()
         self._life = life
-        self.failure = await self._until_done(life, life.broker.start())
-        if self._life is life and self.failure is not None:
-            await self._until_done(life, life.broker.abandon())
-            self._ended(life)
-        elif self._life is life:
+        try:
+            self.failure = await self._until_done(life, life.broker.start())
+            if self._life is life and self.failure is not None:
+                await self._until_done(life, life.broker.abandon())
+                self._ended(life)
+        except asyncio.CancelledError:
+            self._ended(life)  # nobody would look after it
+            raise
+        if self._life is life:
             life.process.call(_spawn, self._watch(life))
         return self._life is life
 

@@ -125,6 +125,19 @@ def test_a_broker_killed_while_it_starts_or_is_paused_is_just_dead() -> None:
     in_cluster(story)
 
 
+def test_a_start_that_nobody_waits_for_any_more_is_taken_back() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster[1].kill()
+        await asyncio.sleep(SESSION_S + 1)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(cluster[1].start(), 0.005)
+        assert (cluster[1].state, registered(cluster)) == ("stopped", ["0", "2"])
+        await asyncio.sleep(SESSION_S + 1)
+        assert await cluster[1].start()
+
+    in_cluster(story)
+
+
 def test_a_broker_that_cannot_start_says_why_and_leaves_nothing_open() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].kill()
