@@ -95,14 +95,20 @@ class FaultSpec(Strict):
         return self.at_s + self.jitter_s + self.duration_s
 
 
+Seconds = Annotated[float, Field(ge=0)]
+
+
 class MixKind(Strict):
     """One kind of fault that a mix may draw."""
 
     kind: Annotated[str, Field(description="Name of a fault plugin")]
     weight: Annotated[float, Field(gt=0, le=1000, description="How often it is drawn, beside the other weights")] = 1.0
     duration_s: Annotated[
-        list[Annotated[float, Field(ge=0)]],
-        BeforeValidator(lambda value: value if isinstance(value, list) else [value, value]),
+        list[Seconds],
+        BeforeValidator(
+            lambda value: value if isinstance(value, list) else [value, value],
+            json_schema_input_type=Seconds | Annotated[list[Seconds], Field(min_length=2, max_length=2)],
+        ),
         Field(min_length=2, max_length=2, description="Seconds until it is healed, or their range: [2, 6]"),
     ] = Field(default_factory=lambda: [0.0, 0.0], validate_default=True)
     target: Annotated[str, BeforeValidator(_ids_text), Field(description=WHOM)] = "one"

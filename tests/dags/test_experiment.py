@@ -44,6 +44,19 @@ SAID = {
 """Everything that the models say, by the name it has in the form."""
 ASKED = sorted(SAID.keys() - NOT_ASKED.keys())
 BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern")
+MIXES = [
+    {"kinds": [{"kind": "kill", **of_kind}], **of_mix}
+    for of_kind in (
+        {},
+        {"duration_s": 3},
+        {"duration_s": [1, 4]},
+        {"duration_s": [4]},
+        {"duration_s": -1},
+        {"weight": 0},
+    )
+    for of_mix in ({}, {"count": 4}, {"count": 0}, {"every_s": 2.5}, {"at_once": 33})
+]
+"""A part of a scenario that the form asks for as a whole, within its bounds and beyond them."""
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
 
 
@@ -81,6 +94,7 @@ def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
         ["i1"],
         [1, "all"],
         {"a": "b"},
+        *MIXES,
     )
     for bound in BOUNDS:
         if isinstance(schema.get(bound), int | float):
@@ -140,6 +154,10 @@ def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
     assert asked(filled(fault | {name: value})) != before
 
 
+def test_a_part_that_is_asked_for_as_a_whole_is_taken_as_the_model_takes_it() -> None:
+    assert [mix for mix in MIXES if accepted(FORM["mix"], mix)] == [mix for mix in MIXES if model_accepts("mix", mix)]
+
+
 def test_a_field_that_a_model_gains_is_asked_as_it_is() -> None:
     class Gained(Strict):
         level: Annotated[int, Field(ge=3, lt=9, description="How loud")] = 4
@@ -185,6 +203,25 @@ def test_a_field_that_a_model_gains_is_asked_as_it_is() -> None:
             [],
             ["workloads.0.parameters.acks=[1, all]", "workloads.0.parameters.reread=true"],
             id="what the load takes",
+        ),
+        pytest.param(
+            {"mix": {"kinds": [{"kind": "kill", "duration_s": [1, 4]}], "count": 3}},
+            None,
+            [],
+            ["mix={kinds: [{kind: kill, duration_s: [1, 4]}], count: 3}"],
+            id="a mix",
+        ),
+        pytest.param(
+            {
+                "driver": "simulated",
+                "fault.kind": "isolate",
+                "isolate.sides": ["peers", "zookeeper"],
+                "isolate.direction": "inbound",
+            },
+            "simulated",
+            [],
+            ["faults=[{kind: isolate, at_s: 2.0, parameters: {sides: [peers, zookeeper], direction: inbound}}]"],
+            id="which links a fault is about",
         ),
         pytest.param(
             {"fault.kind": "pause", "fault.duration_s": 3, "fault.target": "leader(orders,1)"},

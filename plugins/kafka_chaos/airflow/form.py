@@ -102,17 +102,32 @@ def _section(param: Param) -> str:
 def fields_of(model: type[BaseModel], *, prefix: str = "", section: str = "") -> dict[str, Param]:
     """Return a field of the form for each field of the model, and of the models within it that `GROUPS` names."""
     schema = model.model_json_schema()
-    return dict(_fields(schema, schema.get("$defs", {}), prefix, section))
+    return dict(_fields(_inlined(schema, schema.get("$defs", {})), prefix, section))
 
 
-def _fields(model: Schema, within: Schema, prefix: str, section: str) -> Iterator[tuple[str, Param]]:
+def _inlined(schema: Any, definitions: Schema) -> Any:
+    """Return a JSON schema, or a part of one, with what it refers to in the place of each reference.
+
+    A field of the form is checked by its schema alone, so nothing in it may refer to what stands outside.
+    """
+    match schema:
+        case {"$ref": str(reference), **beside}:
+            return _inlined(definitions[reference.rpartition("/")[2]] | beside, definitions)
+        case dict():
+            return {word: _inlined(value, definitions) for word, value in schema.items()}
+        case list():
+            return [_inlined(value, definitions) for value in schema]
+        case _:
+            return schema
+
+
+def _fields(model: Schema, prefix: str, section: str) -> Iterator[tuple[str, Param]]:
     for field, schema in model["properties"].items():
         name = f"{prefix}{field}"
         if name in NOT_ASKED:
             continue
         if name in GROUPS:
-            reference: str = schema.get("items", schema)["$ref"]
-            yield from _fields(within[reference.rpartition("/")[2]], within, *GROUPS[name])
+            yield from _fields(schema.get("items", schema), *GROUPS[name])
         else:
             yield name, _param(schema, name, section)
 
@@ -137,18 +152,18 @@ def _validation(schema: Schema, choices: list[str]) -> dict[str, Any]:
     """Return what refuses the values that the model refuses, in the words that also choose the input element."""
     kept = {word: schema[word] for word in _KEPT if word in schema}
     types = _types_of(schema)
+    items: Schema = schema.get("items", {})
     match types:
         case ["boolean"]:
             return {"type": ["null", "string"], "enum": [*_TRUTHS, None]}
-        case ["array"] if choices:
-            return kept | {"type": ["null", "array"], "items": {"type": "string", "enum": choices}, "examples": choices}
+        case ["array"] if offered := choices or items.get("enum", []):
+            return kept | {"type": ["null", "array"], "items": {"type": "string", "enum": offered}, "examples": offered}
         case _ if choices or "enum" in schema:
             return kept | {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
         case _ if "anyOf" in schema:
             return kept | {"type": ["null", *types], "anyOf": [*schema["anyOf"], {"type": "null"}]}
         case _:
-            items = {"items": schema["items"]} if "items" in schema and "$ref" not in schema["items"] else {}
-            return kept | items | {"type": ["null", *types]}
+            return kept | ({"items": items} if items else {}) | {"type": ["null", *types]}
 
 
 def _types_of(schema: Schema) -> list[str]:
