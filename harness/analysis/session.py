@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
+import psutil
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -35,7 +36,13 @@ TAIL_LINES = 5
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
+MEMORY_GB = 2
+"""Of a local session's JVM."""
+LASTING_SHARE, LASTING_MAX_GB = 4, 8
+"""A session that lasts may take so much of the machine's memory: one part in so many, and no more than that."""
+
 _ONE_COLLECTOR = "-XX:+UseSerialGC"
+_ALL_COLLECT = "-XX:+UseParallelGC"
 _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 """A run is judged before the JVM's second compiler has earned what it costs."""
 
@@ -141,11 +148,11 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
     }
     if master.startswith("local"):
-        java += [_ONE_COLLECTOR, *([] if lasting else [_ONE_COMPILER]), "-Djava.net.preferIPv4Stack=true"]
+        java += [*([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER]), "-Djava.net.preferIPv4Stack=true"]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "2g",
+            "spark.driver.memory": f"{_memory_gb(lasting)}g",
             "spark.default.parallelism": str(LOCAL_PARTITIONS),
             "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
             "spark.sql.files.minPartitionNum": "1",
@@ -156,6 +163,12 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
             "spark.shuffle.compress": "false",
         }
     return options | {"spark.driver.extraJavaOptions": " ".join(java)}
+
+
+def _memory_gb(lasting: bool) -> int:
+    """Return how much memory the JVM of a local session may take."""
+    share = psutil.virtual_memory().total // LASTING_SHARE // 2**30
+    return max(MEMORY_GB, min(share, LASTING_MAX_GB)) if lasting else MEMORY_GB
 
 
 def _end(scratch: Path) -> None:

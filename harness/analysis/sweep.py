@@ -39,7 +39,7 @@ from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, fail
 
 SHARE = 8
 """Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
-BATCH_BYTES = 500_000_000
+BATCH_BYTES = 1_500_000_000
 """Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
