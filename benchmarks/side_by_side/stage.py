@@ -22,8 +22,8 @@ from harness.zookeeper.view import Controller, PartitionView
 PARTS = "ABCD"
 """A, B and C are the replicas of partition 0 in the order of their assignment, A its preferred leader; D has none."""
 DEADLINE_S = 60.0
-QUIET_S = 4.0
-"""Nothing was written for so long: the situation is over. Longer than a broker's back-off, shorter than a session."""
+QUIET_S = 8.0
+"""Nothing was written for so long: the situation is over. A change of an ISR is told to the controller within 7.5 s."""
 LOOK_EVERY_S = 0.05
 
 

@@ -46,7 +46,7 @@ class Machine:
                 machine.alive.discard(folder.root)
                 await super().stop()
 
-        return Cluster(folder.root, broken=self.broken)
+        return Cluster(root=folder.root, broken=self.broken)
 
 
 @pytest.fixture

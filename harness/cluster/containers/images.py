@@ -78,7 +78,8 @@ def missing(engine: KnowsImages) -> list[str]:
 def broker(checkout: Path = CHECKOUT) -> Image:
     """Return what the brokers' image is made of."""
     harness = checkout / "harness"
-    paths = [harness / "__init__.py", harness / "events.py", *_sources(harness / "broker")]
+    beside = [harness / name for name in ("__init__.py", "events.py", "values.py")]
+    paths = [*beside, *_sources(harness / "broker")]
     sources = {path.relative_to(checkout).as_posix(): _read(path) for path in paths}
     sources[REQUIREMENTS] = locked(_read(checkout / REQUIREMENTS).decode(), BROKER_PACKAGES).encode()
     return _image(checkout, "broker", sources, {})

@@ -28,6 +28,7 @@ RECORD_LINE = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*headerKeys: \[(.
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.real_time("Kafka's tool is a process of its own, which is waited for"),
     pytest.mark.skipif(
         not list(Path(LIBS).glob("kafka_2.*.jar")) if LIBS else True,
         reason="KAFKA_LIBS does not name a folder with the jars of Apache Kafka",

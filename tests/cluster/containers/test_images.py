@@ -16,7 +16,13 @@ Change = Callable[[Path], object]
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small checkout, with a PySpark of its own."""
-    for name in ("harness/__init__.py", "harness/events.py", "harness/cli.py", "harness/broker/wire/codec.py"):
+    for name in (
+        "harness/__init__.py",
+        "harness/events.py",
+        "harness/values.py",
+        "harness/cli.py",
+        "harness/broker/wire/codec.py",
+    ):
         write(tmp_path / name, name)
     write(tmp_path / "harness/broker/wire/specs/Fetch.json", "{}")
     write(tmp_path / "requirements.txt", requirements("1.0"))
