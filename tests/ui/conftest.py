@@ -75,7 +75,8 @@ class Person:
         field = self.find(f"[id='element_{name}'] input")
         field.send_keys(text)
         self.find("[id*='-option-']")
-        field.send_keys(Keys.ENTER)
+        options = self.driver.find_elements(By.CSS_SELECTOR, "[id*='-option-']")
+        next(option for option in options if option.text.lower().startswith(text)).click()
 
     def shot(self, name: str) -> None:
         """Keep what can be seen now as a picture among the artefacts."""
