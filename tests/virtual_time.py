@@ -5,6 +5,7 @@ jumps to the next timer, and a test that waits on the real clock fails, unless i
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NoReturn
@@ -27,7 +28,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> LoopFactories:
 def only_virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail the test that sleeps, or starts a loop on the real clock, without saying why."""
     if _reason(request.node) is None:
-        monkeypatch.setattr(time, "sleep", _refuse)
+        monkeypatch.setattr(time, "sleep", _refuse_the_test(time.sleep))
         monkeypatch.setattr(asyncio.SelectorEventLoop, "run_forever", _refuse)
 
 
@@ -38,6 +39,12 @@ def _reason(item: pytest.Item) -> str | None:
         return None
     (reason,) = marker.args
     return str(reason)
+
+
+def _refuse_the_test(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    """Return what refuses in the test's own thread; those that libraries keep, as py4j does, sleep on."""
+    own = threading.get_ident()
+    return lambda seconds: _refuse() if threading.get_ident() == own else sleep(seconds)
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
