@@ -1,7 +1,8 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: what is configured for topics and brokers."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 from harness.broker.config_changes import ConfigChanges, ConfigRefused, Resource, Step, check_broker
 from harness.broker.config_entries import ConfigView, Entry
@@ -50,46 +51,25 @@ class ConfigHandlers:
 
     async def alter(self, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
         """Replace whole configurations."""
-        responses = []
-        for resource in request.resources:
-            error, message = ErrorCode.NONE, None
-            try:
-                target = self.changes.target(resource.resource_type, resource.resource_name)
-                given = {config.name: config.value for config in resource.configs}
-                await self.changes.replace(target, given, validate_only=request.validate_only)
-            except ConfigRefused as refused:
-                error, message = refused.error, refused.message
-            responses.append(
-                _Altered(
-                    error_code=error,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-            )
-        return AlterConfigsResponse(responses=responses)
+
+        async def replaced(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
+            target = self.changes.target(resource.resource_type, resource.resource_name)
+            given = {config.name: config.value for config in resource.configs}
+            await self.changes.replace(target, given, validate_only=request.validate_only)
+
+        return AlterConfigsResponse(responses=[await _answered(_Altered, each, replaced) for each in request.resources])
 
     async def incremental_alter(
         self, request: IncrementalAlterConfigsRequest, context: RequestContext
     ) -> IncrementalAlterConfigsResponse:
         """Change single properties."""
-        responses = []
-        for resource in request.resources:
-            error, message = ErrorCode.NONE, None
-            try:
-                target = self.changes.target(resource.resource_type, resource.resource_name)
-                steps = [Step(name=c.name, operation=c.config_operation, value=c.value) for c in resource.configs]
-                await self.changes.amend(target, steps, validate_only=request.validate_only)
-            except ConfigRefused as refused:
-                error, message = refused.error, refused.message
-            responses.append(
-                _Amended(
-                    error_code=error,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-            )
+
+        async def amended(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
+            target = self.changes.target(resource.resource_type, resource.resource_name)
+            steps = [Step(name=c.name, operation=c.config_operation, value=c.value) for c in resource.configs]
+            await self.changes.amend(target, steps, validate_only=request.validate_only)
+
+        responses = [await _answered(_Amended, each, amended) for each in request.resources]
         return IncrementalAlterConfigsResponse(responses=responses)
 
     async def _entries(self, resource_type: int, name: str) -> list[Entry]:
@@ -114,6 +94,21 @@ class ConfigHandlers:
             return view.topic(await read_topic_config(changes.session.current, name))
         except (ZooKeeperError, MalformedZnode) as error:
             raise ConfigRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot be read: {error!r}") from error
+
+
+async def _answered(answer: type[Any], resource: Any, change: Callable[[Any], Awaitable[None]]) -> Any:
+    """Return what becomes of the change of one resource, as an `answer` of the request's own class."""
+    error, message = ErrorCode.NONE, None
+    try:
+        await change(resource)
+    except ConfigRefused as refused:
+        error, message = refused.error, refused.message
+    return answer(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _lines(entries: list[Entry], names: Collection[str] | None, *, with_synonyms: bool) -> list[_Line]:
