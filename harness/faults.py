@@ -33,6 +33,16 @@ class Effect:
     detail: str
 
 
+def not_running(injection: Injection, purpose: str) -> Effect | None:
+    """Return that a fault proves nothing, if some of its targets did not run: `state["running"]` names those that did.
+
+    `purpose` says what there was not, as in "nothing to kill".
+    """
+    idle = sorted(set(injection.targets) - set(injection.state["running"]))
+    detail = f"broker {idle} did not run, nothing to {purpose}"
+    return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail) if idle else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
     """What a fault may touch."""

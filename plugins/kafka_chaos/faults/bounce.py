@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from harness.cluster.driver import CanKill
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
+from harness.faults import Arena, Effect, Fault, Injection, not_running
 from harness.restoring import end_session, start_stopped
 from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, Role, Target
@@ -58,9 +58,9 @@ class Bounce:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See another process, and a later registration."""
-        idle = sorted(set(injection.targets) - set(injection.state["running"]))
-        if idle:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to bounce")
+        idle = not_running(injection, "bounce")
+        if idle is not None:
+            return idle
         try:
             new = await until(
                 arena.view.registrations,

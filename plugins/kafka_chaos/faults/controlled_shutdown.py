@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
+from harness.faults import Arena, Effect, Fault, Injection, not_running
 from harness.restoring import start_stopped
 from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, NOBODY, Role, Target
@@ -72,9 +72,9 @@ class ControlledShutdown:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
-        idle = sorted(set(injection.targets) - set(injection.state["running"]))
-        if idle:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to stop")
+        idle = not_running(injection, "stop")
+        if idle is not None:
+            return idle
         if late := injection.state["late"]:
             return Effect(verdict=FaultVerdict.MISMATCH, detail="; ".join(late.values()))
         for broker in injection.targets:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
+from harness.faults import Arena, Effect, Fault, Injection, not_running
 from harness.restoring import start_stopped
 from harness.scenario.model import Strict
 from harness.targets import EVERY_ROLE, Role, Target
@@ -59,9 +59,9 @@ class Kill:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until each process is gone, and its registration too, or a new process has said that it starts."""
-        idle = sorted(set(injection.targets) - set(injection.state["running"]))
-        if idle:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run, nothing to kill")
+        idle = not_running(injection, "kill")
+        if idle is not None:
+            return idle
         seen = [await self._effect_on(arena, injection, broker) for broker in injection.targets]
         return max(seen, key=lambda effect: effect.verdict)
 

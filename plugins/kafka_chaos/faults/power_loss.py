@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanCutPower
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection, MayForfeit
+from harness.faults import Arena, Effect, Fault, Injection, MayForfeit, not_running
 from harness.restoring import start_stopped
 from harness.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
@@ -78,9 +78,9 @@ class PowerLoss:
         """Wait until every process is gone, and its registration too; say what the disks have lost."""
         driver = arena.driver
         assert isinstance(driver, CanCutPower)
-        idle = sorted(set(injection.targets) - set(injection.state["running"]))
-        if idle:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {idle} did not run")
+        idle = not_running(injection, "cut off")
+        if idle is not None:
+            return idle
         before = injection.state["bytes"]
         lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
         try:
