@@ -114,6 +114,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="replica.socket.timeout.ms", default="30000", parse=integer(1)),
     Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=integer(1)),
     Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
+    Property(name="max.incremental.fetch.session.cache.slots", default="1000", parse=integer(0)),
     Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
     Property(name="offsets.topic.num.partitions", default="50", parse=integer(1)),
     Property(name="offsets.topic.replication.factor", default="3", parse=integer(1)),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from harness.broker import fetcher_messages as messages
 from harness.broker.config import BrokerConfig
 from harness.broker.fetcher_messages import EARLIEST, LATEST, Asked
+from harness.broker.fetcher_session import FetcherSession
 from harness.broker.log.epoch_cache import UNDEFINED_EPOCH, EpochEnd
 from harness.broker.log.log import OffsetsOutOfOrder
 from harness.broker.log.validation import InvalidRecords
@@ -26,6 +27,8 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
 
 log = logging.getLogger(__name__)
+
+_SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,7 @@ class LeaderFetcher:
     settings: FetcherSettings
     _followed: dict[TopicPartition, Following] = field(default_factory=dict)
     _connection: Connection | None = None
+    _session: FetcherSession = field(default_factory=FetcherSession)
     _polling: bool = False
     _interrupted: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -134,6 +138,7 @@ class LeaderFetcher:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._session.lost()
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not when there is something new to follow."""
@@ -220,26 +225,34 @@ class LeaderFetcher:
         if len(ready) < len(self._followed):
             wait_s = max(0.0, min(wait_s, self._next_delayed_s() - now_s()))
         request = messages.fetch_request(
-            self.settings.broker_id, self.settings.config, asked, max_wait_ms=int(wait_s * 1000)
+            self.settings.broker_id, self.settings.config, self._session.next(asked), max_wait_ms=int(wait_s * 1000)
         )
         self._polling = True
         try:
             response = await self._request(connection, request, messages.FETCH_VERSION)
         finally:
             self._polling = False
+        if response.error_code in _SESSION_ERRORS:
+            log.info("fetcher.session refused leader=%d error=%d", self.leader_id, response.error_code)
+            self._session.refused(response.error_code)
+            return
         if response.error_code != ErrorCode.NONE:
             raise PeerError(f"fetch refused with error {response.error_code}")
+        answers = {
+            (each.topic, answer.partition_index): answer for each in response.responses for answer in each.partitions
+        }
+        if not self._session.answered(response.session_id, answers.keys()):
+            log.warning("fetcher.session failed leader=%d: not the partitions that were asked for", self.leader_id)
+            return
         out_of_range = []
-        for topic in response.responses:
-            for answer in topic.partitions:
-                key = (topic.topic, answer.partition_index)
-                followed = before.get(key)
-                if followed is None or self._followed.get(key) is not followed:
-                    continue
-                if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    out_of_range.append(followed)
-                elif self._usable(followed, answer.error_code):
-                    self._append(followed, answer)
+        for key, answer in answers.items():
+            followed = before.get(key)
+            if followed is None or self._followed.get(key) is not followed:
+                continue
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                out_of_range.append(followed)
+            elif self._usable(followed, answer.error_code):
+                self._append(followed, answer)
         for following in out_of_range:
             await self._find_offset(connection, following)
 

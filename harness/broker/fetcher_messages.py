@@ -16,9 +16,6 @@ LIST_OFFSETS_VERSION = 5
 LATEST = -1
 EARLIEST = -2
 
-_NO_SESSION = 0
-_SESSION_EPOCH_FULL = -1
-
 
 class Asked(NamedTuple):
     """One partition in a request: in which leader epoch, and the offset, epoch or timestamp that is asked for."""
@@ -35,8 +32,18 @@ def _by_topic(asked: Sequence[Asked]) -> Iterator[tuple[str, list[Asked]]]:
         yield topic, list(group)
 
 
-def fetch_request(replica_id: int, config: BrokerConfig, asked: Sequence[Asked], *, max_wait_ms: int) -> FetchRequest:
-    """Return a fetch without a session from the offsets asked for; `asked` is sorted by topic."""
+class Difference(NamedTuple):
+    """A fetch as its session (KIP-227) has it: which request of which session, and what is new in it."""
+
+    session_id: int
+    session_epoch: int
+    changed: Sequence[Asked]
+    """Sorted by topic."""
+    forgotten: Sequence[TopicPartition]
+
+
+def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference, *, max_wait_ms: int) -> FetchRequest:
+    """Return a fetch from the offsets asked for."""
     topic_type, max_bytes = FetchRequest.FetchTopic, config["replica.fetch.max.bytes"]
     return FetchRequest(
         replica_id=replica_id,
@@ -44,8 +51,8 @@ def fetch_request(replica_id: int, config: BrokerConfig, asked: Sequence[Asked],
         min_bytes=config["replica.fetch.min.bytes"],
         max_bytes=config["replica.fetch.response.max.bytes"],
         isolation_level=0,
-        session_id=_NO_SESSION,
-        session_epoch=_SESSION_EPOCH_FULL,
+        session_id=difference.session_id,
+        session_epoch=difference.session_epoch,
         topics=[
             topic_type(
                 topic=topic,
@@ -60,7 +67,11 @@ def fetch_request(replica_id: int, config: BrokerConfig, asked: Sequence[Asked],
                     for ask in group
                 ],
             )
-            for topic, group in _by_topic(asked)
+            for topic, group in _by_topic(difference.changed)
+        ],
+        forgotten_topics_data=[
+            FetchRequest.ForgottenTopic(topic=topic, partitions=[partition])
+            for topic, partition in difference.forgotten
         ],
     )
 

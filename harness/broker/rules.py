@@ -36,6 +36,8 @@ class ProtocolRules:
     """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
     leader_epoch_fences: bool = True
     """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
+    fetch_session_epochs_are_checked: bool = True
+    """The requests of a fetch session are answered once each and in order (`FetchSessions.begin`, KIP-227)."""
     recovery_checks_batches: bool = True
     """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
 
@@ -204,6 +206,12 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="old_controllers_are_refused",
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",
         effect="brokers follow two controllers: stale metadata and roles",
+    ),
+    PlantedBug(
+        name="no-fetch-session-epoch",
+        rule="fetch_session_epochs_are_checked",
+        origin="a fetch session takes its requests in any order and as often as they come (KIP-227 without its epochs)",
+        effect="who asks again because an answer was lost is not told the high watermark that was in it",
     ),
     PlantedBug(
         name="no-broker-epoch",

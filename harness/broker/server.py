@@ -20,6 +20,7 @@ from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.replicated import ReplicatedOffsets
 from harness.broker.coordinator.store import OffsetStore
+from harness.broker.fetch_sessions import FetchSessions
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers
@@ -39,6 +40,7 @@ from harness.broker.metadata_cache import MetadataCache
 from harness.broker.offline_directory import DirectoryFailures
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.replica_manager import ReplicaManager
+from harness.broker.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
 from harness.broker.topic_changes import TopicChanges
@@ -143,6 +145,9 @@ class Broker:
         self._housekeeping = Housekeeping(replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms)
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
+        self._fetch_sessions = FetchSessions(
+            slots=config["max.incremental.fetch.session.cache.slots"], rng=outside.rng, now_s=now_s, rules=rules
+        )
         self._coordinator: GroupCoordinator | None = None
         self._server: Server | None = None
         self._checkpointer: asyncio.Task[None] | None = None
@@ -268,7 +273,7 @@ class Broker:
 
     def _handlers(self, cluster_id: str, offsets_partitions: int) -> Mapping[ApiKey, Handler]:
         assert self._coordinator is not None
-        data = DataHandlers(self._replicas, self._config, self._state_log)
+        data = DataHandlers(self._replicas, self._fetch_sessions, self._config, self._state_log)
         control = ControlHandlers(self._replicas, self._state_log, lambda: self._broker_epoch)
         metadata = MetadataHandlers(self._config, cluster_id, self._metadata, self._creator, offsets_partitions)
         admin = AdminHandlers(self._controller, self._creator)

@@ -62,6 +62,7 @@ WITHOUT_SWEEP = {
     "isr-write-without-version": "takes a leader that is cut off from ZooKeeper only",
     "high-watermark-ignores-joining": "costs availability, and no check asks about that",
     "no-leader-epoch-fence": "takes a leader that is cut off from ZooKeeper only",
+    "no-fetch-session-epoch": "no follower asks twice in one session",
     "no-crc-recovery": "takes a torn write",
     "controller-writes-unfenced": "takes a controller that is paused in the middle of a write",
 }

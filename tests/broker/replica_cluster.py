@@ -4,11 +4,13 @@ The test is the controller: it writes partition states to ZooKeeper and sends th
 """
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from harness.broker.config import BrokerConfig, parse_config
+from harness.broker.fetch_sessions import FetchSessions
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
@@ -17,6 +19,7 @@ from harness.broker.log.records import Record
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition
 from harness.broker.replica_manager import ReplicaManager
+from harness.broker.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.topic_properties import topic_defaults
@@ -139,7 +142,13 @@ class Broker:
             rules=rules,
             topic_config=lambda _: topic_defaults(self.config),
         )
-        self.data = DataHandlers(self.manager, self.config, state_log)
+        self.sessions = FetchSessions(
+            slots=self.config["max.incremental.fetch.session.cache.slots"],
+            rng=random.Random(broker_id),
+            now_s=now_s,
+            rules=rules,
+        )
+        self.data = DataHandlers(self.manager, self.sessions, self.config, state_log)
         self.control = ControlHandlers(self.manager, state_log, lambda: 50)
         self.dispatcher = Dispatcher(
             {

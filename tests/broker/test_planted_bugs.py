@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.broker.fetching import FetchedPartition, FetchLimits
+from harness.broker.fetch_sessions import FetchSessionError
+from harness.broker.fetching import FetchedPartition, FetchLimits, Read
 from harness.broker.partition import PartitionError
 from harness.broker.replicas import now_s
 from harness.broker.rules import PLANTED_BUGS, ProtocolRules, rules_with
+from harness.broker.wire.error_codes import ErrorCode
 from harness.events import IsrResult, Truncate
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.loop import run
@@ -111,6 +113,21 @@ async def answer_to_an_old_epoch(cluster: ReplicaCluster) -> Any:
     return "served"
 
 
+async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaCluster) -> Any:
+    asked = [FetchedPartition((TOPIC, 0), -1, 0, 1000)]
+    sessions = cluster[1].sessions
+    session, _ = sessions.begin(0, 0, asked, privileged=False).answer([Read(asked[0], ErrorCode.NONE, 0, 0)])
+    told = []
+    for _ in range(2):
+        try:
+            _, reads = sessions.begin(session, 1, [], privileged=False).answer([Read(asked[0], ErrorCode.NONE, 1, 0)])
+        except FetchSessionError as refusal:
+            told.append(refusal.error.name)
+        else:
+            told.append([read.high_watermark for read in reads])
+    return told
+
+
 @pytest.mark.parametrize(
     ("bug", "play", "right", "wrong"),
     [
@@ -131,6 +148,13 @@ async def answer_to_an_old_epoch(cluster: ReplicaCluster) -> Any:
         ),
         pytest.param("reads-uncommitted", what_a_consumer_gets_of_a_leader_alone, False, True, id="reading"),
         pytest.param("no-leader-epoch-fence", answer_to_an_old_epoch, "FENCED_LEADER_EPOCH", "served", id="fence"),
+        pytest.param(
+            "no-fetch-session-epoch",
+            answer_to_a_request_of_a_session_that_comes_twice,
+            [[1], "INVALID_FETCH_SESSION_EPOCH"],
+            [[1], []],
+            id="session",
+        ),
     ],
 )
 def test_a_guard_of_replication(bug: str, play: Play, right: Any, wrong: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from harness.broker.appending import AppendResult, ProduceParams, ToAppend
 from harness.broker.config import BrokerConfig
+from harness.broker.fetch_sessions import FetchSessionError, FetchSessions
 from harness.broker.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
 from harness.broker.log.batch import HEADER_BYTES, MAGIC, MAGIC_AT, parse_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
@@ -28,7 +29,6 @@ from harness.broker.wire.messages import (
 )
 from harness.events import Fenced, OffsetForLeaderEpoch
 
-NO_SESSION = 0
 READ_UNCOMMITTED = 0
 OFFSET_NOT_AVAILABLE_SINCE = 5
 """The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
@@ -55,6 +55,7 @@ class DataHandlers:
     """Serves records and offsets."""
 
     replica_manager: ReplicaManager
+    sessions: FetchSessions
     config: BrokerConfig
     state_log: StateLog
 
@@ -103,8 +104,8 @@ class DataHandlers:
     # --- Fetch ---
 
     async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
-        """Read, waiting for something to read; every answer is one without a fetch session (KIP-227)."""
-        asked = [
+        """Read, waiting for something to read; within a fetch session only news is told (KIP-227)."""
+        named = [
             FetchedPartition(
                 (topic.topic, partition.partition),
                 partition.current_leader_epoch,
@@ -115,24 +116,35 @@ class DataHandlers:
             for topic in request.topics
             for partition in topic.partitions
         ]
+        forgotten = [(topic.topic, number) for topic in request.forgotten_topics_data for number in topic.partitions]
         limits = FetchLimits(
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, self.config["fetch.max.bytes"]),
             max_wait_s=request.max_wait_ms / 1000,
         )
-        reads = await self.replica_manager.fetch(request.replica_id, asked, limits)
-        for read in reads:
-            if read.error is not ErrorCode.NONE:
-                asked_epoch = read.asked.current_leader_epoch
-                self._log_fenced("Fetch", read.asked.key, asked_epoch, request.replica_id, read.error)
+        is_follower = request.replica_id > CONSUMER
+        try:
+            fetch = self.sessions.begin(
+                request.session_id, request.session_epoch, named, forgotten, privileged=is_follower
+            )
+            reads = await self.replica_manager.fetch(request.replica_id, fetch.asked, limits)
+            for read in reads:
+                if read.error is not ErrorCode.NONE:
+                    asked_epoch = read.asked.current_leader_epoch
+                    self._log_fenced("Fetch", read.asked.key, asked_epoch, request.replica_id, read.error)
+            session_id, told = fetch.answer(reads)
+        except FetchSessionError as refusal:
+            return FetchResponse(
+                throttle_time_ms=0, error_code=refusal.error, session_id=refusal.session_id, responses=[]
+            )
         aborted: list[_Aborted] | None = None if request.isolation_level == READ_UNCOMMITTED else []
         return FetchResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
-            session_id=NO_SESSION,
+            session_id=session_id,
             responses=[
                 _FetchedTopic(topic=topic, partitions=[_fetched(read, aborted) for _, read in group])
-                for topic, group in _by_topic([(read.asked.key, read) for read in reads])
+                for topic, group in _by_topic([(read.asked.key, read) for read in told])
             ],
         )
 

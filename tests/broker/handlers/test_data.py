@@ -53,8 +53,8 @@ async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, 
         min_bytes=options.get("min_bytes", 1),
         max_bytes=options.get("response_bytes", 1 << 20),
         isolation_level=0,
-        session_id=options.get("session_id", 0),
-        session_epoch=0,
+        session_id=0,
+        session_epoch=-1,
         topics=[
             _Fetched(
                 topic=TOPIC,

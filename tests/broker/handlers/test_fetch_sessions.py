@@ -1,0 +1,152 @@
+"""Fetch sessions as a client has them of a broker, and as followers use them."""
+
+import asyncio
+
+import pytest
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import ApiKey, FetchRequest
+from harness.simulation.loop import run
+from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
+
+_Topic = FetchRequest.FetchTopic
+ONE = len(batch("a"))
+
+
+async def fetch(cluster, session_id, epoch, *named, forgotten=(), wait_ms=0, replica=-1, version=11):
+    """Ask broker 1 for (partition, offset) pairs: error, session, and (partition, error, high watermark, bytes)."""
+    request = FetchRequest(
+        replica_id=replica,
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[
+            _Topic(
+                topic=TOPIC,
+                partitions=[
+                    _Topic.FetchPartition(
+                        partition=number, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
+                    )
+                ],
+            )
+            for number, offset in named
+        ],
+        forgotten_topics_data=[FetchRequest.ForgottenTopic(topic=TOPIC, partitions=list(forgotten))],
+    )
+    response = await cluster[1].data.fetch(request, context(ApiKey.FETCH, version))
+    told = [
+        (p.partition_index, p.error_code, p.high_watermark, len(p.records or b""))
+        for topic in response.responses
+        for p in topic.partitions
+    ]
+    return response.error_code, response.session_id, told
+
+
+def test_a_session_from_its_first_fetch_to_its_last():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            for partition in (0, 1):
+                await cluster.elect(1, partition=partition)
+            await cluster.produce(1, "a")
+            _, session, told = await fetch(cluster, 0, 0, (0, 0), (1, 0))
+            assert told == [(0, 0, 1, ONE), (1, 0, 0, 0)]
+            assert await fetch(cluster, session, 1, (0, 1)) == (0, session, [])
+            await cluster.produce(1, "b", partition=1)
+            assert await fetch(cluster, session, 2) == (0, session, [(1, 0, 1, ONE)])
+            assert await fetch(cluster, session, 2) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [])
+            assert await fetch(cluster, session, 3, (7, 0)) == (0, session, [(1, 0, 1, ONE), (7, 3, -1, 0)])
+            assert await fetch(cluster, session, 4, (1, 1), forgotten=[7]) == (0, session, [])
+            assert await fetch(cluster, session, -1, (0, 1)) == (0, 0, [(0, 0, 1, 0)])
+            assert await fetch(cluster, session, 5) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [])
+
+    run(play())
+
+
+def test_a_session_waits_for_any_of_its_partitions():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            for partition in (0, 1):
+                await cluster.elect(1, partition=partition)
+            _, session, _ = await fetch(cluster, 0, 0, (0, 0), (1, 0))
+            waiting = await cluster.begin(fetch(cluster, session, 1, wait_ms=60_000))
+            await cluster.produce(1, "b", partition=1)
+            assert await waiting == (0, session, [(1, 0, 1, ONE)])
+
+    run(play())
+
+
+def test_of_two_requests_at_once_the_earlier_is_refused():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            _, session, _ = await fetch(cluster, 0, 0, (0, 0))
+            waiting = await cluster.begin(fetch(cluster, session, 1, wait_ms=60_000))
+            await fetch(cluster, session, 2)
+            await cluster.produce(1, "a")
+            assert await waiting == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session, [])
+
+    run(play())
+
+
+def test_followers_name_only_what_changed():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            for partition in range(3):
+                await cluster.elect(1, partition=partition)
+                await cluster.produce(1, "a", partition=partition)
+                await cluster.settled(partition)
+            asked: list[FetchRequest] = []
+            serve = cluster[1].data.fetch
+
+            async def listen(request, context):
+                asked.append(request)
+                return await serve(request, context)
+
+            cluster[1].dispatcher._handlers[ApiKey.FETCH] = listen
+            await cluster.produce(1, "b", partition=2)
+            await cluster.settled(2)
+            await asyncio.sleep(2)
+            assert len(cluster[1].sessions) == 2
+            assert {request.session_epoch > 0 for request in asked} == {True}
+            named = [(p.partition, p.fetch_offset) for r in asked for t in r.topics for p in t.partitions]
+            assert named == [(2, 2), (2, 2)]
+
+    run(play())
+
+
+@pytest.mark.parametrize("slots", ["0", "1", "1000"], ids=["no sessions", "one for two followers", "sessions for all"])
+def test_replicas_become_equal_whatever_sessions_there_are(slots):
+    async def play():
+        async with ReplicaCluster(max_incremental_fetch_session_cache_slots=slots) as cluster:
+            for partition in (0, 1):
+                await cluster.elect(1, partition=partition)
+            for value in "abc":
+                for partition in (0, 1):
+                    await cluster.produce(1, value, partition=partition)
+            await cluster.elect(2, partition=1)
+            await cluster.produce(2, "d", partition=1)
+            for partition in (0, 1):
+                await cluster.settled(partition)
+            assert len(cluster[1].sessions) == min(int(slots), 2)
+
+    run(play())
+
+
+def test_followers_whose_sessions_the_leader_has_lost_begin_anew():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            await cluster.settled()
+            before = set(cluster[1].sessions._sessions)
+            cluster[1].sessions._sessions.clear()
+            began = asyncio.get_running_loop().time()
+            await cluster.produce(1, "b")
+            await cluster.settled()
+            assert before.isdisjoint(cluster[1].sessions._sessions)
+            assert asyncio.get_running_loop().time() - began < 1
+
+    run(play())
