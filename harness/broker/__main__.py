@@ -21,6 +21,7 @@ from harness.broker.config import BrokerConfig, parse_config
 from harness.broker.config_types import ConfigError
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import StorageError
+from harness.broker.metrics import Exporter
 from harness.broker.rules import rules_with
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
@@ -152,7 +153,17 @@ def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
         ),
         wall_ms=lambda: time.time_ns() // 1_000_000,
         rng=random.Random(),  # noqa: S311 - placement and ids, no secrets
+        exporter=_exporter(config),
     )
+
+
+def _exporter(config: BrokerConfig) -> Exporter | None:
+    """Return what serves the metrics; its library is imported only when it is wanted."""
+    if config["prometheus.port"] is None:
+        return None
+    from harness.broker.prometheus import PrometheusExporter
+
+    return PrometheusExporter(config["prometheus.host"], config["prometheus.port"])
 
 
 def _write(file: int, line: bytes) -> None:

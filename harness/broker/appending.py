@@ -155,6 +155,10 @@ class Appender:
         except OSError as error:
             log.error("append.failed partition=%s-%d error=%s", topic, number, error)
             return _Outcome(item.key, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+        counters = self.replicas.counters
+        for batch in info.batches:
+            counters.messages_in += batch.records_count
+            counters.bytes_in += batch.size
         self.replicas.appended(partition)
         outcome = _Outcome(item.key, ErrorCode.NONE, partition, info)
         if params.acks == ACKS_ALL and self.rules.acks_all_waits_for_isr:

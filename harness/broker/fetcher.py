@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from harness.broker import fetcher_messages as messages
 from harness.broker.config import BrokerConfig
+from harness.broker.counters import Counters
 from harness.broker.fetcher_messages import EARLIEST, LATEST, Asked
 from harness.broker.fetcher_session import FetcherSession
 from harness.broker.log.epoch_cache import UNDEFINED_EPOCH, EpochEnd
@@ -40,6 +41,7 @@ class FetcherSettings:
     metadata: MetadataCache
     transport: Transport
     rules: ProtocolRules
+    counters: Counters
 
     def seconds(self, name: str) -> float:
         """Return a property that is in milliseconds."""
@@ -265,6 +267,7 @@ class LeaderFetcher:
         try:
             if answer.records:
                 partition.append_as_follower(answer.records)
+                self.settings.counters.replication_bytes_in += len(answer.records)
             partition.follow_high_watermark(answer.high_watermark)
             partition.follow_log_start(answer.log_start_offset)
         except InvalidRecords as error:

@@ -147,7 +147,11 @@ class FetchServer:
             keys = [each.key for each in asked]
             await self.replicas.fetches.wait(fetch, keys, limits.max_wait_s)
             reads = fetch.read()
-        if not fetch.is_follower:  # what followers get shows in their own logs
+        sent = sum(len(read.records) for read in reads)
+        if fetch.is_follower:  # what followers get shows in their own logs
+            self.replicas.counters.replication_bytes_out += sent
+        else:
+            self.replicas.counters.bytes_out += sent
             for read in reads:
                 self._log_sent(read)
         return reads

@@ -124,8 +124,14 @@ class IsrKeeper:
                 new_zk_version=version,
             )
         )
+        counters = self.replicas.counters
         if result != "ok":
+            counters.failed_isr_updates += 1
             return False
+        if kind == "shrink":
+            counters.isr_shrinks += 1
+        else:
+            counters.isr_expands += 1
         partition.adopt_isr(isr, version)
         log.info("isr.%s complete partition=%s-%d isr=%s zk_version=%d", kind, topic, number, isr, version)
         return True

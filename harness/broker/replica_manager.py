@@ -98,6 +98,7 @@ class ReplicaManager:
                 metadata=self.metadata,
                 transport=self.transport,
                 rules=self.rules,
+                counters=self.replicas.counters,
             )
         )
         self._control = ControlRequests(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.broker.counters import Counters
 from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
@@ -42,6 +43,7 @@ class Replicas:
     """Fetches that wait for records, by followers for news of the high watermark too."""
     deletions: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """DeleteRecords requests that wait for followers."""
+    counters: Counters = field(default_factory=Counters)
     _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     _offline: set[TopicPartition] = field(default_factory=set)
     """What the failed disk holds, or should hold."""
@@ -118,6 +120,11 @@ class Replicas:
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether a partition should be here but its disk has failed."""
         return (topic, partition) in self._offline
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions should be here and are not."""
+        return len(self._offline)
 
     @property
     def has_failed(self) -> bool:

@@ -37,6 +37,7 @@ from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.metrics import BrokerMetrics, Exporter, metrics_of
 from harness.broker.offline_directory import DirectoryFailures
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.replica_manager import ReplicaManager
@@ -95,6 +96,8 @@ class Surroundings:
     wall_ms: Callable[[], int]
     """Milliseconds since 1970; for what is stored, never for logic."""
     rng: random.Random
+    exporter: Exporter | None = None
+    """Shows metrics to others, if it is wanted."""
 
 
 class Broker:
@@ -167,7 +170,9 @@ class Broker:
         self._load_logs()
         offsets_partitions = await self._offsets_partitions(zk)
         self._coordinator = self._new_coordinator(offsets_partitions)
-        self._server = self._outside.make_server(Dispatcher(self._handlers(cluster_id, offsets_partitions)))
+        exporter = self._outside.exporter
+        answered = None if exporter is None else exporter.answered
+        self._server = self._outside.make_server(Dispatcher(self._handlers(cluster_id, offsets_partitions), answered))
         self._registration = self._bind(self._server)
         self._topic_configs.on_change(self._replicas.topic_configured)
         self._topic_configs.on_change(self._controller.topic_configured)
@@ -182,6 +187,8 @@ class Broker:
         await self._controller.start()
         self._disk_failures.start()
         self._housekeeping.start()
+        if exporter is not None:
+            await exporter.start(self.metrics)
         await self._server.serve()
         interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
@@ -210,6 +217,10 @@ class Broker:
         self._logs.close()
         await self._controller.stop()
         await self._session.stop()
+
+    def metrics(self) -> BrokerMetrics:
+        """Return how the broker is, in numbers."""
+        return metrics_of(self._replicas, self._controller)
 
     # --- starting ---
 
@@ -376,6 +387,8 @@ class Broker:
         )
 
     async def _stop_serving(self) -> None:
+        if self._outside.exporter is not None:
+            await self._outside.exporter.stop()
         if self._server is not None:
             await self._server.stop()
         if self._checkpointer is not None:

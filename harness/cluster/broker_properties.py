@@ -22,6 +22,8 @@ FIXED = frozenset(
         "inter.broker.listener.name",
         "log.dir",
         "zookeeper.connect",
+        "prometheus.host",
+        "prometheus.port",
     }
 )
 """What only the driver may set."""
@@ -79,6 +81,8 @@ class Place:
     peer_address: str
     listens_on: tuple[str, str] | None = None
     """Addresses to bind for clients and peers, where those are not the ones that others connect to."""
+    metrics_host: str = LOOPBACK
+    """The address to serve metrics on, if they are wanted."""
     log_dir: str
     zookeeper_connect: str
 
@@ -94,6 +98,9 @@ def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str], place
         "log.dir": place.log_dir,
         "zookeeper.connect": place.zookeeper_connect,
     }
+    metrics_port = layout.brokers[broker_id].metrics
+    if metrics_port is not None:
+        own |= {"prometheus.host": place.metrics_host, "prometheus.port": str(metrics_port)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     properties = {**profile(len(layout.brokers)), **given, **own}

@@ -37,6 +37,7 @@ def up(
     zookeeper_servers: Annotated[
         int, typer.Option("--zookeeper-servers", metavar="1|3", help="One server, or an ensemble of three.")
     ] = 1,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Serve each broker's metrics for Prometheus.")] = False,
     driver: Annotated[
         str, typer.Option("--driver", help="Cluster driver; `chaos list drivers` names them.")
     ] = "process",
@@ -52,6 +53,7 @@ def up(
         properties=_properties(properties or []),
         planted_bugs=tuple(planted_bugs or []),
         zookeeper_servers=zookeeper_servers,
+        metrics=metrics,
     )
     refuse_unless_there(driver)
     if _running(folder):
@@ -208,7 +210,7 @@ def _show(status: "ClusterStatus", *, as_json: bool) -> None:
     for broker in status.brokers:
         typer.echo(
             f"broker {broker.broker_id:<11} {broker.client_address}  {broker.state:<8} {_pid(broker.pid)}"
-            f"  log {broker.human_log}"
+            f"  log {broker.human_log}" + ("" if broker.metrics_url is None else f"  metrics {broker.metrics_url}")
         )
 
 

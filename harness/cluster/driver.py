@@ -48,6 +48,8 @@ class BrokerStatus:
     """How often this broker was started in this run."""
     container: str | None = None
     """Name of its container; None when it has none."""
+    metrics_url: str | None = None
+    """Where Prometheus finds its metrics; None when it serves none."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,8 @@ class ClusterRequest:
     planted_bugs: tuple[str, ...] = ()
     zookeeper_servers: int = 1
     """1, or 3 for an ensemble."""
+    metrics: bool = False
+    """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     owner_pid: int | None = None
     """The cluster ends itself when this process is gone; None for one that stays."""
     expires_after_s: float | None = None

@@ -14,11 +14,13 @@ FILE_NAME = "cluster.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """The two listeners of one broker, as ports of this host's loopback."""
+    """The listeners of one broker, as ports of this host's loopback."""
 
     client: int
     peer: int | None = None
     """None where other brokers reach it by name, on a network of their own."""
+    metrics: int | None = None
+    """None where it serves none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class ClusterLayout:
     def all_ports(self) -> list[int]:
         """Every port of this host's loopback that the cluster listens on."""
         servers = [port for own in self.zookeeper.values() for port in (own.client, own.quorum, own.election)]
-        brokers = [port for own in self.brokers.values() for port in (own.client, own.peer)]
+        brokers = [port for own in self.brokers.values() for port in (own.client, own.peer, own.metrics)]
         return [port for port in (*servers, *brokers) if port is not None]
 
     def zookeeper_folder(self, server_id: int) -> Path:

@@ -61,8 +61,9 @@ class ProcessDriver(SupervisedDriver):
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         alone = request.zookeeper_servers == 1
+        of_server, of_broker = 1 if alone else 3, 3 if request.metrics else 2
         ports = iter(
-            await self._supervision.reserve_ports(request.zookeeper_servers * (1 if alone else 3) + 2 * request.brokers)
+            await self._supervision.reserve_ports(request.zookeeper_servers * of_server + request.brokers * of_broker)
         )
         return ClusterLayout(
             root=self._root,
@@ -75,7 +76,9 @@ class ProcessDriver(SupervisedDriver):
                 for server_id in range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
             },
             brokers={
-                broker_id: BrokerPorts(client=next(ports), peer=next(ports))
+                broker_id: BrokerPorts(
+                    client=next(ports), peer=next(ports), metrics=next(ports) if request.metrics else None
+                )
                 for broker_id in range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
             },
             planted_bugs=request.planted_bugs,
@@ -111,7 +114,8 @@ class ProcessDriver(SupervisedDriver):
         )
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
-        for port in (layout.brokers[broker_id].client, layout.brokers[broker_id].peer):
+        own = layout.brokers[broker_id]
+        for port in (own.client, own.peer, own.metrics):
             if port is not None:
                 refuse_taken(port, f"broker {broker_id}")
         state_log = layout.state_change_log(broker_id).resolve()

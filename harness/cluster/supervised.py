@@ -225,6 +225,7 @@ class SupervisedDriver(ABC):
             human_log=layout.human_log(broker_id),
             starts=seen.starts,
             container=seen.container,
+            metrics_url=None if ports.metrics is None else f"http://{LOOPBACK}:{ports.metrics}/metrics",
         )
 
     def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:

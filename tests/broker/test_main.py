@@ -30,6 +30,24 @@ def command(folder: Path, properties: dict[str, str], *options: str) -> list[str
 
 
 @pytest.mark.parametrize(
+    ("properties", "served"),
+    [
+        pytest.param({}, False, id="nothing of Prometheus is even imported unless it is asked for"),
+        pytest.param({"prometheus.port": "0"}, True, id="a port that is asked for"),
+    ],
+)
+def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str], served: bool) -> None:
+    script = (
+        "import sys\n"
+        "from harness.broker import __main__ as process\n"
+        f"exporter = process._exporter(process.parse_config({GOOD | {'log.dir': str(tmp_path)} | properties!r}))\n"
+        "print(exporter is not None, 'prometheus_client' in sys.modules)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout.split() == [str(served), str(served)]
+
+
+@pytest.mark.parametrize(
     ("properties", "options", "message"),
     [
         pytest.param({"nonsense": "1"}, (), "unknown property nonsense", id="an unknown property"),

@@ -48,6 +48,7 @@ def test_a_cluster_stays_is_disturbed_and_goes_without_a_trace(chaos: Chaos, fol
     assert before["bootstrap_servers"] in up.stdout
     assert {"zookeeper_connect", "zookeeper_data_dir", "driver"} <= before.keys()
     assert [(broker["broker_id"], broker["state"]) for broker in before["brokers"]] == [(0, "running"), (1, "running")]
+    assert before["brokers"][0]["metrics_url"] is None
     assert {"pid", "log_dir", "state_change_log", "client_address", "peer_address"} <= before["brokers"][0].keys()
 
     for command, state in (("kill", "stopped"), ("start", "running"), ("pause", "paused"), ("resume", "running")):

@@ -106,6 +106,11 @@ class Controller:
         return self._queue.times
 
     @property
+    def event_queue_size(self) -> int:
+        """How many events wait for the controller."""
+        return len(self._queue)
+
+    @property
     def unclean_leader_elections(self) -> int:
         """How many leaders this broker has elected uncleanly since it started."""
         return self._settings.counters.unclean_leader_elections

@@ -72,6 +72,10 @@ class EventQueue:
         self._arrived = asyncio.Event()
         self._consumer: asyncio.Task[None] | None = None
 
+    def __len__(self) -> int:
+        """How many events wait."""
+        return len(self._events)
+
     @property
     def running(self) -> bool:
         """Whether events are being processed."""

@@ -1,5 +1,6 @@
 """From a request frame to the handler of its API and back to a response frame."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from harness.broker.wire.codec import (
@@ -42,8 +43,12 @@ Handler = Callable[[Message, RequestContext], Awaitable[Message | None]]
 class Dispatcher:
     """Decodes requests, calls handlers, encodes responses; answers ApiVersions itself: the APIs that have a handler."""
 
-    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
+    def __init__(
+        self, handlers: Mapping[ApiKey, Handler], answered: Callable[[ApiKey, float], None] | None = None
+    ) -> None:
+        """`answered` is told the API of every request that was served and the seconds that it took, failed or not."""
         self._handlers: dict[ApiKey, Handler] = {**handlers, ApiKey.API_VERSIONS: self._api_versions}
+        self._answered = answered
 
     async def dispatch(self, frame: bytes, listener: str, peer: str) -> bytearray | None:
         """Return the response to a request, both as frames, the response with its length prefix; None for no response.
@@ -83,7 +88,14 @@ class Dispatcher:
         handler = self._handlers.get(context.api_key)
         if handler is None:
             raise CloseConnection(f"{context.api_key.name} is not served")
-        return await handler(request, context)
+        if self._answered is None:
+            return await handler(request, context)
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
+        try:
+            return await handler(request, context)
+        finally:
+            self._answered(context.api_key, clock() - began_s)
 
     async def _api_versions(self, request: Message, context: RequestContext) -> Message:
         return api_versions(request, context.api_version, self._handlers)

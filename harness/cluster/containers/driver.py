@@ -111,7 +111,8 @@ class DockerDriver(SupervisedDriver):
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
         if absent := await self._ask(images.missing):
             raise ClusterError(_without(absent))
-        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers))
+        of_broker = 2 if request.metrics else 1
+        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers * of_broker))
         servers = range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
         brokers = range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
         return ClusterLayout(
@@ -119,7 +120,10 @@ class DockerDriver(SupervisedDriver):
             run_id=self._run_id,
             driver=self.name,
             zookeeper={server_id: ZookeeperPorts(client=next(ports)) for server_id in servers},
-            brokers={broker_id: BrokerPorts(client=next(ports)) for broker_id in brokers},
+            brokers={
+                broker_id: BrokerPorts(client=next(ports), metrics=next(ports) if request.metrics else None)
+                for broker_id in brokers
+            },
             planted_bugs=request.planted_bugs,
         )
 
@@ -186,7 +190,10 @@ class DockerDriver(SupervisedDriver):
         await self._supervision.tell(thawer, "TERM")
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
-        refuse_taken(layout.brokers[broker_id].client, f"broker {broker_id}")
+        own = layout.brokers[broker_id]
+        for port in (own.client, own.metrics):
+            if port is not None:
+                refuse_taken(port, f"broker {broker_id}")
         process = broker_process(broker_id)
         await self._ask(lambda engine: engine.start(self._names.of(process)))
         self._count_start(process)

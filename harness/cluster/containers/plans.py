@@ -109,6 +109,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         client_address=f"{LOOPBACK}:{port}",
         peer_address=peer_address(broker_id),
         listens_on=(f"{EVERYWHERE}:{port}", f"{EVERYWHERE}:{PEER_PORT}"),
+        metrics_host=EVERYWHERE,
         log_dir=BROKER_DATA,
         zookeeper_connect=",".join(f"{zookeeper_process(id_)}:{ZOOKEEPER_PORT}" for id_ in layout.zookeeper),
     )
@@ -129,7 +130,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         volumes={name: BROKER_DATA},
         files={_readable(config): BROKER_CONFIG},
         folders={_writable(state_log.parent): BROKER_LOGS},
-        ports={port: (LOOPBACK, port)},
+        ports={own: (LOOPBACK, own) for own in (port, layout.brokers[broker_id].metrics) if own is not None},
     )
 
 

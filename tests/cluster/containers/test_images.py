@@ -35,7 +35,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def requirements(kazoo: str, other: str = "1.0") -> str:
-    versions = {"crc32c": "1.0", "kafka-python": "1.0", "kazoo": kazoo, "kazoo-extra": other, "pyspark": other}
+    versions = dict.fromkeys(images.BROKER_PACKAGES, "1.0") | {"kazoo": kazoo, "kazoo-extra": other, "pyspark": other}
     return "".join(
         f"{name}=={version} \\\n    --hash=sha256:{name}{version} \\\n    --hash=sha256:b\n    # via somebody\n"
         for name, version in versions.items()
@@ -130,7 +130,12 @@ def imports_of_the_broker() -> set[str]:
 
 
 def test_the_packages_are_those_that_the_broker_imports() -> None:
-    package_of = {"crc32c": "crc32c", "kafka": "kafka-python", "kazoo": "kazoo"}
+    package_of = {
+        "crc32c": "crc32c",
+        "kafka": "kafka-python",
+        "kazoo": "kazoo",
+        "prometheus_client": "prometheus-client",
+    }
     foreign = {name.split(".")[0] for name in imports_of_the_broker()} - {"harness"}
     assert {package_of[name] for name in foreign} == set(images.BROKER_PACKAGES)
 
