@@ -104,14 +104,17 @@ def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> It
         values |= _INTERPRETED
     if together:
         values["spark.sql.autoBroadcastJoinThreshold"] = "-1"
-    before = {name: spark.conf.get(name) for name in values}
+    before = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, previous in before.items():
-            spark.conf.set(name, str(previous))
+            if previous is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, previous)
 
 
 def _started(options: dict[str, str], scratch: Path) -> SparkSession:

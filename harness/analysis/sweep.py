@@ -4,6 +4,7 @@ Executors get the project's source with the job; of libraries they need those of
 """
 
 import itertools
+import logging
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -36,6 +37,8 @@ from harness.scenario.file import scenario_yaml
 from harness.simulation.share import EVIDENCE, SimulatedSchedule
 from harness.store import RunFolder
 from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, failed, schedule_seed, verdict_of
+
+logger = logging.getLogger(__name__)
 
 SHARE = 8
 """Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
@@ -217,6 +220,7 @@ def _judged(
             judged = judge_sources(spark, sources, run_ids, settings, checks, into=folder, kept=False)
             judgements |= {judgement.run_id: judgement for judgement in judged}
         except (PySparkException, Py4JError) as error:
+            logger.warning("batch.failed schedules=%d error=%s", len(part), str(error).splitlines()[0])
             if len(part) == 1 or attempt >= JUDGING_ATTEMPTS:
                 errors |= dict.fromkeys(run_ids, f"it could not be judged: {str(error).splitlines()[0]}")
             else:

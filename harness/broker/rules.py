@@ -50,7 +50,7 @@ class ProtocolRules:
     unclean_leader_is_the_isr: bool = True
     """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
     preferred_leader_is_in_isr: bool = True
-    """The preferred replica leads only as a member of the ISR (`selectors.preferred`)."""
+    """The preferred replica leads only as a member of the ISR (`selectors.may_be_preferred`)."""
     last_isr_member_stays: bool = True
     """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
     controller_resigns_when_replaced: bool = True
@@ -180,7 +180,7 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         name="preferred-not-in-isr",
         rule="preferred_leader_is_in_isr",
-        origin="a preferred election looks at whether the replica lives and not at the ISR (near KAFKA-9866)",
+        origin="a preferred election, by the balance too, asks only whether the replica lives (near KAFKA-9866)",
         effect="a leader without the committed records: acknowledged ones are lost",
     ),
     PlantedBug(

@@ -27,8 +27,10 @@ for expected in (3, 4):
         with tuned(spark, 10):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
         assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
+        spark.conf.unset("spark.sql.files.minPartitionNum")  # as it is on a cluster
         with tuned(spark, 10**12):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == compiled
+        assert spark.conf.get("spark.sql.files.minPartitionNum", None) is None
         listening = [c for p in psutil.Process().children(True) for c in p.net_connections() if c.status == "LISTEN"]
         assert all(c.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for c in listening), listening
     assert not psutil.Process().children(recursive=True), "the JVM is still there"

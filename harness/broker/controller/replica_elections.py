@@ -13,8 +13,9 @@ from harness.broker.config import BrokerConfig
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.partition_machine import PartitionMachine
-from harness.broker.controller.selectors import Strategy
+from harness.broker.controller.selectors import Strategy, may_be_preferred
 from harness.broker.controller.transitions import PartitionStatus
+from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import Delete, NoNode
 from harness.broker.zookeeper.znodes import PREFERRED_ELECTION, MalformedZnode, decode_preferred_election
@@ -128,7 +129,7 @@ class ReplicaElections:
         """Event AutoPreferredReplicaLeaderElection: bring leaders home where too many are away."""
         try:
             percentage = self._config["leader.imbalance.per.broker.percentage"]
-            for broker_id, partitions in imbalanced(self._context, percentage).items():
+            for broker_id, partitions in imbalanced(self._context, percentage, self._env.rules).items():
                 log.info("rebalance.started broker=%d partitions=%s", broker_id, partitions)
                 await self.elect(partitions, ElectionKind.PREFERRED, trigger="auto")
         finally:
@@ -151,7 +152,7 @@ def refused(context: ControllerContext, partition: TopicPartition, kind: Electio
     return None if needed else ElectionResult(error=ErrorCode.ELECTION_NOT_NEEDED)
 
 
-def imbalanced(context: ControllerContext, percentage: int) -> dict[int, list[TopicPartition]]:
+def imbalanced(context: ControllerContext, percentage: int, rules: ProtocolRules) -> dict[int, list[TopicPartition]]:
     """Return the partitions that are to be led by their preferred replica again, by that broker. Pure.
 
     Only of brokers that lack more than `percentage` of the leads they should have; only partitions whose preferred
@@ -167,7 +168,9 @@ def imbalanced(context: ControllerContext, percentage: int) -> dict[int, list[To
     for broker_id, partitions in sorted(wanted.items()):
         away = [p for p in partitions if p in context.leadership and context.leader(p) != broker_id]
         electable = [
-            p for p in away if context.is_online(broker_id, p) and broker_id in context.leadership[p].state.isr
+            p
+            for p in away
+            if context.is_online(broker_id, p) and may_be_preferred(broker_id, context.leadership[p].state.isr, rules)
         ]
         if electable and len(away) * 100 > percentage * len(partitions):
             found[broker_id] = electable

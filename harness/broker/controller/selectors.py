@@ -3,7 +3,7 @@
 "First" always means first in assignment order; the order of the ISR plays no role in the choice and is kept.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -110,10 +110,15 @@ def reassign(candidates: Candidates) -> Selection | Refusal:
 
 def preferred(candidates: Candidates) -> Selection | Refusal:
     """Return the preferred replica, the first assigned one, if it is online and in the ISR; all replicas are told."""
-    eligible = candidates.live_isr if candidates.rules.preferred_leader_is_in_isr else candidates.online
-    if not candidates.assigned or candidates.assigned[0] not in eligible:
+    leader = next(iter(candidates.assigned), NO_LEADER)
+    if leader not in candidates.online or not may_be_preferred(leader, candidates.isr, candidates.rules):
         return NOBODY
-    return Selection(leader=candidates.assigned[0], isr=candidates.isr, receivers=candidates.assigned)
+    return Selection(leader=leader, isr=candidates.isr, receivers=candidates.assigned)
+
+
+def may_be_preferred(replica: int, isr: Collection[int], rules: ProtocolRules) -> bool:
+    """Return whether an online replica may lead for being the preferred one."""
+    return replica in isr or not rules.preferred_leader_is_in_isr
 
 
 def controlled_shutdown(candidates: Candidates) -> Selection | Refusal:

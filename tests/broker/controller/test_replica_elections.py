@@ -8,6 +8,7 @@ from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.replica_elections import ElectionKind, imbalanced, refused
+from harness.broker.rules import ProtocolRules, rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
@@ -85,14 +86,19 @@ AWAY, HOME = (2, (1, 2), (1, 2)), (1, (1, 2), (1, 2))
 def test_what_is_out_of_balance(
     known: ControllerContext, percentage: int, expected: dict[int, list[tuple[str, int]]]
 ) -> None:
-    assert imbalanced(known, percentage) == expected
+    assert imbalanced(known, percentage, ProtocolRules()) == expected
 
 
 @pytest.mark.parametrize("busy", ["reassigning", "deleting"])
 def test_the_balance_waits_while_something_else_goes_on(busy: str) -> None:
     known = context(AWAY)
     setattr(known, busy, {("x", 0)} if busy == "reassigning" else {"t"})
-    assert imbalanced(known, 10) == {}
+    assert imbalanced(known, 10, ProtocolRules()) == {}
+
+
+def test_a_planted_bug_brings_leads_home_to_a_replica_that_is_not_in_sync() -> None:
+    known = context((2, (1, 2), (2,)))
+    assert imbalanced(known, 10, rules_with(["preferred-not-in-isr"])) == {1: [("t", 0)]}
 
 
 async def away_from_home(world: World) -> None:
