@@ -25,6 +25,7 @@ from harness.broker.metrics import Exporter
 from harness.broker.rules import rules_with
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
+from harness.broker.wire.limits import server_limits
 from harness.broker.wire.server import SocketServer
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.zookeeper.client import ZooKeeperError
@@ -143,7 +144,7 @@ def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
             connection_timeout_s=config["zookeeper.connection.timeout.ms"] / 1000,
         ),
         transport=TcpTransport(),
-        make_server=lambda dispatcher: SocketServer(dispatcher, max_request_bytes=config["socket.request.max.bytes"]),
+        make_server=lambda dispatcher: SocketServer(dispatcher, server_limits(config)),
         state_log=LineStateLog(
             broker_id=config.broker_id,
             incarnation=uuid.uuid4().hex,

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.broker.config_types import (
     BOOLEAN,
+    INT_MAX,
     LONG_MAX,
     TEXT,
     ConfigError,
@@ -47,6 +48,15 @@ def _endpoints(text: str) -> tuple[Endpoint, ...]:
 
 def _advertised(text: str) -> tuple[Endpoint, ...]:
     return _endpoints(text) if text else ()
+
+
+def _counts_by_host(text: str) -> tuple[str, ...]:
+    entries = tuple(part.strip() for part in text.split(",") if part.strip())
+    for entry in entries:
+        host, _, count = entry.rpartition(":")
+        if not host or not count.isdecimal() or int(count) > INT_MAX:
+            raise ValueError(f"{entry!r} is not host:count")
+    return entries
 
 
 PROPERTIES: tuple[Property, ...] = (
@@ -118,6 +128,11 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
     Property(name="max.incremental.fetch.session.cache.slots", default="1000", parse=integer(0)),
     Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
+    Property(name="queued.max.request.bytes", default="-1", parse=long()),
+    Property(name="max.connections", default=str(INT_MAX), parse=integer(0)),
+    Property(name="max.connections.per.ip", default=str(INT_MAX), parse=integer(0)),
+    Property(name="max.connections.per.ip.overrides", default="", parse=ConfigType(TypeCode.STRING, _counts_by_host)),
+    Property(name="connections.max.idle.ms", default="600000", parse=long()),
     Property(name="offsets.topic.num.partitions", default="50", parse=integer(1)),
     Property(name="offsets.topic.replication.factor", default="3", parse=integer(1)),
     Property(name="offsets.topic.segment.bytes", default="104857600", parse=integer(1)),
@@ -179,9 +194,19 @@ def parse_config(given: Mapping[str, str]) -> BrokerConfig:
             problems.append(f"{prop.name}={text}: {error}")
     if "listeners" in values and "advertised.listeners" in values:
         problems += _listener_problems(BrokerConfig(values))
+    if not problems:
+        problems += _limit_problems(values)
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
     return BrokerConfig(values, dict(given))
+
+
+def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which limits let nothing in, by the same rules."""
+    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+        yield "queued.max.request.bytes must not be less than socket.request.max.bytes"
+    if not values["max.connections.per.ip"] and not values["max.connections.per.ip.overrides"]:
+        yield "max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is given"
 
 
 def _listener_problems(config: BrokerConfig) -> Iterator[str]:

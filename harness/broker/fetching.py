@@ -16,6 +16,7 @@ from harness.broker.replicas import Replicas, now_s
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.limits import Room, unlimited
 from harness.events import NO_OFFSET, FetchResponse
 from harness.values import value_class
 
@@ -51,6 +52,8 @@ class FetchLimits:
     min_bytes: int
     max_bytes: int
     max_wait_s: float
+    room: Room = unlimited
+    """How much the answer may have, asked when it is made."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,9 +84,10 @@ class DelayedFetch:
 
     def read(self) -> list[Read]:
         """Return what there is now; the first records are handed out whatever their size (KIP-74)."""
-        reads, left = [], self.limits.max_bytes
+        reads, most = [], min(self.limits.max_bytes, self.limits.room())
+        left = most
         for asked in self.asked:
-            read = self._read(asked, min(left, asked.max_bytes), at_least_one=left == self.limits.max_bytes)
+            read = self._read(asked, min(left, asked.max_bytes), at_least_one=left == most)
             left -= len(read.records)
             reads.append(read)
         return reads

@@ -38,6 +38,9 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
     ("change", "message"),
     [
         pytest.param({"broker.id": "one"}, "broker.id=one", id="a number that is none"),
+        pytest.param({"max.connections.per.ip.overrides": "a:1,b"}, "'b' is not host:count", id="a host without count"),
+        pytest.param({"max.connections.per.ip": "0"}, "can be 0 only if", id="nobody may connect"),
+        pytest.param({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes", id="no memory"),
         pytest.param({"broker.id": "-1"}, "must be between 0", id="a number out of bounds"),
         pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
         pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),

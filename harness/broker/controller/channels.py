@@ -152,7 +152,7 @@ class _Channel:
                 await asyncio.sleep(RETRY_WAIT_S)
 
     async def _connect(self) -> Connection:
-        if self._connection is None:
+        if self._connection is None or self._connection.closed:  # an idle one may have been closed by the broker
             self._connection = await self._settings.transport.connect(
                 self._endpoint.host,
                 self._endpoint.port,

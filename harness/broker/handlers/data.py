@@ -121,6 +121,7 @@ class DataHandlers:
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, self.config["fetch.max.bytes"]),
             max_wait_s=request.max_wait_ms / 1000,
+            room=context.room,
         )
         is_follower = request.replica_id > CONSUMER
         try:

@@ -10,6 +10,7 @@ from harness.broker.wire.codec import (
     decode_request_header,
     encode_response,
 )
+from harness.broker.wire.limits import Room, unlimited
 from harness.broker.wire.messages import REQUESTS, ApiKey
 from harness.broker.wire.transport import Message
 from harness.broker.wire.versions import VERSIONS, api_versions, unsupported_version
@@ -34,6 +35,8 @@ class RequestContext:
     """Name of the listener that the request came in by."""
     peer: str
     """host:port of the other end of the connection."""
+    room: Room = unlimited
+    """How large the response may be, asked when it is made."""
 
 
 Handler = Callable[[Message, RequestContext], Awaitable[Message | None]]
@@ -50,7 +53,7 @@ class Dispatcher:
         self._handlers: dict[ApiKey, Handler] = {**handlers, ApiKey.API_VERSIONS: self._api_versions}
         self._answered = answered
 
-    async def dispatch(self, frame: bytes, listener: str, peer: str) -> bytearray | None:
+    async def dispatch(self, frame: bytes, listener: str, peer: str, room: Room = unlimited) -> bytearray | None:
         """Return the response to a request, both as frames, the response with its length prefix; None for no response.
 
         Raises:
@@ -73,11 +76,13 @@ class Dispatcher:
             client_id=header.client_id,
             listener=listener,
             peer=peer,
+            room=room,
         )
+        del frame, header  # a request may wait for long, and its bytes are not needed any more
         response = await self.answer(request, context)
         if response is None:
             return None
-        return encode_response(response, header.api_version, correlation_id=header.correlation_id)
+        return encode_response(response, context.api_version, correlation_id=context.correlation_id)
 
     async def answer(self, request: Message, context: RequestContext) -> Message | None:
         """Return the response to a decoded request, as its handler made it; None for no response.

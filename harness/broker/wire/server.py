@@ -7,28 +7,33 @@ responses in order and a slow reader costs its own connection only.
 import asyncio
 import logging
 import socket
-from functools import partial
+from collections.abc import Coroutine
+from typing import Any
 
 from harness.broker.config import Endpoint
+from harness.broker.wire.connections import ClientConnection, Connections, take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher
+from harness.broker.wire.limits import RequestMemory, ResponseMemory, ServerLimits
 
 log = logging.getLogger(__name__)
 
-MAX_REQUEST_BYTES = 100 * 1024 * 1024
-_READ_AHEAD_BYTES = 1024 * 1024
+READ_AHEAD_BYTES = 128 * 1024
+"""Of the next requests of a connection, while one is answered: twice this and one more read at most."""
 _BACKLOG = 128
+_ACCEPT_AGAIN_S = 1.0
 
 
 class SocketServer:
     """Owns the listening sockets and every connection that came in by them."""
 
-    def __init__(self, dispatcher: Dispatcher, *, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
+    def __init__(self, dispatcher: Dispatcher, limits: ServerLimits | None = None) -> None:
         self._dispatcher = dispatcher
-        self._max_request_bytes = max_request_bytes
+        self._limits = limits or ServerLimits()
+        self.connections = Connections(self._limits)
+        self.requests = RequestMemory(self._limits.queued_request_bytes)
+        self.responses = ResponseMemory(self._limits.untaken_response_bytes)
         self._sockets: list[tuple[str, socket.socket]] = []
-        self._servers: list[asyncio.Server] = []
-        self._connections: set[asyncio.Task[None]] = set()
-        self._stopped = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def bind(self, endpoint: Endpoint) -> int:
         """Take the endpoint's port and return it; port 0 takes any free one.
@@ -44,6 +49,7 @@ class SocketServer:
         except OSError as error:
             where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
             raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
+        listening.setblocking(False)
         self._sockets.append((endpoint.name, listening))
         port: int = listening.getsockname()[1]
         return port
@@ -51,64 +57,96 @@ class SocketServer:
     async def serve(self) -> None:
         """Accept connections on every bound endpoint."""
         for listener, listening in self._sockets:
-            accept = partial(self._accept, listener)
-            self._servers.append(
-                await asyncio.start_server(accept, sock=listening, limit=_READ_AHEAD_BYTES, backlog=_BACKLOG)
-            )
+            self._run(self._accept(listener, listening), f"accept {listener}")
+        self._run(self.connections.close_idle(), "idle connections")
 
     async def stop(self) -> None:
         """Give up the ports and drop every connection; requests in progress are cancelled."""
-        self._stopped = True
-        for server in self._servers:
-            server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for _, listening in self._sockets:
             listening.close()
-        connections = list(self._connections)
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers.clear()
         self._sockets.clear()
 
-    def _accept(self, listener: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._stopped:  # asyncio had accepted it before the listening socket was closed
-            writer.transport.abort()
-            return
-        host, port = (writer.get_extra_info("peername") or ("gone", 0))[:2]
-        peer = f"{host}:{port}"
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        writer.transport.set_write_buffer_limits(high=0)  # drain() returns when the response is with the kernel
-        connection = asyncio.create_task(self._converse(listener, peer, reader, writer), name=f"connection {peer}")
-        self._connections.add(connection)
-        connection.add_done_callback(partial(self._ended, peer))
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
 
-    async def _converse(
-        self, listener: str, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("server.task failed name=%s", task.get_name(), exc_info=error)
+
+    async def _accept(self, listener: str, listening: socket.socket) -> None:
+        """Take connections in as long as there are places; in between they wait with the kernel."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self.connections.place(listener)
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:  # too many open files, or who came is gone
+                log.error("server.accept failed listener=%s error=%s", listener, error)
+                await asyncio.sleep(_ACCEPT_AGAIN_S)
+                continue
+            if self.connections.may_come(address[0]):
+                await self._welcome(listener, accepted)
+            else:
+                log.info("connection.refused listener=%s peer=%s:%d reason=too many", listener, *address[:2])
+                accepted.close()
+
+    async def _welcome(self, listener: str, accepted: socket.socket) -> None:
+        try:
+            connection = await take_in(listener, accepted, read_ahead_bytes=READ_AHEAD_BYTES)
+        except OSError as error:
+            log.debug("connection.ended listener=%s reason=%s", listener, error)
+            accepted.close()
+            return
+        self.connections.add(connection)
+        task = self._run(self._converse(connection), f"connection {connection.peer}")
+        task.add_done_callback(lambda _: self._left(connection))  # not in the task, which may end before its first step
+
+    def _left(self, connection: ClientConnection) -> None:
+        connection.close()
+        self.connections.remove(connection)
+
+    async def _converse(self, connection: ClientConnection) -> None:
         """Answer one request after another until either side ends it."""
+        where = (connection.listener, connection.peer)
         try:
             while True:
-                response = await self._dispatcher.dispatch(await self._read_frame(reader), listener, peer)
+                response = await self._answer(connection)
                 if response is not None:
-                    writer.write(response)
+                    connection.writer.write(response)
                     del response  # a slow reader must not hold it twice: what is not sent yet is with the transport
-                    await writer.drain()
+                    connection.written_s = asyncio.get_running_loop().time()
+                    await self._taken(connection)
         except CloseConnection as reason:
-            log.info("connection.refused listener=%s peer=%s reason=%s", listener, peer, reason)
+            log.info("connection.refused listener=%s peer=%s reason=%s", *where, reason)
         except (asyncio.IncompleteReadError, ConnectionError) as end:
-            log.debug("connection.ended listener=%s peer=%s reason=%s", listener, peer, end)
+            log.debug("connection.ended listener=%s peer=%s reason=%s", *where, end)
+
+    async def _answer(self, connection: ClientConnection) -> bytearray | None:
+        """Read the next request and return the response to it; its memory is taken until then."""
+        size = int.from_bytes(await connection.reader.readexactly(4), signed=True)
+        if not 0 < size <= self._limits.max_request_bytes:
+            raise CloseConnection(f"a frame of {size} bytes, allowed are 1 to {self._limits.max_request_bytes}")
+        await self.requests.take(size)
+        try:
+            return await self._dispatcher.dispatch(
+                await connection.reader.readexactly(size), connection.listener, connection.peer, self.responses.room
+            )
         finally:
-            writer.transport.abort()
+            self.requests.give_back(size)
 
-    async def _read_frame(self, reader: asyncio.StreamReader) -> bytes:
-        size = int.from_bytes(await reader.readexactly(4), signed=True)
-        if not 0 < size <= self._max_request_bytes:
-            raise CloseConnection(f"a frame of {size} bytes, allowed are 1 to {self._max_request_bytes}")
-        return await reader.readexactly(size)
-
-    def _ended(self, peer: str, connection: asyncio.Task[None]) -> None:
-        self._connections.discard(connection)
-        if not connection.cancelled() and (error := connection.exception()) is not None:
-            log.error("connection.failed peer=%s", peer, exc_info=error)
+    async def _taken(self, connection: ClientConnection) -> None:
+        """Return when the client has taken all of its response, or at once when the kernel has."""
+        untaken_bytes = connection.writer.transport.get_write_buffer_size()
+        if untaken_bytes:
+            with self.responses.holding(untaken_bytes):
+                await connection.writer.drain()
+        else:
+            await connection.writer.drain()

@@ -24,6 +24,11 @@ class TcpConnection:
         self._correlation_id = 0
         self._turn = asyncio.Lock()
 
+    @property
+    def closed(self) -> bool:
+        """Whether either side has closed it, as far as is known here."""
+        return self._writer.is_closing() or self._reader.at_eof()
+
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         """Send a request and return the decoded response; raises PeerError, after which the connection is useless.
 
@@ -31,7 +36,7 @@ class TcpConnection:
         because its response may still come.
         """
         async with self._turn:
-            if self._writer.is_closing():
+            if self.closed:
                 raise PeerError(f"{message.name} to {self._peer}: the connection is closed")
             answered = False
             try:

@@ -13,6 +13,11 @@ class PeerError(Exception):
 class Connection(Protocol):
     """One connection to a peer; requests are answered in order, one in flight at a time."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether either side has closed it, as far as is known here."""
+        ...
+
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         """Send a request and return the decoded response; raises PeerError, after which the connection is useless."""
         ...

@@ -74,6 +74,7 @@ class FakeConnection:
     transport: FakeTransport
     broker_id: int
     broken: bool = False
+    closed: bool = False
 
     async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
         await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch as a client or follower sees them."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from harness.broker.log.batch import build_batch, parse_header
 from harness.broker.log.records import Record
 from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.dispatch import CloseConnection
+from harness.broker.wire.limits import unlimited
 from harness.broker.wire.messages import (
     ApiKey,
     FetchRequest,
@@ -67,7 +69,8 @@ async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, 
             )
         ],
     )
-    response = await cluster[broker_id].data.fetch(request, context(ApiKey.FETCH, 11))
+    asked = replace(context(ApiKey.FETCH, 11), room=options.get("room", unlimited))
+    response = await cluster[broker_id].data.fetch(request, asked)
     assert (response.error_code, response.session_id) == (0, 0)
     return [p for t in response.responses for p in t.partitions]
 
@@ -275,6 +278,25 @@ def test_limits_are_for_the_whole_answer_but_one_batch_always_comes():
                 for limits in ({"max_bytes": 1}, {"max_bytes": 2 * one}, {"response_bytes": 4 * one})
             ]
             assert answers == [[1, 0], [2, 2], [3, 1]]
+
+    run(play())
+
+
+def test_an_answer_is_smaller_where_there_is_less_room_when_it_is_made():
+    """What slow clients have not taken is kept in memory, so that there is less for the next ones."""
+
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1)
+            one, room = len(batch("a")), [0]
+            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, min_bytes=2 * one, room=lambda: room[0]))
+            room[0] = 2 * one
+            for _ in range(3):
+                await cluster.produce(1, "a")
+            [answer] = await waiting
+            assert len(answer.records) == 2 * one
+            [answer] = await fetch(cluster, 1, 0, room=lambda: 0)
+            assert len(answer.records) == one
 
     run(play())
 

@@ -8,12 +8,13 @@ import pytest
 
 from harness.broker.config import Endpoint
 from harness.broker.wire.dispatch import Dispatcher, Handler
+from harness.broker.wire.limits import ServerLimits
 from harness.broker.wire.messages import ApiKey
 from harness.broker.wire.server import SocketServer
 
 PATIENCE_S = 10
 
-Serve = Callable[[Mapping[ApiKey, Handler]], Awaitable[int]]
+Serve = Callable[..., Awaitable[int]]
 
 
 class RawClient:
@@ -46,8 +47,8 @@ async def serve() -> AsyncIterator[Serve]:
     """Starts servers with the given handlers; each call returns its port."""
     async with AsyncExitStack() as running:
 
-        async def start(handlers: Mapping[ApiKey, Handler]) -> int:
-            server = SocketServer(Dispatcher(handlers))
+        async def start(handlers: Mapping[ApiKey, Handler], limits: ServerLimits | None = None) -> int:
+            server = SocketServer(Dispatcher(handlers), limits)
             port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
             running.push_async_callback(server.stop)
             await server.serve()
@@ -57,12 +58,12 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 @pytest.fixture
-async def connect() -> AsyncIterator[Callable[[int], Awaitable[RawClient]]]:
+async def connect() -> AsyncIterator[Callable[..., Awaitable[RawClient]]]:
     """Opens raw connections to a port."""
     async with AsyncExitStack() as opened:
 
-        async def open_one(port: int) -> RawClient:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async def open_one(port: int, address: str = "127.0.0.1") -> RawClient:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
 
             async def close() -> None:
                 writer.transport.abort()

@@ -10,6 +10,7 @@ import pytest
 
 from harness.broker.config import Endpoint
 from harness.broker.wire.codec import decode_response, encode_request
+from harness.broker.wire.connections import take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from harness.broker.wire.server import SocketServer
@@ -198,26 +199,19 @@ async def test_client_that_leaves_in_the_middle_of_a_frame_is_forgotten(serve: S
     assert echoed(await staying.frame(), 2) == ["t"]
 
 
-class WatchedServer(SocketServer):
-    """Keeps whether Nagle's algorithm is off on the latest connection."""
-
-    no_delay = 0
-
-    def _accept(self, listener: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        super()._accept(listener, reader, writer)
-        self.no_delay = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-async def test_responses_leave_at_once(connect: Connect) -> None:
-    server = WatchedServer(Dispatcher(HANDLERS))
-    port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
-    await server.serve()
-    client = await connect(port)
-    client.send(metadata(1))
-    await client.frame()
-
-    assert server.no_delay
-    await server.stop()
+async def test_responses_leave_at_once() -> None:
+    """Nagle's algorithm is off."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = await loop.sock_accept(listening)
+            connection = await take_in("CLIENT", accepted, read_ahead_bytes=1)
+            taken = connection.writer.get_extra_info("socket")
+            no_delay = taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            connection.close()
+            await asyncio.sleep(0)
+    assert no_delay
 
 
 async def test_each_listener_names_itself() -> None:

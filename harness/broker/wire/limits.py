@@ -1,0 +1,103 @@
+"""What clients may take of a broker: connections, and memory for requests that come and responses that nobody takes."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from harness.broker.config import BrokerConfig
+from harness.broker.config_types import INT_MAX
+
+UNTAKEN_RESPONSE_BYTES = 128 * 1024 * 1024
+"""How much all responses together may hold that their clients do not take. Kafka needs none: it sends from files."""
+
+Room = Callable[[], int]
+"""Returns how many bytes a response may have now; one batch of records is sent all the same (KIP-74)."""
+
+
+def unlimited() -> int:
+    """Return more room than any response needs."""
+    return INT_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """By default those of Kafka."""
+
+    max_request_bytes: int = 100 * 1024 * 1024
+    queued_request_bytes: int = -1
+    """Of all requests that are being read or answered; no request is read beyond. Not positive: no limit."""
+    untaken_response_bytes: int = UNTAKEN_RESPONSE_BYTES
+    max_connections: int = INT_MAX
+    max_connections_per_address: int = INT_MAX
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    """What holds for single addresses instead."""
+    max_idle_s: float = 600.0
+    """A connection on which no byte moves for longer is closed, also in the middle of a request; negative: never."""
+    protected_listener: str | None = None
+    """The brokers' own: its connections are accepted whatever their number, at the cost of others."""
+
+    def per_address(self, address: str) -> int:
+        """Return how many connections may come from an address."""
+        return self.addresses.get(address, self.max_connections_per_address)
+
+
+def server_limits(config: BrokerConfig) -> ServerLimits:
+    """Return what the properties say; the brokers' listener is protected only if it is not the only one.
+
+    Raises:
+        OSError: a host name among the addresses cannot be resolved.
+    """
+    overrides = (entry.rpartition(":") for entry in config["max.connections.per.ip.overrides"])
+    return ServerLimits(
+        max_request_bytes=config["socket.request.max.bytes"],
+        queued_request_bytes=config["queued.max.request.bytes"],
+        max_connections=config["max.connections"],
+        max_connections_per_address=config["max.connections.per.ip"],
+        addresses={socket.gethostbyname(host): int(count) for host, _, count in overrides},
+        max_idle_s=config["connections.max.idle.ms"] / 1000,
+        protected_listener=config["inter.broker.listener.name"] if len(config.endpoints) > 1 else None,
+    )
+
+
+class RequestMemory:
+    """Kafka's memory pool: as long as there is any left, a request of any size is read."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._freed = asyncio.Event()
+        self.taken_bytes = 0
+
+    async def take(self, size_bytes: int) -> None:
+        """Take memory for a request, once there is some."""
+        while 0 < self._limit_bytes <= self.taken_bytes:
+            self._freed.clear()
+            await self._freed.wait()
+        self.taken_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Let others have it."""
+        self.taken_bytes -= size_bytes
+        self._freed.set()
+
+
+class ResponseMemory:
+    """Counts what clients do not take, so that the next responses are smaller."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self.held_bytes = 0
+
+    def room(self) -> int:
+        """Return how much the next response may have."""
+        return max(0, self._limit_bytes - self.held_bytes)
+
+    @contextmanager
+    def holding(self, size_bytes: int) -> Iterator[None]:
+        """Count a response while its client has not taken it."""
+        self.held_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self.held_bytes -= size_bytes
