@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness import sweep_command
 from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
 from harness.cluster.reaper.command import reap
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.keep_command import keep
 from harness.shrinking.command import shrink
-from harness.sweep_command import simulate
+from harness.sweep import asked_file
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ app = typer.Typer(
 app.add_typer(cluster_app)
 app.add_typer(images_app)
 app.command(epilog="Example: chaos reap --dry-run")(reap)
-app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(simulate)
+app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(sweep_command.simulate)
 app.command(epilog="Example: chaos shrink smoke --planted-bug acks-all-on-append --seed 7 --finding I10")(shrink)
 app.command(epilog="Example: chaos keep small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'")(
     keep
@@ -145,14 +146,23 @@ def validate(
 
 @app.command(epilog="Example: chaos rejudge runs/*")
 def rejudge(
-    run_paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")], as_json: Json = False
+    paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of whole sweeps.")],
+    as_json: Json = False,
 ) -> None:
     """Judge recorded runs again, without a cluster, and write their reports anew."""
     from harness import phases
     from harness.terminal import TerminalProgress, show_result
 
     codes, results = [], []
-    for folder in [_run_folder(path) for path in run_paths]:
+    sweeps = [path for path in paths if asked_file(path).exists()]
+    folders = [_run_folder(path) for path in paths if path not in sweeps]
+    for root in sweeps:
+        summary = sweep_command.rejudge(root)
+        codes.append(ExitCode(summary.exit_code))
+        results.append(summary.model_dump(mode="json") | {"folder": str(root)})
+        if not as_json:
+            sweep_command.show(_console(), summary, root)
+    for folder in folders:
         progress = TerminalProgress(_console(stderr=True))
         result = phases.rejudge(folder, progress=progress)
         codes.append(result.verdicts.exit_code)

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.errors import ClusterError
+from harness.errors import ClusterError, EvidenceError
 from harness.plan import Plan
 from harness.result import CheckResult, RunResult
+from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.seeds import derived_seed
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
@@ -33,11 +34,18 @@ class Sweep:
     schedules: int
     root: Path
     """Executors write here: on a cluster of several machines it is a folder that they share."""
+    replay: str = ""
+    """The command that replays a schedule, without its seed; see `replay_command`."""
 
     @property
     def histories(self) -> Path:
         """All evidence as one Parquet table, one row a schedule."""
         return self.root / "schedules.parquet"
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the table of histories is whole: Spark says so with a file of its own."""
+        return (self.histories / "_SUCCESS").exists()
 
     @property
     def judged(self) -> Path:
@@ -60,8 +68,52 @@ class Sweep:
         return self.root / "summary.json"
 
 
-def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path) -> Sweep:
+class Part(BaseModel):
+    """Refuses unknown keys; does not change once made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Asked(Part):
+    """What a sweep was asked for: `sweep.json`."""
+
+    scenario: str
+    """In YAML."""
+    seed: int
+    schedules: int
+    replay: str
+
+
+def asked_file(root: Path) -> Path:
+    """Return where a sweep's folder says what was asked."""
+    return root / "sweep.json"
+
+
+def load_sweep(root: Path) -> Sweep:
+    """Return the sweep of a folder.
+
+    Raises:
+        EvidenceError: it is not the folder of a sweep, or not readable.
+        ScenarioError: its scenario is not one that this version knows.
+    """
+    path = asked_file(root)
+    try:
+        asked = Asked.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise EvidenceError(f"{path}: cannot be read: {error}") from error
+    scenario = read_scenario(asked.scenario, str(path))
+    return Sweep(scenario=scenario, seed=asked.seed, schedules=asked.schedules, root=root, replay=asked.replay)
+
+
+def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, replay: str) -> Sweep:
     """Return a sweep with a new folder of its own.
+
+    Args:
+        scenario: Of all schedules.
+        seed: Decides the seeds of all schedules.
+        schedules: How many.
+        parent: Where the folder is made.
+        replay: The command that replays a schedule, without its seed; see `replay_command`.
 
     Raises:
         ClusterError: the folder cannot be made.
@@ -70,9 +122,11 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path) -> Sw
     root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
     try:
         root.mkdir(parents=True)
+        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay)
+        asked_file(root).write_text(asked.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
-    return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root)
+    return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay)
 
 
 def schedule_seed(seed: int, number: int) -> int:
@@ -96,10 +150,12 @@ class SweepProgress(Protocol):
         ...
 
 
-class Part(BaseModel):
-    """Refuses unknown keys; does not change once made."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+def earlier_simulated_s(sweep: Sweep) -> float:
+    """Return how long simulating took, as an earlier summary says; 0 where there is none."""
+    try:
+        return Summary.model_validate_json(sweep.summary.read_bytes()).simulated_s
+    except (OSError, ValidationError):
+        return 0.0
 
 
 class ScheduleVerdict(Part):
@@ -193,15 +249,12 @@ class Summary(Part):
     """That of `chaos run`, over all of them."""
 
 
-def summarize(
-    sweep: Sweep, verdicts: Sequence[ScheduleVerdict], replay: str, *, simulated_s: float, judged_s: float
-) -> Summary:
+def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s: float, judged_s: float) -> Summary:
     """Return what the schedules came to together; no schedule at all is inconclusive.
 
     Args:
         sweep: What was asked.
         verdicts: One a schedule, in the order of their numbers.
-        replay: The command that replays a schedule, without its seed; see `replay_command`.
         simulated_s: Seconds that simulating took.
         judged_s: Seconds that judging took.
     """
@@ -218,8 +271,8 @@ def summarize(
         violated=violated,
         inconclusive=len(verdicts) - held - violated,
         errors=sum(bool(verdict.error) for verdict in verdicts),
-        violations=_grouped(_violations(verdicts), replay),
-        doubts=_grouped(_doubts(verdicts), replay),
+        violations=_grouped(_violations(verdicts), sweep.replay),
+        doubts=_grouped(_doubts(verdicts), sweep.replay),
         simulated_s=round(simulated_s, 3),
         judged_s=round(judged_s, 3),
         exit_code=int(ExitCode.HELD if verdicts and held == len(verdicts) else worst),

@@ -2,8 +2,10 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,10 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from harness.errors import Interrupted
+from harness.errors import EvidenceError, Interrupted
 from harness.plan import MAX_SEED
-from harness.sweep import DRIVER, Summary, Sweep, new_sweep, replay_command, summarize
+from harness.sweep import DRIVER, Summary, Sweep, earlier_simulated_s, load_sweep, new_sweep, replay_command, summarize
 from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
@@ -53,12 +58,10 @@ def simulate(
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
     refuse_unless_able(loaded)
-    sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out)
-    try:
-        replay = replay_command(scenario, planted_bugs or [], sets or [])
-        summary = carry_out(sweep, master, replay, shrink=shrink)
-    except KeyboardInterrupt:
-        raise Interrupted(f"the sweep was interrupted; what was done is in {sweep.root}") from None
+    replay = replay_command(scenario, planted_bugs or [], sets or [])
+    sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
+    with _interruptible(sweep):
+        summary = carry_out(sweep, master, shrink=shrink)
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json") | {"folder": str(sweep.root)}, indent=2))
     else:
@@ -66,7 +69,33 @@ def simulate(
     raise typer.Exit(summary.exit_code)
 
 
-def carry_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) -> Summary:
+def rejudge(root: Path) -> Summary:
+    """Judge a sweep's histories again, and write its summary anew.
+
+    Raises:
+        EvidenceError: the folder is not that of a sweep, or its simulation did not come to its end.
+    """
+    from harness.analysis import sweep as jobs
+    from harness.analysis.session import spark_session
+    from harness.terminal import PatientConsole
+
+    sweep = load_sweep(root.resolve())
+    if not sweep.is_simulated:
+        raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
+    session, bars = spark_session(jobs.patient(None), lasting=True), SweepBars(PatientConsole(stderr=True))
+    with _interruptible(sweep), session as spark, bars as progress:
+        return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
+
+
+@contextmanager
+def _interruptible(sweep: Sweep) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"the sweep was interrupted; what was done is in {sweep.root}") from None
+
+
+def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
     """Simulate, judge, shrink what was found if that is asked for, and write the summary."""
     from harness.analysis import sweep as jobs
     from harness.analysis.session import spark_session
@@ -78,14 +107,26 @@ def carry_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) ->
         with SweepBars(console) as progress:
             began_s = time.monotonic()
             jobs.simulate(spark, sweep, progress)
-            simulated_s = time.monotonic() - began_s
-            verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
-            judged_s = time.monotonic() - began_s - simulated_s
-        summary = summarize(sweep, verdicts, replay, simulated_s=simulated_s, judged_s=judged_s)
+            summary = _judge(spark, sweep, progress, simulated_s=time.monotonic() - began_s)
         if shrink:
             summary = with_small_ones(spark, sweep, summary, TerminalProgress(console))
-    sweep.summary.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            _write(sweep, summary)
     return summary
+
+
+def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:
+    """Judge the table of histories and write the summary."""
+    from harness.analysis import sweep as jobs
+
+    began_s = time.monotonic()
+    verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
+    summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=time.monotonic() - began_s)
+    _write(sweep, summary)
+    return summary
+
+
+def _write(sweep: Sweep, summary: Summary) -> None:
+    sweep.summary.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 class SweepBars:

@@ -6,9 +6,21 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.errors import Interrupted
+from harness.errors import EvidenceError, Interrupted
 from harness.result import CheckResult, FaultResult, RunResult
-from harness.sweep import ScheduleVerdict, Summary, Sweep, failed, replay_command, schedule_seed, summarize, verdict_of
+from harness.sweep import (
+    ScheduleVerdict,
+    Summary,
+    Sweep,
+    asked_file,
+    failed,
+    load_sweep,
+    new_sweep,
+    replay_command,
+    schedule_seed,
+    summarize,
+    verdict_of,
+)
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -32,8 +44,14 @@ BROKEN = failed(number=9, seed=109, run_id="small-9", error="SimulationError: it
 
 
 def summary_of(*verdicts: ScheduleVerdict) -> Summary:
-    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=1, schedules=len(verdicts), root=Path())
-    return summarize(sweep, verdicts, "chaos run small --driver simulated", simulated_s=2.0, judged_s=1.0)
+    sweep = Sweep(
+        scenario=scenario(KILL_LEADER),
+        seed=1,
+        schedules=len(verdicts),
+        root=Path(),
+        replay="chaos run small --driver simulated",
+    )
+    return summarize(sweep, verdicts, simulated_s=2.0, judged_s=1.0)
 
 
 def test_a_longer_sweep_begins_as_a_shorter_one_and_no_seed_comes_twice() -> None:
@@ -102,9 +120,9 @@ def test_the_replay_has_the_options_of_the_sweep() -> None:
 def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def carried_out(sweep: Sweep, master: str | None, replay: str, *, shrink: bool) -> Summary:
+    def carried_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
         assert (sweep.seed, sweep.schedules, master) == (7, 3, "local[2]")
-        return summarize(sweep, [verdict(0), verdict(1, "FAIL"), BROKEN], replay, simulated_s=2, judged_s=1)
+        return summarize(sweep, [verdict(0), verdict(1, "FAIL"), BROKEN], simulated_s=2, judged_s=1)
 
     monkeypatch.setattr("harness.sweep_command.carry_out", carried_out)
     monkeypatch.setenv("COLUMNS", "160")
@@ -132,3 +150,33 @@ def test_a_sweep_that_is_interrupted_claims_no_violation(
         cli.main()
     assert ended.value.code == cli.exit_code_of(Interrupted())
     assert "the sweep was interrupted; what was done is in" in capsys.readouterr().err
+
+
+def test_a_sweep_s_folder_says_what_was_asked(tmp_path: Path) -> None:
+    made = new_sweep(scenario(KILL_LEADER), 7, 3, tmp_path, "chaos run small --driver simulated")
+    assert load_sweep(made.root) == made
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        pytest.param(None, "its simulation did not come to its end", id="nothing was simulated"),
+        pytest.param("{", "sweep.json: cannot be read", id="a torn file"),
+        pytest.param('{"seed": 1}', "sweep.json: cannot be read", id="keys are missing"),
+    ],
+)
+def test_what_cannot_be_judged_again_is_said(
+    content: str | None,
+    wanted: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    made = new_sweep(scenario(KILL_LEADER), 7, 3, tmp_path, "chaos run small --driver simulated")
+    if content is not None:
+        asked_file(made.root).write_text(content, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["chaos", "rejudge", str(made.root)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == cli.exit_code_of(EvidenceError())
+    assert wanted in capsys.readouterr().err

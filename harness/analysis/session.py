@@ -3,6 +3,8 @@
 import atexit
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +31,8 @@ SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
 TASK_BYTES = 32_000_000
 """Lines that one task reads and parses."""
+GENERATED_CLASSES = 10_000
+"""Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all of its own anew."""
 BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
 STOP_TIMEOUT_S = 10
@@ -118,7 +122,12 @@ def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> It
 
 
 def _started(options: dict[str, str], scratch: Path) -> SparkSession:
-    """Return a new session in a JVM of its own; what that JVM says goes to a file, never to the terminal."""
+    """Return a new session in a JVM of its own; what that JVM says goes to a file, never to the terminal.
+
+    Ctrl-C stays what it was: Spark's own handler speaks to the JVM in the middle of another call, which then fails with
+    an error like any other.
+    """
+    on_interrupt = signal.getsignal(signal.SIGINT)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     said = scratch / "jvm.log"
     try:
@@ -130,6 +139,9 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         tail = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
         raise HarnessError(f"Spark did not start: {error}; it said: {' | '.join(tail) or 'nothing'}") from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
 
 
 def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
@@ -146,6 +158,7 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.codegen.cache.maxEntries": str(GENERATED_CLASSES),
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is

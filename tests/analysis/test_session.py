@@ -38,6 +38,31 @@ for expected in (3, 4):
 """
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+import psutil
+from harness.analysis.session import spark_session
+
+def interrupt():
+    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+try:
+    with spark_session() as spark:
+        threading.Thread(target=interrupt, daemon=True).start()
+        try:
+            spark.range(10**13).selectExpr("sum(hash(id))").collect()
+        except Exception as error:
+            print(f"taken for an error of the job: {error}")
+except KeyboardInterrupt:
+    print("interrupted")
+assert not psutil.Process().children(recursive=True), "the JVM is still there"
+assert not list(Path(sys.argv[1]).iterdir()), "the scratch folder is still there"
+"""
+
+
 def run(script: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)],
@@ -54,6 +79,12 @@ def test_a_session_ends_with_its_jvm_and_its_scratch_folder_and_says_nothing(tmp
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert done.stderr == ""
+
+
+def test_an_interrupt_in_the_middle_of_a_job_is_no_error_of_the_job_and_ends_the_session(tmp_path):
+    done = run(INTERRUPTED, tmp_path)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 def test_spark_that_does_not_start_is_said_with_the_last_words_of_its_jvm(tmp_path):
