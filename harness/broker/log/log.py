@@ -37,6 +37,10 @@ _MAX_RELATIVE_OFFSET = 2**31 - 1
 """Kafka's indexes write offsets as the distance from their segment's start."""
 
 
+_READ_AT_START_BYTES = 1 << 20
+"""So much of a last segment is read through at a start that could trust an index."""
+
+
 class OffsetOutOfRange(Exception):
     """An offset is before the log's start or after its end."""
 
@@ -260,7 +264,7 @@ class Log:
         """Drop everything; the next record gets `offset`."""
         self._lower_recovery_point(offset)
         for segment in reversed(self.segments):
-            self._remove(segment)
+            segment.delete()
         self.segments = [self._new_segment(offset)]
         self._producers = None
         self.log_start_offset = offset
@@ -280,7 +284,7 @@ class Log:
         self.advance_log_start(self.segments[count].base_offset)
         del self.segments[:count]
         for segment in doomed:
-            self._remove(segment)
+            segment.delete()
 
     def forget_producers(self, oldest_ms: int) -> None:
         """Forget the producers that wrote nothing later than `oldest_ms`."""
@@ -306,10 +310,18 @@ class Log:
         self.recovery_point = self.log_end_offset
 
     def flush_rolled(self) -> None:
-        """Return when all records but those of the last segment survive a power loss."""
+        """Return when all records but those of the last segment survive a power loss; their indexes leave memory."""
         if self.recovery_point < self.segments[-1].base_offset:
             self._sync(self.segments[:-1])
             self.recovery_point = self.segments[-1].base_offset
+        for segment in self.segments[:-1]:
+            segment.seal()
+
+    def seal(self) -> None:
+        """Put the indexes on disk, after `flush`; a last segment that is read quicker than they are synced has none."""
+        for segment in self.segments:
+            if segment is not self.segments[-1] or segment.size > _READ_AT_START_BYTES:
+                segment.seal()
 
     def close(self) -> None:
         """Give the files back; nothing is synced."""
@@ -378,12 +390,8 @@ class Log:
 
     def _drop_from(self, offset: int) -> None:
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
-            self._remove(self.segments.pop())
+            self.segments.pop().delete()
         self.segments[-1].drop_from(offset)
-
-    def _remove(self, segment: Segment) -> None:
-        segment.close()
-        self.storage.remove(segment.path)
 
     def _lower_recovery_point(self, offset: int) -> None:
         if offset < self.recovery_point:

@@ -152,6 +152,7 @@ class LogManager:
         """
         for log in self.logs():
             log.flush()
+            log.seal()
         self._write_recovery_points()
         self.close()
         self._storage.replace(CLEAN_SHUTDOWN_MARKER, b"")

@@ -127,7 +127,7 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
     for index in range(first, len(segments)):
         segment = segments[index]
         size = segment.size
-        sound = segment.scan(verify=None if trusted else lambda header: _note_epoch(log.epochs, header))
+        sound = segment.resume() if trusted else segment.scan(lambda header: _note_epoch(log.epochs, header))
         if sound < size:
             segment.cut(sound)
             dropped += size - sound
@@ -136,8 +136,7 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
             dropped += sum(lost.size for lost in later)
             del segments[index + 1 :]
             for lost in reversed(later):
-                lost.close()
-                log.storage.remove(lost.path)
+                lost.delete()
             break
     return dropped
 

@@ -1,28 +1,19 @@
-"""One segment: a file of batches whose name is the offset of the first, and the index to find a batch in it."""
+"""One segment: a file of batches whose name is the offset of the first, and what finds a batch in it."""
 
 import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from harness.broker.log.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc_matches, parse_header
-from harness.broker.log.offset_index import OffsetIndex
+from harness.broker.log.offset_index import OffsetIndex, Place
+from harness.broker.log.segment_index import SegmentIndex
 from harness.broker.log.storage import AppendFile, Storage
 
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 _PEEK = struct.Struct(">qi4xB6xi8xq")
 """Base offset, batch length, magic, last offset delta, max timestamp."""
 _CHUNK_BYTES = 4096
-
-
-class Place(NamedTuple):
-    """Where one batch stands in the file, from the first bytes of its header."""
-
-    position: int
-    end: int
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
+_NO_LIMIT = 1 << 62
 
 
 def segment_name(base_offset: int) -> str:
@@ -37,8 +28,7 @@ class Segment:
         "_file",
         "_first_timestamp",
         "_index",
-        "_indexed",
-        "_interval_bytes",
+        "_storage",
         "_tail",
         "base_offset",
         "next_offset",
@@ -50,9 +40,11 @@ class Segment:
         self.next_offset = base_offset
         self.path = f"{folder}/{segment_name(base_offset)}"
         self._file: AppendFile = storage.open_append(self.path)
-        self._interval_bytes = interval_bytes
-        self._index = OffsetIndex(interval_bytes)
-        self._indexed = self._file.size == 0
+        self._storage = storage
+        stem = self.path.removesuffix(".log")
+        self._index = SegmentIndex(storage, stem, base_offset, interval_bytes, self._places)
+        if not self._file.size:
+            self._index.begin()
         self._tail: Place | None = None
         """The last batch, while it is the one appended last: what is asked for most."""
         self._first_timestamp: int | None = None
@@ -65,7 +57,7 @@ class Segment:
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of its batches; -1 when there are none."""
-        return self._indexed_file().max_timestamp
+        return self._index.max_timestamp
 
     @property
     def first_timestamp(self) -> int:
@@ -76,12 +68,12 @@ class Segment:
 
     def append(self, data: bytes | bytearray | memoryview, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches, described by `headers`, at the end; raises OSError with nothing written."""
-        index = self._indexed_file()
+        index = self._index.live()
         position = self._file.size
         self._file.append(data)
         for header in headers:
             start, position = position, position + header.size
-            index.add(header.base_offset, start, header.max_timestamp)
+            index.add(header.last_offset, start, header.max_timestamp)
         self._tail = Place(start, position, header.base_offset, header.last_offset, header.max_timestamp)
         self.next_offset = header.last_offset + 1
 
@@ -102,7 +94,7 @@ class Segment:
 
     def batches_reaching(self, timestamp_ms: int) -> Iterator[bytes]:
         """Yield, in offset order, the batches that hold a record of `timestamp_ms` or later."""
-        for place in self._places(self._indexed_file().before_timestamp(timestamp_ms)):
+        for place in self._places(self._index.before_timestamp(timestamp_ms)):
             if place.max_timestamp >= timestamp_ms:
                 yield self._file.read(place.position, place.end - place.position)
 
@@ -111,26 +103,32 @@ class Segment:
         for place in self._places(0):
             yield parse_header(self._file.read(place.position, HEADER_BYTES))
 
-    def scan(self, *, verify: Callable[[BatchHeader], None] | None) -> int:
+    def resume(self) -> int:
+        """Set `next_offset` by the index and what it does not cover; return how many bytes are sound."""
+        self._tail = None
+        self.next_offset = self.base_offset
+        sound = 0
+        for place in self._places(self._index.live().before_limits(self.size, _NO_LIMIT)):
+            self.next_offset, sound = place.last_offset + 1, place.end
+        return sound
+
+    def scan(self, verify: Callable[[BatchHeader], None]) -> int:
         """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
 
-        With `verify` every batch must fit its CRC and come right after the one before it, since the CRC does not cover
-        its offset and nothing here leaves gaps, and its header is handed over; without, only its first bytes are looked
-        at.
+        Every batch must fit its CRC and come right after the one before it, since the CRC does not cover its offset and
+        nothing here leaves gaps; its header is handed to `verify`.
         """
-        self._index = OffsetIndex(self._interval_bytes)
-        self._indexed = True
+        index = self._index.begin()
         self._tail = None
         self.next_offset = self.base_offset
         sound = 0
         for place in self._places(0):
-            if verify is not None:
-                batch = self._file.read(place.position, place.end - place.position)
-                header = parse_header(batch)
-                if header.base_offset != self.next_offset or not crc_matches(batch, header):
-                    break
-                verify(header)
-            self._add(place)
+            batch = self._file.read(place.position, place.end - place.position)
+            header = parse_header(batch)
+            if header.base_offset != self.next_offset or not crc_matches(batch, header):
+                break
+            verify(header)
+            self._add(index, place)
             sound = place.end
         return sound
 
@@ -142,38 +140,42 @@ class Segment:
 
     def cut(self, size: int) -> None:
         """Drop everything from byte `size` on, where a batch starts or nothing sound does."""
-        index = self._indexed_file()
+        start = self._index.rewind(size)
+        index = self._index.live()
         self._file.truncate(size)
         self._tail = None
         self._first_timestamp = None
-        start = index.rewind(size)
         self.next_offset = self.base_offset
         for place in self._places(start):
-            self._add(place)
+            self._add(index, place)
 
     def sync(self) -> None:
         """Return when all batches survive a power loss."""
         self._file.sync()
 
+    def seal(self) -> None:
+        """Put the index on disk and out of memory; raises OSError."""
+        self._index.seal()
+
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
 
-    def _add(self, place: Place) -> None:
-        self._index.add(place.base_offset, place.position, place.max_timestamp)
-        self.next_offset = place.last_offset + 1
+    def delete(self) -> None:
+        """Give the file back and remove it, with its index; raises OSError."""
+        self._file.close()
+        self._storage.remove(self.path)
+        self._index.remove()
 
-    def _indexed_file(self) -> OffsetIndex:
-        """Return the index; that of an old segment is built when somebody first asks for it."""
-        if not self._indexed:
-            self.scan(verify=None)
-        return self._index
+    def _add(self, index: OffsetIndex, place: Place) -> None:
+        index.add(place.last_offset, place.position, place.max_timestamp)
+        self.next_offset = place.last_offset + 1
 
     def _find(self, offset: int) -> Place | None:
         tail = self._tail
         if tail is not None and offset >= tail.base_offset:
             return tail if offset <= tail.last_offset else None
-        for place in self._places(self._indexed_file().before_offset(offset)):
+        for place in self._places(self._index.before_offset(offset)):
             if place.last_offset >= offset:
                 return place
         return None

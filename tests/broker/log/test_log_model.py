@@ -20,16 +20,21 @@ class LogMachine(RuleBasedStateMachine):
         self.start = 0
         self.flushed = 0
         self.epoch = 0
+        self.times: dict[int, int] = {}
+        """The timestamp of every offset that was ever written, as it was written last."""
+        self.cut = False
+        """Whether something was dropped that is still synced: after a power loss it is there again."""
 
     @property
     def end(self) -> int:
         return self.batches[-1][1] + 1 if self.batches else self.start
 
-    @rule(count=st.integers(1, 5), newer=st.integers(0, 2))
-    def append_as_leader(self, count: int, newer: int) -> None:
+    @rule(count=st.integers(1, 5), newer=st.integers(0, 2), time=st.integers(0, 30))
+    def append_as_leader(self, count: int, newer: int, time: int) -> None:
         self.epoch += newer
-        info = self.log.append_as_leader(batch(count), self.epoch)
+        info = self.log.append_as_leader(batch(count, timestamp_ms=time), self.epoch)
         assert info.base_offset == self.end
+        self.times |= {self.end + number: time + number for number in range(count)}
         self.batches.append((self.end, self.end + count - 1, self.epoch))
 
     @rule(counts=st.lists(st.integers(1, 5), min_size=1, max_size=6))
@@ -37,12 +42,14 @@ class LogMachine(RuleBasedStateMachine):
         sent = b""
         for count in counts:
             sent += batch(count, base_offset=self.end, epoch=self.epoch)
+            self.times |= {self.end + number: number for number in range(count)}
             self.batches.append((self.end, self.end + count - 1, self.epoch))
         self.log.append_as_follower(sent)
 
     @rule(back=st.integers(-2, 12))
     def truncate(self, back: int) -> None:
         offset = max(self.end - back, 0)
+        self.cut = self.cut or offset < self.end
         self.log.truncate_to(offset)
         self.batches = [b for b in self.batches if b[1] < offset]
         self.start = min(self.start, offset)
@@ -53,19 +60,29 @@ class LogMachine(RuleBasedStateMachine):
         self.start = self.end + ahead
         self.batches = []
         self.flushed = self.start
+        self.cut = True
         self.log.truncate_fully_and_start_at(self.start)
 
     @rule()
     def flush(self) -> None:
         self.log.flush()
         self.flushed = self.end
+        self.cut = False
 
-    @rule(clean=st.booleans())
-    def restart(self, clean: bool) -> None:
+    @rule()
+    def checkpoint(self) -> None:
+        self.log.flush_rolled()
+        self.flushed = max(self.flushed, self.log.recovery_point)
+
+    @rule(clean=st.booleans(), large=st.booleans())
+    def restart(self, clean: bool, large: bool) -> None:
         if clean:
             self.log.flush()
+            for segment in self.log.segments if large else self.log.segments[:-1]:
+                segment.seal()
         self.reopen(clean=clean)
 
+    @precondition(lambda self: not self.cut)
     @rule()
     def lose_power(self) -> None:
         self.storage.lose_power()
@@ -100,10 +117,17 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_batch_can_be_read_by_any_of_its_offsets(self) -> None:
-        for base, last, _ in self.batches[-3:]:
+        for base, last, _ in self.batches[::3]:
             for offset in (base, last):
                 found = headers(self.log.read(offset, max_bytes=1, up_to=self.end, at_least_one=True))
                 assert [(h.base_offset, h.last_offset) for h in found] == [(base, last)]
+
+    @invariant()
+    def every_time_is_found(self) -> None:
+        held = [offset for base, last, _ in self.batches for offset in range(base, last + 1)]
+        for time in (0, 3, 17, 34):
+            wanted = next(((offset, self.times[offset]) for offset in held if self.times[offset] >= time), None)
+            assert self.log.offset_for_timestamp(time) == wanted
 
     @invariant()
     def epochs_are_those_of_the_batches(self) -> None:
@@ -118,5 +142,5 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.recovery_point <= min(self.flushed, self.end)
 
 
-LogMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, derandomize=True)
+LogMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, derandomize=True)
 TestLogModel = LogMachine.TestCase

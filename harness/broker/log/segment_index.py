@@ -1,0 +1,221 @@
+"""The index of one segment wherever it is: in memory while the segment grows, in two files once it is sealed.
+
+A sealed index is searched where it lies and costs no memory. It can be missing, or wrong on a disk that lies, so what
+it says is believed only where the batch that it points to is that batch; otherwise the segment is read through once,
+and its index is in memory until it is sealed again. Nothing is believed of a segment that reaches past the recovery
+point: recovery reads such a one through and drops its index.
+"""
+
+import logging
+import struct
+from collections.abc import Callable, Iterator
+
+from harness.broker.log.offset_index import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, Place
+from harness.broker.log.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+OFFSETS, TIMES = ".index", ".timeindex"
+_PAGE_ENTRIES = 128
+"""So many entries are read at once at the end of a search."""
+_END = 1 << 62
+
+Entry = tuple[int, int]
+Places = Callable[[int], Iterator[Place]]
+"""Yields the batches of the segment from a position on, as far as they are sound."""
+
+
+class SegmentIndex:
+    """The questions of a segment to its index, and where that is."""
+
+    __slots__ = ("_checked", "_first_offset", "_interval_bytes", "_live", "_places", "_stem", "_storage")
+
+    def __init__(self, storage: Storage, stem: str, first_offset: int, interval_bytes: int, places: Places) -> None:
+        """`stem` is the path of the segment without `.log`."""
+        self._storage = storage
+        self._stem = stem
+        self._first_offset = first_offset
+        self._interval_bytes = interval_bytes
+        self._places = places
+        self._live: OffsetIndex | None = None
+        self._checked = False
+        """Whether the files were found to belong to the segment, in this life of the broker."""
+
+    # --- while the segment grows ---
+
+    def begin(self) -> OffsetIndex:
+        """Start anew, with nothing in it and nothing on disk; return it."""
+        self.remove()
+        self._live = OffsetIndex(self._interval_bytes)
+        return self._live
+
+    def live(self) -> OffsetIndex:
+        """Return the index in memory; put there from disk as far as that is sound, from the segment otherwise."""
+        if self._live is None:
+            self._live = self._loaded()
+        return self._live
+
+    def rewind(self, position: int) -> int:
+        """Forget what is at `position` and later, on disk too; return from where on batches must be added again."""
+        live = self.live()
+        self.remove()
+        return live.rewind(position)
+
+    def seal(self) -> None:
+        """Put the index on disk and out of memory; raises OSError, then it stays where it is."""
+        if self._live is not None and len(self._live):
+            offsets, times = self._live.encoded(self._first_offset)
+            self._storage.replace(self._stem + TIMES, times)
+            self._storage.replace(self._stem + OFFSETS, offsets)
+            self._live = None
+            self._checked = True
+
+    def remove(self) -> None:
+        """Drop what is on disk."""
+        self._checked = False
+        for ending in (OFFSETS, TIMES):
+            if self._storage.exists(self._stem + ending):
+                self._storage.remove(self._stem + ending)
+
+    # --- questions ---
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of all batches; -1 when there are none."""
+        if self._is_sealed():
+            newest = self._last_time(lambda _: True)
+            return -1 if newest is None else newest[0]
+        return self.live().newest[0]
+
+    def before_offset(self, offset: int) -> int:
+        """Return the position of a batch at or before the one that holds `offset`."""
+        if self._live is not None:
+            return self._live.before_offset(offset)
+        found = self._sealed_position(lambda entry: entry[0] <= offset)
+        return self.live().before_offset(offset) if found is None else found
+
+    def before_limits(self, position: int, offset: int) -> int:
+        """Return the position of the last known batch that neither starts after `position` nor ends after `offset`."""
+        if self._live is not None:
+            return self._live.before_limits(position, offset)
+        found = self._sealed_position(lambda entry: entry[0] <= offset and entry[1] <= position)
+        return self.live().before_limits(position, offset) if found is None else found
+
+    def before_timestamp(self, timestamp_ms: int) -> int:
+        """Return the position of a batch before which everything is older than `timestamp_ms`."""
+        if self._is_sealed():
+            older = self._last_time(lambda entry: entry[0] < timestamp_ms)
+            if older is None:
+                return 0
+            place = self._place_ending(older[1])
+            if place is not None and place.max_timestamp == older[0]:
+                return place.position
+            self._distrust("a batch has another time")
+        return self.live().before_timestamp(timestamp_ms)
+
+    # --- on disk ---
+
+    def _is_sealed(self) -> bool:
+        """Whether there are files to ask; without, the index is in memory afterwards."""
+        if self._live is not None:
+            return False
+        if not self._checked:
+            self._checked = self._fits()
+        if not self._checked:
+            self._live = self._loaded()
+        return self._checked
+
+    def _sealed_position(self, holds: Callable[[Entry], bool]) -> int | None:
+        """Return where the batch of the last entry that `holds` starts; None when there is no such index, or batch."""
+        if not self._is_sealed():
+            return None
+        entry = self._last_offset(holds)
+        if entry is None:
+            return 0
+        place = next(self._places(entry[1]), None)
+        if place is not None and place.last_offset == entry[0]:
+            return entry[1]
+        self._distrust("a batch is not where it should be")
+        return None
+
+    def _fits(self) -> bool:
+        """Whether both files are there, begin and end as the segment does, and lack nothing at the end."""
+        if not all(self._storage.exists(self._stem + ending) for ending in (OFFSETS, TIMES)):
+            return False
+        last, newest = self._last_offset(lambda _: True), self._last_time(lambda _: True)
+        tail = [] if last is None else list(self._places(last[1]))
+        if last is None or not tail or tail[0].last_offset != last[0]:
+            return False
+        if tail[-1].position - last[1] > self._interval_bytes:
+            return False
+        if newest is None:
+            return max(place.max_timestamp for place in tail) < 0
+        place = self._place_ending(newest[1])
+        return (
+            place is not None
+            and place.max_timestamp == newest[0]
+            and max(each.max_timestamp for each in tail) <= newest[0]
+        )
+
+    def _loaded(self) -> OffsetIndex:
+        """Return the whole index: what the files say of all but the last entry's batches, which are read again."""
+        live = None
+        if self._checked or self._fits():
+            try:
+                live = OffsetIndex.decoded(
+                    self._storage.read(self._stem + OFFSETS),
+                    self._storage.read(self._stem + TIMES),
+                    self._first_offset,
+                    self._interval_bytes,
+                )
+            except ValueError as error:
+                _log.warning("index.wrong segment=%s reason=%s", self._stem, error)
+        live = live or OffsetIndex(self._interval_bytes)
+        for place in self._places(live.rewind(_END)):
+            live.add(place.last_offset, place.position, place.max_timestamp)
+        return live
+
+    def _distrust(self, reason: str) -> None:
+        _log.warning("index.wrong segment=%s reason=%s", self._stem, reason)
+        self.remove()
+        self._live = self._loaded()
+
+    def _place_ending(self, last_offset: int) -> Place | None:
+        """Return the batch that ends with this offset, if there is one."""
+        entry = self._last_offset(lambda entry: entry[0] <= last_offset)
+        for place in self._places(0 if entry is None else entry[1]):
+            if place.last_offset >= last_offset:
+                return place if place.last_offset == last_offset else None
+        return None
+
+    def _last_offset(self, holds: Callable[[Entry], bool]) -> Entry | None:
+        """Return the last offset and the position of the last entry for which `holds`; it holds for none after it."""
+        first = self._first_offset
+        found = self._last(OFFSETS, OFFSET_ENTRY, lambda entry: holds((entry[0] + first, entry[1])))
+        return None if found is None else (found[0] + first, found[1])
+
+    def _last_time(self, holds: Callable[[Entry], bool]) -> Entry | None:
+        """Return timestamp and last offset of the last entry for which `holds`; it holds for none after it."""
+        first = self._first_offset
+        found = self._last(TIMES, TIME_ENTRY, lambda entry: holds((entry[0], entry[1] + first)))
+        return None if found is None else (found[0], found[1] + first)
+
+    def _last(self, ending: str, form: struct.Struct, holds: Callable[[Entry], bool]) -> Entry | None:
+        file = self._storage.open_append(self._stem + ending)
+        try:
+            low, high = 0, file.size // form.size
+            while high - low > _PAGE_ENTRIES:
+                middle = (low + high) // 2
+                if holds(form.unpack(file.read(middle * form.size, form.size))):
+                    low = middle
+                else:
+                    high = middle
+            page = file.read(low * form.size, (high - low) * form.size)
+        finally:
+            file.close()
+        last = None
+        for entry in form.iter_unpack(page):
+            if not holds(entry):
+                break
+            last = entry
+        return last
