@@ -38,6 +38,8 @@ Leadership = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 LeadershipListener = Callable[[list[Leadership], list[Leadership]], None]
 """Called with what this broker leads from now on, and what it follows or lost; must not block."""
+DeletionListener = Callable[[list[TopicPartition]], None]
+"""Called with partitions whose topic is being deleted, wherever they were; must not block."""
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
@@ -63,10 +65,15 @@ class ControlRequests:
     shutting_down: bool = False
     """Whether this broker is about to leave: then it does not start to follow, it would only come back into the ISR."""
     _listeners: list[LeadershipListener] = field(default_factory=list)
+    _deletion_listeners: list[DeletionListener] = field(default_factory=list)
 
     def on_leadership_change(self, listener: LeadershipListener) -> None:
         """Have `listener` called after every request that made this broker gain or lose leads."""
         self._listeners.append(listener)
+
+    def on_deletion(self, listener: DeletionListener) -> None:
+        """Have `listener` called after every request that told of topics being deleted."""
+        self._deletion_listeners.append(listener)
 
     # --- LeaderAndIsr ---
 
@@ -214,8 +221,10 @@ class ControlRequests:
         """Take over the controller's view of the cluster."""
         if self._is_stale("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        self.metadata.update(request)
+        deleted = self.metadata.update(request)
         self.replicas.brokers_changed()
+        for listener in self._deletion_listeners if deleted else ():
+            listener(deleted)
         partitions = [
             _controlled((topic.topic_name, state.partition_index), _state(state), Verdict.APPLIED)
             for topic in request.topic_states

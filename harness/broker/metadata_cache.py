@@ -48,8 +48,9 @@ class MetadataCache:
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
 
-    def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over the brokers and the listed partitions; a partition whose topic is being deleted is forgotten."""
+    def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
+        """Take over the brokers and the listed partitions; forget and return those whose topic is being deleted."""
+        deleted = []
         self.controller_id = request.controller_id
         self._brokers = {
             broker.id: AliveBroker(
@@ -63,6 +64,7 @@ class MetadataCache:
             for state in topic.partition_states:
                 if state.leader == DELETED:
                     self._forget(topic.topic_name, state.partition_index)
+                    deleted.append((topic.topic_name, state.partition_index))
                     continue
                 self._partitions.setdefault(topic.topic_name, {})[state.partition_index] = PartitionInfo(
                     topic=topic.topic_name,
@@ -74,6 +76,7 @@ class MetadataCache:
                     replicas=tuple(state.replicas),
                     offline_replicas=tuple(state.offline_replicas),
                 )
+        return deleted
 
     def _forget(self, topic: str, partition: int) -> None:
         partitions = self._partitions.get(topic, {})

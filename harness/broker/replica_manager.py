@@ -14,7 +14,7 @@ from typing import Any
 from harness.broker.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.background import every
 from harness.broker.config import BrokerConfig
-from harness.broker.control_requests import ControlRequests, LeadershipListener
+from harness.broker.control_requests import ControlRequests, DeletionListener, LeadershipListener
 from harness.broker.deleted_logs import DeletedLogs
 from harness.broker.deleting import Deleter, Deletion, ToDelete
 from harness.broker.fetcher import Fetchers, FetcherSettings
@@ -214,6 +214,10 @@ class ReplicaManager:
     def on_leadership_change(self, listener: LeadershipListener) -> None:
         """Have `listener(gained, lost)` called, in the step that changes roles, with (topic, partition, epoch) each."""
         self._control.on_leadership_change(listener)
+
+    def on_deletion(self, listener: DeletionListener) -> None:
+        """Have `listener(partitions)` called, in the step that forgets them, with what is being deleted anywhere."""
+        self._control.on_deletion(listener)
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take and give up leads; high watermarks are checkpointed from the first such request on."""

@@ -180,6 +180,7 @@ class Broker:
         self._topic_configs.on_broker_change(self._controller.broker_configured)
         await self._topic_configs.start()
         self._replicas.on_leadership_change(self._coordinator.leadership_changed)
+        self._replicas.on_deletion(self._coordinator.partitions_deleted)
         await self._replicas.start()
         await self._register()
         self._session.before_new_session(self._controller.before_new_session)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.broker.config import BrokerConfig
-from harness.broker.config_types import ConfigError
-from harness.broker.topic_properties import inherited, parse_dynamic_config, parse_topic_config
+from harness.broker.config_types import ConfigError, unknown
+from harness.broker.topic_properties import BY_NAME, inherited, parse_dynamic_config, parse_topic_config
 from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_config
@@ -111,7 +111,10 @@ class TopicConfigs:
 
     async def _read(self, topic: str) -> None:
         try:
-            own = parse_topic_config(await read_config(self._session.current, topic_config_path(topic)))
+            found = await read_config(self._session.current, topic_config_path(topic))
+            for name in sorted(found.keys() - BY_NAME.keys()):
+                _log.warning("topic_config.ignored topic=%s error=%s", topic, unknown("topic property", name, BY_NAME))
+            own = parse_topic_config({name: text for name, text in found.items() if name in BY_NAME})
         except (ConfigError, MalformedZnode) as error:
             _log.error("topic_config.ignored topic=%s error=%s", topic, error)
             own = {}

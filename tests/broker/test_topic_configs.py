@@ -94,6 +94,15 @@ async def test_nonsense_in_zookeeper_counts_as_nothing(configs: TopicConfigs, zo
     assert (min_isr(configs, "bad"), min_isr(configs, "worse")) == (2, 2)
 
 
+async def test_a_property_in_zookeeper_that_nobody_knows_costs_the_others_nothing(
+    configs: TopicConfigs, zookeeper: Ensemble, caplog: pytest.LogCaptureFixture
+) -> None:
+    zookeeper.put("/config/topics/odd", b'{"version":1,"config":{"min.insync.replica":"3","min.insync.replicas":"5"}}')
+    await configs.load(["odd"])
+    assert min_isr(configs, "odd") == 5
+    assert "unknown topic property min.insync.replica (did you mean min.insync.replicas?)" in caplog.text
+
+
 async def test_listeners_hear_of_changes_alone(
     configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
 ) -> None:

@@ -6,7 +6,7 @@ answered, so whatever a client was told is committed survives the coordinator (`
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from harness.events import NO_OFFSET, CoordinatorLoad, CoordinatorUnload, Offset
 _log = logging.getLogger(__name__)
 
 LOAD_CHUNK_BYTES = 5 * 1024 * 1024
+NO_CORRELATION_ID = -1
 
 TopicPartition = tuple[str, int]
 Leadership = tuple[str, int, int]
@@ -111,6 +112,9 @@ class GroupCoordinator:
     wall_ms: Callable[[], int]
     max_metadata_bytes: int
     _loads: set[asyncio.Task[None]] = field(default_factory=set)
+    _withdrawals: set[asyncio.Task[None]] = field(default_factory=set)
+    _deleted_meanwhile: set[TopicPartition] = field(default_factory=set)
+    """What was deleted while something was being loaded."""
 
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
@@ -123,12 +127,25 @@ class GroupCoordinator:
                 self._loads.add(task)
                 task.add_done_callback(self._loads.discard)
 
+    def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
+        """Take back every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
+
+        Nobody is told one from now on; that nobody will be told by a later coordinator either is written afterwards.
+        """
+        if self._loads:
+            self._deleted_meanwhile.update(deleted)
+        for shard, keys in self.store.commits_to(set(deleted)).items():
+            self.store.forget(shard, keys)
+            task = asyncio.get_running_loop().create_task(self._withdraw(shard, keys), name="withdraw-offsets")
+            self._withdrawals.add(task)
+            task.add_done_callback(self._withdrawals.discard)
+
     async def stop(self) -> None:
-        """End loads that are under way."""
-        loads = list(self._loads)
-        for task in loads:
+        """End loads and withdrawals that are under way."""
+        tasks = [*self._loads, *self._withdrawals]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*loads, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
         """Store the offsets and return how each ended; what ended with NONE is never lost."""
@@ -216,6 +233,14 @@ class GroupCoordinator:
             )
         return errors
 
+    async def _withdraw(self, shard: int, keys: Sequence[OffsetKey]) -> None:
+        """Write that these positions are no more; a commit that was on its way before them has then come and gone."""
+        tombstones = encode_batch([(key, None) for key in keys], self.wall_ms())
+        result = await self.topic.append(shard, tombstones, client="", correlation_id=NO_CORRELATION_ID)
+        if result.error is not ErrorCode.NONE:
+            _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
+        self.store.forget(shard, keys)
+
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end and start to answer for its groups.
 
@@ -247,3 +272,6 @@ class GroupCoordinator:
                     log_end_offset=offset,
                 )
             )
+            self.partitions_deleted(self._deleted_meanwhile.copy())
+        if len(self._loads) == 1:
+            self._deleted_meanwhile.clear()

@@ -5,7 +5,7 @@ A partition of `__consumer_offsets` is *loading* from the moment this broker lea
 changes nothing (KAFKA-9844 and its kin: an old unload must not drop what a newer election loaded).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, OffsetRecord, partition_of
@@ -102,6 +102,26 @@ class OffsetStore:
         for (topic, partition), entry in sorted(self._shard_of(group).groups.get(group, {}).items()):
             offsets.setdefault(topic, {})[partition] = entry.value
         return offsets
+
+    def commits_to(self, partitions: Collection[tuple[str, int]]) -> dict[int, list[OffsetKey]]:
+        """Return who has committed positions in these partitions, by the partition of `__consumer_offsets`."""
+        found = {
+            number: [
+                OffsetKey(group=group, topic=topic, partition=partition)
+                for group, offsets in sorted(shard.groups.items())
+                for topic, partition in sorted(offsets)
+                if (topic, partition) in partitions
+            ]
+            for number, shard in sorted(self._shards.items())
+            if shard.state == "owned"
+        }
+        return {number: keys for number, keys in found.items() if keys}
+
+    def forget(self, partition: int, keys: Iterable[OffsetKey]) -> None:
+        """Drop these positions, whatever `__consumer_offsets` says of them."""
+        groups = self._shard(partition).groups
+        for key in keys:
+            groups.get(key.group, {}).pop((key.topic, key.partition), None)
 
     def counts(self, partition: int) -> tuple[int, int]:
         """Return how many groups and offsets a partition holds."""

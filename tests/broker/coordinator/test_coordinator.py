@@ -230,3 +230,62 @@ async def test_reading_back_is_logged() -> None:
     coordinating = await leading(FakeTopic())
     committed(coordinating, 4)
     assert OffsetFetch(group="g", topic="t", partition=4, offset=-1, error=0) in events(coordinating)
+
+
+async def test_positions_in_a_deleted_partition_are_gone_now_and_for_later_coordinators():
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    await coordinating.commit(request(5, 6))
+    coordinating.partitions_deleted([("t", 0), ("other", 0)])
+    assert (committed(coordinating, 0), committed(coordinating, 1)) == (None, 6)
+    await withdrawn(coordinating)
+    later = await leading(topic, leader_epoch=4)
+    assert (committed(later, 0), committed(later, 1)) == (None, 6)
+
+
+async def test_a_commit_that_was_on_its_way_when_its_partition_was_deleted_does_not_stay():
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    await coordinating.commit(request(5))
+    topic.gate = asyncio.Event()
+    late = asyncio.ensure_future(coordinating.commit(request(7)))
+    await asyncio.sleep(0)
+    coordinating.partitions_deleted([("t", 0)])
+    await asyncio.sleep(0)
+    topic.gate.set()
+    await late
+    await withdrawn(coordinating)
+    assert committed(coordinating) is None
+    assert committed(await leading(topic, leader_epoch=4)) is None
+
+
+async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwards():
+    topic = FakeTopic()
+    await (await leading(topic)).commit(request(5, 6))
+    coordinating = coordinator(topic)
+    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 4)], [])
+    coordinating.partitions_deleted([("t", 1)])
+    await settled(coordinating)
+    assert (committed(coordinating, 0), committed(coordinating, 1)) == (5, None)
+    await withdrawn(coordinating)
+    assert committed(await leading(topic, leader_epoch=5), 1) is None
+
+
+async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixture):
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    await coordinating.commit(request(5))
+    topic.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    coordinating.partitions_deleted([("t", 0)])
+    await withdrawn(coordinating)
+    assert "offsets.withdraw failed shard=0 offsets=1 error=NOT_ENOUGH_REPLICAS" in caplog.text
+    assert committed(coordinating) is None
+
+
+async def withdrawn(coordinating: GroupCoordinator) -> None:
+    """Return when nothing is being written about deleted partitions any more."""
+    for _ in range(50):
+        if not coordinating._withdrawals:
+            return
+        await asyncio.sleep(0)
+    pytest.fail("the withdrawal does not end")
