@@ -12,6 +12,7 @@ from harness.probes import ClientProgress
 from harness.recording import Recorder
 from harness.simulation.clients.committer import SimulatedCommitter
 from harness.simulation.clients.consumer import SimulatedConsumer
+from harness.simulation.clients.idempotent_producer import IdempotentProducer
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import in_ns
@@ -79,7 +80,9 @@ class SimulatedLoad:
         )
         transport = MemoryTransport(self._cluster.network, client.process)
         recorder = self.recorders[client.process]
-        work = CLIENTS[client.role](plan, recorder, transport, self._cluster.bootstrap)
+        numbered = client.role == "producer" and client.parameters.get("idempotence", False)
+        kind = IdempotentProducer if numbered else CLIENTS[client.role]
+        work = kind(plan, recorder, transport, self._cluster.bootstrap)
         return asyncio.ensure_future(work.run(self._stops[client.process]))
 
     async def stop(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
+from pydantic import ValidationError
 
 from harness.history import JsonlWriter, now_ns
 from harness.recording import Recorder
@@ -21,6 +22,29 @@ def clients(**parameters: object) -> list[ClientPlan]:
     return ProduceConsume().clients(
         Parameters.model_validate(parameters), bootstrap_servers="127.0.0.1:1", topics=TOPICS, seed=1
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param({"acks": 1}, "acks must be all", id="acks 1"),
+        pytest.param({"acks": ["all", 1]}, "acks must be all", id="acks 1 for some"),
+        pytest.param({"max_in_flight": 6}, "max_in_flight may be 5 at most", id="more in flight than are remembered"),
+        pytest.param({"retries": 0}, "retries must be 1 at least", id="no retries"),
+    ],
+)
+def test_idempotence_has_terms(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        Parameters.model_validate({"idempotence": True, **given})
+    Parameters.model_validate(given)
+
+
+def test_a_producer_is_idempotent_when_it_is_told_so() -> None:
+    (numbered,) = clients(producers=1, consumers=0, idempotence=True)
+    (plain,) = clients(producers=1, consumers=0)
+    assert configuration(numbered)["enable.idempotence"] is True
+    assert configuration(plain)["enable.idempotence"] is False
+    Producer(configuration(numbered))  # librdkafka takes the terms together
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

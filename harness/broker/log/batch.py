@@ -135,10 +135,26 @@ def assign(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
     _LENGTH.pack_into(batch, _EPOCH_AT, leader_epoch)
 
 
+class Numbering(NamedTuple):
+    """Who wrote a batch as his how-many-eth (KIP-98)."""
+
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+
+UNNUMBERED = Numbering()
+
+
 def build_batch(
-    records: Sequence[Record], *, base_offset: int = 0, leader_epoch: int = -1, attributes: int = 0
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int = 0,
+    numbering: Numbering = UNNUMBERED,
 ) -> bytes:
-    """Return an uncompressed batch of `records`, without a producer id."""
+    """Return an uncompressed batch of `records`."""
     base_timestamp = records[0].timestamp_ms
     payload = encode_records(records, base_timestamp)
     batch = bytearray(HEADER_BYTES) + payload
@@ -152,9 +168,9 @@ def build_batch(
         last_offset_delta=len(records) - 1,
         base_timestamp=base_timestamp,
         max_timestamp=max(record.timestamp_ms for record in records),
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
+        producer_id=numbering.producer_id,
+        producer_epoch=numbering.producer_epoch,
+        base_sequence=numbering.base_sequence,
         records_count=len(records),
     )
     _HEADER.pack_into(batch, 0, *header)

@@ -1,6 +1,6 @@
 """A producer: unique values at a steady rate, batches a partition, a limit in flight, retries until the time is up.
 
-Without idempotence, like the real one: a retried batch may be in the log twice, and may be overtaken.
+Without idempotence: a retried batch may be in the log twice, and may be overtaken.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from harness.broker.log.batch import build_batch
+from harness.broker.log.batch import UNNUMBERED, Numbering, build_batch
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ProduceRequest
@@ -75,10 +75,13 @@ class SimulatedProducer:
             self._send()
             await asyncio.sleep(interval_s)
             self._expire()
-        deadline_s = _now_s() + self._plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
-        while self._undecided and _now_s() < deadline_s:
+        deadline_s = now_s() + self._plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
+        while self._undecided and now_s() < deadline_s:
             await asyncio.sleep(RETRY_S)
             self._expire()
+        self._close()
+
+    def _close(self) -> None:
         self._client.close()
 
     # --- sending ---
@@ -94,11 +97,11 @@ class SimulatedProducer:
         invoked = self.recorder.invoke(
             OpKind.SEND, topic=topic, partition=partition, key=f"key-{key_number}", value=value, acks=self._acks
         )
-        now_s = _now_s()
+        sent_s = now_s()
         record = Record(key=invoked.key.encode(), value=value.encode(), timestamp_ms=wall_ms())
-        expires_s = now_s + parameters["message_timeout_ms"] / 1000
+        expires_s = sent_s + parameters["message_timeout_ms"] / 1000
         place = (topic, partition)
-        self._queues[place].append(Pending(invoked, record, now_s + self._linger_s, expires_s))
+        self._queues[place].append(Pending(invoked, record, sent_s + self._linger_s, expires_s))
         self._undecided += 1
         if self._linger_s:
             asyncio.get_running_loop().call_later(self._linger_s, self._pump, place)
@@ -113,31 +116,41 @@ class SimulatedProducer:
         """Send what a partition has to send, as far as limits allow."""
         queue = self._queues[place]
         while queue:
-            leader = self._client.leaders.get(place)
-            if leader is None:
-                self._client.refresh_soon()
-                return
-            connection = self._client.connection(leader.broker_id)
-            if connection is None or self._in_flight.get(connection, 0) >= self._plan.parameters["max_in_flight"]:
+            connection = self._free_connection(place)
+            if connection is None:
                 return
             batch = self._next_batch(queue)
             if not batch:
                 return
             self._send_batch(connection, place, batch)
 
+    def _free_connection(self, place: Place) -> MemoryConnection | None:
+        """Return the connection to a partition's leader, if there is one that may take a request more."""
+        leader = self._client.leaders.get(place)
+        if leader is None:
+            self._client.refresh_soon()
+            return None
+        connection = self._client.connection(leader.broker_id)
+        if connection is None or self._in_flight.get(connection, 0) >= self._plan.parameters["max_in_flight"]:
+            return None
+        return connection
+
     def _next_batch(self, queue: deque[Pending]) -> list[Pending]:
         """Return all that waits, once the oldest has waited for long enough; at most what one batch holds."""
-        if queue[0].ready_s > _now_s():
+        if queue[0].ready_s > now_s():
             return []
         most = min(len(queue), self._plan.parameters["batch_records"])
         return [queue.popleft() for _ in range(most)]
 
-    def _send_batch(self, connection: MemoryConnection, place: Place, batch: list[Pending]) -> None:
+    def _send_batch(
+        self, connection: MemoryConnection, place: Place, batch: list[Pending], numbering: Numbering = UNNUMBERED
+    ) -> None:
         for pending in batch:
             pending.attempts += 1
         topic, number = place
         data = ProduceRequest.TopicProduceData
-        partition = data.PartitionProduceData(index=number, records=build_batch([each.record for each in batch]))
+        records = build_batch([each.record for each in batch], numbering=numbering)
+        partition = data.PartitionProduceData(index=number, records=records)
         request = ProduceRequest(
             transactional_id=None,
             acks=self._acks,
@@ -146,7 +159,7 @@ class SimulatedProducer:
         )
         answer = connection.send(request, PRODUCE_VERSION, answered=self._acks != NO_ACKS)
         if self._acks == NO_ACKS:
-            self._acknowledged(batch, -1)
+            self._acknowledged(place, batch, -1)
             return
         self._in_flight[connection] = self._in_flight.get(connection, 0) + 1
         # A broker answers within the time-out that it was given; one that does not is given up.
@@ -174,12 +187,12 @@ class SimulatedProducer:
             return
         told = answer.result().responses[0].partition_responses[0]
         if told.error_code == ErrorCode.NONE:
-            self._acknowledged(batch, told.base_offset)
+            self._acknowledged(place, batch, told.base_offset)
         else:
             self._again(place, batch, told.error_code)
         self._pump(place)
 
-    def _acknowledged(self, batch: Sequence[Pending], base_offset: int) -> None:
+    def _acknowledged(self, _place: Place, batch: Sequence[Pending], base_offset: int) -> None:
         for delta, pending in enumerate(batch):
             self._undecided -= 1
             offset = base_offset + delta if base_offset >= 0 else -1
@@ -193,7 +206,7 @@ class SimulatedProducer:
             if code in REFUSED_WHATEVER_THE_STATE or pending.attempts > retries:
                 self._give_up(pending, code)
             else:
-                pending.ready_s = _now_s() + RETRY_S
+                pending.ready_s = now_s() + RETRY_S
                 kept.append(pending)
         self._queues[place].extendleft(reversed(kept))
         self._client.refresh_soon()
@@ -201,9 +214,8 @@ class SimulatedProducer:
 
     def _expire(self) -> None:
         """Give up what was tried for too long."""
-        now_s = _now_s()
         for queue in self._queues.values():
-            while queue and queue[0].expires_s <= now_s:
+            while queue and queue[0].expires_s <= now_s():
                 self._give_up(queue.popleft(), ErrorCode.REQUEST_TIMED_OUT)
 
     def _give_up(self, pending: Pending, code: int) -> None:
@@ -212,5 +224,6 @@ class SimulatedProducer:
         self.recorder.end(pending.invoked, outcome, error=described(code))
 
 
-def _now_s() -> float:
+def now_s() -> float:
+    """Return the virtual time in seconds."""
     return asyncio.get_running_loop().time()

@@ -29,7 +29,7 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
         "bootstrap.servers": plan.bootstrap_servers,
         "client.id": plan.process,
         "acks": parameters["acks"],
-        "enable.idempotence": False,
+        "enable.idempotence": parameters["idempotence"],
         "message.timeout.ms": parameters["message_timeout_ms"],
         "request.timeout.ms": min(parameters["request_timeout_ms"], parameters["message_timeout_ms"]),
         "retries": parameters["retries"],

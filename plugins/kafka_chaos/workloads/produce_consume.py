@@ -4,9 +4,9 @@ Committers only commit: rising positions in a group of their own, which they rea
 """
 
 import threading
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from harness.history import JsonlWriter
 from harness.scenario.model import Size, Strict
@@ -14,6 +14,8 @@ from harness.seeds import derived_seed
 from harness.workloads import ClientPlan, Workload
 
 Acks = Literal[0, 1, "all"]
+MOST_NUMBERED = 5
+"""Batches of an idempotent producer that brokers remember, and so as many as may be in flight."""
 
 
 class Parameters(Strict):
@@ -48,6 +50,9 @@ class Parameters(Strict):
     request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
     retries: Annotated[int, Field(ge=0, le=2**31 - 1, description="Of one send, within message_timeout_ms")] = 1000
     max_in_flight: Annotated[int, Field(ge=1, le=1000, description="Unanswered requests a connection")] = 5
+    idempotence: Annotated[
+        bool, Field(description="Number batches, so that a retry is written once (KIP-98); acks must be all")
+    ] = False
     linger_ms: Annotated[float, Field(ge=0, le=900_000, description="Wait for more records of a batch")] = 5.0
     batch_records: Annotated[int, Field(ge=1, le=1_000_000, description="Records of a batch at most")] = 10_000
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
@@ -56,6 +61,18 @@ class Parameters(Strict):
         bool, Field(description="In the end read everything once more; for topics whose log may be truncated")
     ] = False
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
+
+    @model_validator(mode="after")
+    def _idempotence_has_its_terms(self) -> Self:
+        terms = {
+            "acks must be all": self.acks == "all",
+            f"max_in_flight may be {MOST_NUMBERED} at most": self.max_in_flight <= MOST_NUMBERED,
+            "retries must be 1 at least": self.retries >= 1,
+        }
+        broken = [term for term, met in terms.items() if not met]
+        if self.idempotence and broken:
+            raise ValueError(f"with idempotence {'; '.join(broken)}")
+        return self
 
     def acks_of(self, producer: int) -> Acks:
         """Return the acks level of one producer, counted from 0."""
