@@ -20,10 +20,14 @@ _SWEEPS_IN_IDLE_TIME = 10
 _SHORTEST_SWEEP_S = 0.01
 
 
-class _NotingReads(asyncio.StreamReaderProtocol):
+class NotingReads(asyncio.StreamReaderProtocol):
     """Keeps when data came in last."""
 
     read_s = 0.0
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__(reader)
+        self.reader = reader
 
     def data_received(self, data: bytes) -> None:
         """Note the time and hand the data on."""
@@ -41,7 +45,7 @@ class ClientConnection:
     """host:port of the other end."""
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    protocol: _NotingReads
+    protocol: NotingReads
     written_s: float
     """When its client took something last."""
     _untaken_bytes: int = 0
@@ -130,19 +134,26 @@ async def take_in(listener: str, accepted: socket.socket, *, read_ahead_bytes: i
     Raises:
         OSError: it is closed already.
     """
-    loop = asyncio.get_running_loop()
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     host, port = accepted.getpeername()[:2]
-    reader = asyncio.StreamReader(limit=read_ahead_bytes)
-    transport, protocol = await loop.connect_accepted_socket(lambda: _NotingReads(reader), accepted)
+    protocol = NotingReads(asyncio.StreamReader(limit=read_ahead_bytes))
+    transport, _ = await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, accepted)
+    return as_connection(transport, protocol, listener=listener, address=host, peer=f"{host}:{port}")
+
+
+def as_connection(
+    transport: asyncio.Transport, protocol: NotingReads, *, listener: str, address: str, peer: str
+) -> ClientConnection:
+    """Return what clients send and take by a transport as a connection."""
+    loop = asyncio.get_running_loop()
     protocol.read_s = loop.time()
     transport.set_write_buffer_limits(high=0)  # drain() returns when the response is with the kernel
     return ClientConnection(
         listener=listener,
-        address=host,
-        peer=f"{host}:{port}",
-        reader=reader,
-        writer=asyncio.StreamWriter(transport, protocol, reader, loop),
+        address=address,
+        peer=peer,
+        reader=protocol.reader,
+        writer=asyncio.StreamWriter(transport, protocol, protocol.reader, loop),
         protocol=protocol,
         written_s=loop.time(),
     )

@@ -106,14 +106,14 @@ class SocketServer:
             accepted.close()
             return
         self.connections.add(connection)
-        task = self._run(self._converse(connection), f"connection {connection.peer}")
+        task = self._run(self.converse(connection), f"connection {connection.peer}")
         task.add_done_callback(lambda _: self._left(connection))  # not in the task, which may end before its first step
 
     def _left(self, connection: ClientConnection) -> None:
         connection.close()
         self.connections.remove(connection)
 
-    async def _converse(self, connection: ClientConnection) -> None:
+    async def converse(self, connection: ClientConnection) -> None:
         """Answer one request after another until either side ends it."""
         where = (connection.listener, connection.peer)
         try:

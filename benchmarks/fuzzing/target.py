@@ -1,0 +1,247 @@
+"""A whole broker in memory that is handed streams of bytes as if by clients, each in a connection of its own.
+
+All of the way is the real one: framing, limits, codecs, handlers, replicas, controller; only sockets, ZooKeeper, disk
+and time are the simulation's, so that nothing that was asked to wait costs any.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from harness.broker.config import parse_config
+from harness.broker.server import Broker, Surroundings
+from harness.broker.state_log import LineStateLog
+from harness.broker.wire.codec import MalformedMessage, decode_request, decode_request_header
+from harness.broker.wire.connections import NotingReads, as_connection
+from harness.broker.wire.dispatch import Dispatcher
+from harness.broker.wire.limits import ServerLimits
+from harness.broker.wire.messages import REQUESTS, ApiKey, CreateTopicsRequest, MetadataRequest
+from harness.broker.wire.server import SocketServer
+from harness.broker.wire.transport import PeerError
+from harness.broker.wire.versions import VERSIONS
+from harness.broker.zookeeper.znodes import broker_path
+from harness.simulation.disk import MemoryStorage
+from harness.simulation.network import Network
+from harness.simulation.server import MemoryServer
+from harness.simulation.transport import MemoryTransport
+from harness.simulation.zookeeper.ensemble import Ensemble
+from harness.simulation.zookeeper.session import SimulatedZooKeeper
+
+PATIENCE_S = 100.0
+"""Of virtual time: who answers later hangs, unless the request allows it."""
+MAX_REQUEST_BYTES = 1_000_000
+_HOST, _CLIENT_PORT, _PEER_PORT = "fuzzed", 9092, 9093
+_PROPERTIES = {
+    "broker.id": "1",
+    "listeners": f"PLAINTEXT://{_HOST}:{_CLIENT_PORT},REPL://{_HOST}:{_PEER_PORT}",
+    "log.dir": "/d",
+    "zookeeper.connect": "z",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "auto.create.topics.enable": "false",
+    "max.incremental.fetch.session.cache.slots": "20",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something that no input may do."""
+
+    kind: str
+    """crash, hang, leak or end."""
+    what: str
+    stream: bytes
+
+
+class _Sink(asyncio.Transport):
+    """Takes responses and forgets them."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__()
+        self.taken_bytes = 0
+        self._reader = reader
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        self.taken_bytes += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def abort(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._reader.feed_eof()
+
+    close = abort
+
+
+class _Errors(logging.Handler):
+    """Keeps what the broker logs as its own mistakes."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self.seen.append(_where(record.exc_info[1]))
+
+
+@dataclass(eq=False)
+class FuzzedBroker:
+    """The broker, and all that went wrong with it."""
+
+    faults: list[Fault] = field(default_factory=list)
+    answered: int = 0
+    """Streams that were answered with at least one byte."""
+    broker_epoch: int = -1
+    _errors: _Errors = field(default_factory=_Errors)
+    broker: Broker = field(init=False)
+    server: SocketServer = field(init=False)
+    _transport: MemoryTransport = field(init=False)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def running(cls, seed: int) -> AsyncIterator[Self]:
+        """Start a broker that leads a few partitions."""
+        target = cls()
+        network, ensemble = Network(), Ensemble()
+        target._transport = MemoryTransport(network, "client")
+        dispatchers: list[Dispatcher] = []
+
+        def make_server(dispatcher: Dispatcher) -> MemoryServer:
+            dispatchers.append(dispatcher)
+            return MemoryServer(network, dispatcher)
+
+        loop = asyncio.get_running_loop()
+        outside = Surroundings(
+            storage=MemoryStorage(),
+            open_session=lambda: SimulatedZooKeeper(ensemble),
+            transport=MemoryTransport(network, _HOST),
+            make_server=make_server,
+            state_log=LineStateLog(
+                broker_id=1,
+                incarnation="fuzzed",
+                write_line=lambda _: None,
+                wall_ns=lambda: int(loop.time() * 1e9),
+                monotonic_ns=lambda: int(loop.time() * 1e9),
+            ),
+            wall_ms=lambda: 1_700_000_000_000,
+            rng=random.Random(seed),
+        )
+        target.broker = Broker(parse_config(_PROPERTIES), outside)
+        loop.set_exception_handler(lambda _, context: target._errors.seen.append(str(context)))
+        logger = logging.getLogger("harness.broker")
+        logger.addHandler(target._errors)
+        await target.broker.start()
+        target.broker_epoch = ensemble.nodes[broker_path(1)].czxid
+        target.server = SocketServer(dispatchers[0], ServerLimits(max_request_bytes=MAX_REQUEST_BYTES))
+        try:
+            await target._create_topics()
+            yield target
+            await target._finish()
+        finally:
+            await target.broker.abandon()
+            logger.removeHandler(target._errors)
+
+    async def feed(self, stream: bytes, *, reset: bool = False) -> None:
+        """Let a client send a stream and leave, or break the connection; what is wrong is noted."""
+        reader = asyncio.StreamReader()
+        sink = _Sink(reader)
+        connection = as_connection(sink, NotingReads(reader), listener="PLAINTEXT", address="fuzz", peer="fuzz:1")
+        reader.feed_data(stream)
+        if reset:
+            reader.set_exception(ConnectionResetError("by the fuzzer"))
+        else:
+            reader.feed_eof()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self.server.converse(connection)
+        except TimeoutError:
+            if not _may_wait(stream):
+                self.note("hang", f"no answer within {PATIENCE_S:g} s", stream)
+        except Exception as error:  # noqa: BLE001  this is what the fuzzer looks for
+            self.note("crash", _where(error), stream)
+        finally:
+            connection.close()
+        self.answered += sink.taken_bytes > 0
+        for seen in self._errors.seen:
+            self.note("crash", seen, stream)
+        self._errors.seen.clear()
+        if self.server.requests.taken_bytes or self.server.responses.held_bytes:
+            self.note("leak", "memory of a request is not given back", stream)
+            self.server.requests.taken_bytes = self.server.responses.held_bytes = 0
+
+    def note(self, kind: str, what: str, stream: bytes) -> None:
+        """Note that something happened that no input may do."""
+        self.faults.append(Fault(kind=kind, what=what, stream=stream))
+
+    async def _ask(self, request: Any, version: int) -> Any:
+        connection = await self._transport.connect(_HOST, _CLIENT_PORT, client_id="fuzz", timeout_s=PATIENCE_S)
+        try:
+            return await connection.request(request, version, timeout_s=PATIENCE_S)
+        finally:
+            connection.close()
+
+    async def _create_topics(self) -> None:
+        topic = CreateTopicsRequest.CreatableTopic
+        made = [
+            topic(name=name, num_partitions=2, replication_factor=1, assignments=[], configs=[]) for name in ("t", "u")
+        ]
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                known = await self._ask(MetadataRequest(topics=None), 8)
+                if [len(topic.partitions) for topic in known.topics] == [2, 2]:
+                    return
+                await self._ask(CreateTopicsRequest(topics=made, timeout_ms=10_000, validate_only=False), 4)
+
+    async def _finish(self) -> None:
+        """See that it still serves, and that nobody waits any more."""
+        if self.broker.failed.is_set():
+            self.note("end", "the broker has failed", b"")
+        try:
+            await self._ask(MetadataRequest(topics=None), 8)
+        except PeerError as error:
+            self.note("end", str(error), b"")
+
+
+def _where(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    return f"{type(error).__name__}: {error}"[:300] + place
+
+
+def _may_wait(stream: bytes) -> bool:
+    """Whether a request in a stream says itself that it has so much time."""
+    return any(
+        getattr(request, name, 0) > PATIENCE_S * 1000
+        for request in _requests(stream)
+        for name in ("max_wait_ms", "timeout_ms")
+    )
+
+
+def _requests(stream: bytes) -> Iterator[Any]:
+    at = 0
+    while at + 4 <= len(stream):
+        size = int.from_bytes(stream[at : at + 4], signed=True)
+        if size <= 0:
+            return
+        try:
+            header = decode_request_header(stream[at + 4 : at + 4 + size])
+            if header.api_key in VERSIONS:
+                yield decode_request(REQUESTS[ApiKey(header.api_key)], header)
+        except MalformedMessage:
+            return
+        at += 4 + size
