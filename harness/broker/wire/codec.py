@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBufferPool
+
 from harness.broker.wire.messages import RESPONSES, ApiKey, ApiMessage
 from harness.broker.wire.transport import Message
 
 _HEADER = struct.Struct(">hhih")
-_NULL = -1
+_KEPT_BUFFER_BYTES = 1024 * 1024
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
 Nulls = tuple[tuple[str, bool, "Nulls"], ...]
@@ -73,8 +75,7 @@ def encode_request(request: Message, version: int, *, correlation_id: int, clien
     """Return the request as a frame with its length prefix."""
     request.API_VERSION = version
     request.with_header(correlation_id=correlation_id, client_id=client_id)
-    frame: bytearray = request.encode(header=True, framed=True)
-    return frame
+    return _encoded(request)
 
 
 def encode_response(response: Message, version: int, *, correlation_id: int) -> bytearray:
@@ -82,7 +83,14 @@ def encode_response(response: Message, version: int, *, correlation_id: int) -> 
     response._header = None  # left by an earlier encoding; the version cannot be set while there is one
     response.API_VERSION = version
     response.with_header(correlation_id=correlation_id)
-    frame: bytearray = response.encode(header=True, framed=True)
+    return _encoded(response)
+
+
+def _encoded(message: Message) -> bytearray:
+    """Return the message as a frame; the package's buffer is given up when it has grown large, as it would stay so."""
+    frame: bytearray = message.encode(header=True, framed=True)
+    if len(frame) > _KEPT_BUFFER_BYTES:
+        EncodeBufferPool._local.buf = None
     return frame
 
 

@@ -1,5 +1,6 @@
 """Every message survives encoding and decoding in every version served, and nothing malformed gets through."""
 
+import tracemalloc
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -129,6 +130,19 @@ def test_response_can_be_encoded_again_in_another_version() -> None:
     encode_response(response, 4, correlation_id=2)
 
     assert encode_response(response, 11, correlation_id=1) == first
+
+
+def test_a_large_message_leaves_no_large_buffer_behind() -> None:
+    topic = FetchResponse.FetchableTopicResponse
+    partition = topic.PartitionData(partition_index=0, error_code=0, high_watermark=1, records=bytes(20_000_000))
+    response = FetchResponse(responses=[topic(topic="t", partitions=[partition])])
+    tracemalloc.start()
+    try:
+        assert len(encode_response(response, 11, correlation_id=1)) > 20_000_000
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 def test_null_client_id_is_an_empty_one() -> None:
