@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -184,6 +184,22 @@ def now_ns() -> int:
     return time.monotonic_ns()
 
 
+def line_of(value: "Line | ReplicaState | ReplicaRecord | dict[str, Any]") -> bytes:
+    """Return a value as one line of JSON, its end included."""
+    return _ENCODE(value).encode() + b"\n"
+
+
+def _by_name(value: object) -> dict[str, Any]:
+    """Return the fields of a dataclass, which JSON does not know; `asdict` copies them deeply and takes far longer."""
+    names = getattr(type(value), "__dataclass_fields__", None)
+    if names is None:
+        raise TypeError(f"{value!r} cannot be part of a line")
+    return {name: getattr(value, name) for name in names}
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_by_name).encode
+
+
 class JsonlWriter:
     """Appends lines to one file, each with a single unbuffered write, so that a kill tears one line at most."""
 
@@ -193,8 +209,7 @@ class JsonlWriter:
 
     def write(self, line: Line | dict[str, Any]) -> None:
         """Append one line; it is readable by others when this returns, and not there at all when this raises."""
-        value = line if isinstance(line, dict) else asdict(line)
-        data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        data = line_of(line)
         view = memoryview(data)
         try:
             while view:

@@ -70,7 +70,17 @@ def assemble(folder: RunFolder, checked: Checked | None = None, suites: list[Sui
     What the checks and the suites said before stands unless they spoke again; new answers of the checks take those of
     the suites away, which were about other facts.
     """
-    scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    return assembled(folder, scenario_of(folder), load_plan(folder.plan), checked, suites)
+
+
+def assembled(
+    folder: RunFolder,
+    scenario: Scenario,
+    plan: Plan,
+    checked: Checked | None = None,
+    suites: list[SuiteResult] | None = None,
+) -> RunResult:
+    """Return the same where scenario and plan are known already; the folder need not have them."""
     before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
     if suites is None:
         suites = before.suites if before and checked is None else []

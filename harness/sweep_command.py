@@ -189,5 +189,6 @@ def show(console: Console, summary: Summary, root: Path) -> None:
         f" ({summary.errors} without a history)[/]",
         highlight=False,
     )
-    console.print(f"simulated in {summary.simulated_s:.1f} s, judged in {summary.judged_s:.1f} s", highlight=False)
+    simulated = f"simulated in {summary.simulated_s:.1f} s, " if summary.simulated_s else ""
+    console.print(f"{simulated}judged in {summary.judged_s:.1f} s", highlight=False)
     console.print(f"evidence  {root}", markup=False, highlight=False, soft_wrap=True)

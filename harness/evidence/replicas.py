@@ -1,7 +1,6 @@
 """What every replica holds after the run: its records, its leader epochs, its checkpoints, and whether it is whole."""
 
 import hashlib
-import json
 import re
 import shutil
 import struct
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from harness.evidence import offsets_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord
-from harness.history import ReplicaRecord, ReplicaState
+from harness.history import ReplicaRecord, ReplicaState, line_of
 from harness.store import RunFolder
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
@@ -24,7 +23,6 @@ UNKNOWN = -1
 
 Offsets = dict[tuple[str, int], int]
 _LENGTH = struct.Struct(">i")
-_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +63,9 @@ def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaSta
     log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
     unfinished = path.with_suffix(".part")  # half a dump must never look like a whole one
     with path.with_suffix(".records").open("w+b") as records, unfinished.open("wb") as dump:
-        records.writelines(_line(_described(broker.broker_id, topic, partition, record)) for record in log)
+        records.writelines(line_of(_described(broker.broker_id, topic, partition, record)) for record in log)
         state = _state(broker, topic, partition, log)
-        dump.write(_line(state))  # the first line, though known last
+        dump.write(line_of(state))  # the first line, though known last
         records.seek(0)
         shutil.copyfileobj(records, dump)
     path.with_suffix(".records").unlink()
@@ -132,13 +130,6 @@ def _digest(record: StoredRecord) -> str:
         parts += [name.encode(), value]
     framed = [_LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part for part in parts]
     return hashlib.sha256(b"".join(framed)).hexdigest()
-
-
-def _line(value: ReplicaRecord | ReplicaState) -> bytes:
-    names = (
-        value.__dataclass_fields__
-    )  # the values are flat: `asdict`, which copies them deeply, takes three times longer
-    return _ENCODE({name: getattr(value, name) for name in names}).encode() + b"\n"
 
 
 def _offsets(path: Path, problems: list[str]) -> Offsets:

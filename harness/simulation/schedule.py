@@ -7,13 +7,15 @@ the load; the same plan, the same fault plugins and nemesis, the same kinds of e
 import asyncio
 import gc
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 
 from harness import registry
 from harness.errors import ClusterError, DeadlineError, HarnessError
 from harness.faults import Arena, Fault
-from harness.history import JournalEntry, Operation, ZnodeChange
+from harness.history import JournalEntry, Operation, ZnodeChange, line_of
 from harness.nemesis import Nemesis
 from harness.plan import Plan, make_plan
 from harness.probes import steady_state
@@ -27,6 +29,7 @@ from harness.simulation.guard import Guard
 from harness.simulation.load import RecordedProgress, SimulatedLoad
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import create_topics
+from harness.store import RunFolder
 
 START_TIMEOUT_S = 30.0
 STEADY_TIMEOUT_S = 60.0
@@ -35,7 +38,7 @@ MARGIN_S = 600.0
 MAX_EVENTS_A_SECOND = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SimulatedHistory:
     """All evidence of one schedule, in the shapes of `harness.history` and `harness.events`."""
 
@@ -55,6 +58,18 @@ class SimulatedHistory:
     events: int
     """Callbacks that it took."""
 
+    @cached_property
+    def files(self) -> dict[Path, list[bytes]]:
+        """Every file of lines but the dumps of replicas: its lines, by where it lies within a run folder."""
+        within = RunFolder(Path())
+        said = {within.state_change_log(broker_id): log.lines() for broker_id, log in self.logs.items()}
+        noted: dict[Path, Sequence[Operation | ZnodeChange | JournalEntry]] = {
+            **{within.operations_of(process): operations for process, operations in self.operations.items()},
+            within.zookeeper: self.znodes,
+            within.journal: self.journal,
+        }
+        return said | {path: list(map(line_of, values)) for path, values in noted.items()}
+
     def digest(self) -> str:
         """Return a hash over all of it: two schedules with one digest are the same."""
         whole = hashlib.sha256()
@@ -64,16 +79,12 @@ class SimulatedHistory:
         return whole.hexdigest()
 
     def _parts(self) -> Iterator[bytes]:
-        for process, operations in self.operations.items():
-            yield process.encode()
-            yield from (repr(operation).encode() for operation in operations)
-        for log in self.logs.values():
-            yield from log.lines()
-        for changes in (self.znodes, self.journal):
-            yield from (repr(change).encode() for change in changes)
+        for path, lines in self.files.items():
+            yield str(path).encode()
+            yield b"".join(lines)
         for broker_id, disk in self.disks.items():
-            for path, file in sorted(disk.files.items()):
-                yield f"{broker_id} {path}".encode()
+            for name, file in sorted(disk.files.items()):
+                yield f"{broker_id} {name}".encode()
                 yield bytes(file.data)
         yield repr((self.remarks, self.virtual_s, self.events)).encode()
 

@@ -5,20 +5,20 @@ Spark's, which then tries the whole share again: from the second try on every sc
 it is known which one it was, and the others are not lost.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.judging import assemble, missing_evidence
+from harness.judging import assembled, missing_evidence
 from harness.plan import Plan, make_plan
 from harness.result import RunResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
+from harness.scratch import small_scratch_folder
 from harness.simulation.apart import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, apart, limited
-from harness.simulation.run_folder import write_run_folder
+from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import simulate_plan
 from harness.store import RunFolder
 from harness.sweep import schedule_seed
@@ -101,10 +101,10 @@ def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> 
 
 def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
     history = simulate_plan(scenario, plan)
-    with tempfile.TemporaryDirectory(prefix="chaos-schedule-") as scratch:
-        folder = RunFolder(Path(scratch, run_id))
+    with small_scratch_folder() as scratch:
+        folder = RunFolder(scratch / run_id)
         folder.root.mkdir()
-        write_run_folder(history, folder)
+        write_evidence(history, folder)
         evidence = _evidence(folder)
         result = _result(folder, scenario, plan)
     lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
@@ -134,7 +134,7 @@ def _lines(path: Path) -> list[str]:
 
 def _result(folder: RunFolder, scenario: Scenario, plan: Plan) -> RunResult:
     """Return what the run folder knows of faults and evidence."""
-    result = assemble(folder)
+    result = assembled(folder, scenario, plan)
     missing = missing_evidence(folder, scenario, plan)
     if not missing:
         return result

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import phases
+from harness import phases, scratch
 from harness.cli import app
 from harness.cluster.containers.engine import Engine, EngineUnavailable, Made
 from harness.cluster.pids import ProcessIdentity, identify, marked, write_pid_file
@@ -124,6 +124,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made.runs.mkdir()
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
 
     def connect() -> FakeEngine:
         if made.engine is None:
@@ -557,6 +558,31 @@ def test_a_scratch_folder_goes_with_its_process_and_not_before(world: World, tmp
     assert fates(reaped.items) == {("removed", "folder", str(dead)), ("removed", "folder", str(old))}
     assert sorted(path.name for path in (tmp_path / "tmp").iterdir()) == sorted([young.name, "chaos-spark-1-1-link"])
     assert world.runs.exists()
+
+
+def test_a_scratch_folder_in_memory_goes_too(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(scratch, "MEMORY", memory)
+    monkeypatch.delenv("TMPDIR")
+    with scratch.small_scratch_folder() as folder:
+        assert folder.parent == memory
+    assert not folder.exists()
+    left = memory / "chaos-spark-1-1-x"
+    left.mkdir()
+    assert fates(reap([world.runs]).items) == {("removed", "folder", str(left))}
+
+
+def test_a_small_scratch_folder_is_no_file_in_memory_where_that_has_no_room_or_another_place_was_named(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.runs.exists()
+    with scratch.small_scratch_folder() as folder:
+        assert folder.parent == tmp_path / "tmp", "TMPDIR names it"
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(scratch, "FREE_BYTES", 1 << 60)
+    with scratch.small_scratch_folder() as folder:
+        assert folder.parent == tmp_path / "tmp", "there is no room"
 
 
 def test_the_command_prints_a_table_and_says_by_its_exit_code_whether_all_is_gone(world: World) -> None:

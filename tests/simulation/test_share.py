@@ -97,14 +97,14 @@ def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytes
         written(history, folder)
         folder.journal.write_text('{"detail":"one\u2028line"}\n{"detail":"another"}\n', encoding="utf-8")
 
-    written = share.write_run_folder
-    monkeypatch.setattr(share, "write_run_folder", separated)
-    monkeypatch.setattr(share, "assemble", assemble_without)
+    written = share.write_evidence
+    monkeypatch.setattr(share, "write_evidence", separated)
+    monkeypatch.setattr(share, "assembled", assembled_without)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
 
 
-def assemble_without(folder: share.RunFolder) -> RunResult:
+def assembled_without(folder: share.RunFolder, _scenario: Scenario, _plan: Plan) -> RunResult:
     """Stand in for what reads the journal."""
     return RunResult(run_id=folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0)
 
@@ -114,8 +114,8 @@ def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch
         written(history, folder)
         folder.zookeeper.write_text("")
 
-    written = share.write_run_folder
-    monkeypatch.setattr(share, "write_run_folder", silent)
+    written = share.write_evidence
+    monkeypatch.setattr(share, "write_evidence", silent)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
     assert result.evidence == ["zookeeper.jsonl is missing or empty"]
