@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.broker.config_types import (
     BOOLEAN,
+    COMPRESSION_TYPE,
     INT_MAX,
     LONG_MAX,
     TEXT,
@@ -88,7 +89,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="prometheus.host", default="127.0.0.1", parse=TEXT),
     Property(name="message.max.bytes", default="1048588", parse=integer(0)),
     Property(name="delete.topic.enable", default="true", parse=BOOLEAN),
-    Property(name="compression.type", default="producer", parse=choice("producer")),
+    Property(name="compression.type", default="producer", parse=COMPRESSION_TYPE),
     Property(name="log.cleanup.policy", default="delete", parse=listing("compact", "delete")),
     Property(name="log.cleaner.delete.retention.ms", default="86400000", parse=long(0)),
     Property(name="log.cleaner.max.compaction.lag.ms", default=str(LONG_MAX), parse=long(1)),

@@ -118,6 +118,7 @@ def _flag(text: str) -> bool:
 
 BOOLEAN = ConfigType(TypeCode.BOOLEAN, _flag)
 TEXT = ConfigType(TypeCode.STRING, str)
+COMPRESSION_TYPE = choice("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
 def as_text(value: Any) -> str | None:

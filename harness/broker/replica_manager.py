@@ -120,6 +120,7 @@ class ReplicaManager:
             retention_bytes=config["retention.bytes"],
             deletes="delete" in config["cleanup.policy"],
             compacts="compact" in config["cleanup.policy"],
+            compression=config["compression.type"],
         )
 
     # --- life ---

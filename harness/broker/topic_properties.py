@@ -10,6 +10,7 @@ from typing import Any
 from harness.broker.config import PROPERTIES, BrokerConfig
 from harness.broker.config_types import (
     BOOLEAN,
+    COMPRESSION_TYPE,
     INT_MAX,
     ConfigError,
     ConfigType,
@@ -52,9 +53,9 @@ def _time(name: str, parse: ConfigType, broker: str) -> TopicProperty:
 
 
 TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
-    # Compaction is accepted and not carried out; batches keep the producer's codec and timestamps.
+    # Compaction is accepted and not carried out; batches keep the producer's timestamps.
     _like("cleanup.policy", listing("compact", "delete"), "log.cleanup.policy"),
-    _like("compression.type", choice("producer"), "compression.type"),
+    _like("compression.type", COMPRESSION_TYPE, "compression.type"),
     _like("delete.retention.ms", long(0), "log.cleaner.delete.retention.ms"),
     _like("file.delete.delay.ms", long(0), "log.segment.delete.delay.ms"),
     _like("flush.messages", long(1), "log.flush.interval.messages"),

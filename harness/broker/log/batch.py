@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from harness.broker.log.records import NO_COMPRESSION, Record, decode_records, decompress, encode_records
+from harness.broker.log.compression import BadCompression, compress, decompress
+from harness.broker.log.records import MalformedRecords, Record, decode_records, encode_records
 
 HEADER_BYTES = 61
 MAGIC = 2
@@ -26,6 +27,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _OFFSET = struct.Struct(">q")
 _LENGTH = struct.Struct(">i")
 _EPOCH_AT = 12
+_CODEC_MASK = 0x07
 _CRC = struct.Struct(">I")
 
 Buffer = bytes | bytearray | memoryview
@@ -65,7 +67,7 @@ class BatchHeader(NamedTuple):
     @property
     def codec(self) -> int:
         """How the records are compressed: 0 not at all, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
-        return self.attributes & 0x07
+        return self.attributes & _CODEC_MASK
 
     @property
     def is_log_append_time(self) -> bool:
@@ -189,17 +191,49 @@ def records_section(batch: Buffer, header: BatchHeader) -> bytes:
     Raises:
         MalformedRecords: they cannot be decompressed.
     """
-    payload = memoryview(batch)[HEADER_BYTES:]
-    return bytes(payload) if header.codec == NO_COMPRESSION else decompress(payload, header.codec)
+    try:
+        return decompress(memoryview(batch)[HEADER_BYTES:], header.codec)
+    except BadCompression as error:
+        raise MalformedRecords(str(error)) from error
+
+
+def recompressed(batch: Buffer, header: BatchHeader, codec: int) -> bytearray:
+    """Return the same batch with its records in another codec.
+
+    Raises:
+        MalformedRecords: they cannot be decompressed.
+    """
+    payload = compress(records_section(batch, header), codec)
+    new = bytearray(memoryview(batch)[:HEADER_BYTES]) + payload
+    attributes = header.attributes & ~_CODEC_MASK | codec
+    _HEADER.pack_into(new, 0, *header._replace(attributes=attributes, batch_length=len(new) - LENGTH_END))
+    seal(new)
+    return new
 
 
 def parse_records(batch: Buffer) -> list[Record]:
-    """Return the records of one batch, uncompressed or gzip, with their offsets in the log.
+    """Return the records of one batch, with their offsets in the log.
 
     Raises:
-        MalformedRecords: they do not add up, or are compressed otherwise.
+        MalformedRecords: they do not add up, or cannot be decompressed.
     """
     header = parse_header(batch)
     return decode_records(
         records_section(batch, header), header.records_count, header.base_offset, header.base_timestamp
     )
+
+
+def record_reaching(batch: Buffer, timestamp_ms: int, first_offset: int) -> tuple[int, int] | None:
+    """Return offset and timestamp of the first record of `timestamp_ms` or later, from `first_offset` on.
+
+    Of a batch that the broker cannot look into it is the first offset, with the batch's largest timestamp.
+    """
+    try:
+        records = parse_records(batch)
+    except MalformedRecords:
+        header = parse_header(batch)
+        if header.last_offset < first_offset:
+            return None
+        return max(header.base_offset, first_offset), header.max_timestamp
+    reaching = (each for each in records if each.timestamp_ms >= timestamp_ms and each.offset >= first_offset)
+    return next(((record.offset, record.timestamp_ms) for record in reaching), None)

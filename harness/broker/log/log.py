@@ -7,14 +7,23 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.broker.log.batch import BatchHeader, CorruptBatch, assign, iter_batches, parse_header, parse_records
+from harness.broker.log.batch import (
+    BatchHeader,
+    CorruptBatch,
+    assign,
+    iter_batches,
+    parse_header,
+    recompressed,
+    record_reaching,
+)
 from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
+from harness.broker.log.compression import COMPRESSION_TYPES
 from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.broker.log.producers import ProducerStates
-from harness.broker.log.records import MalformedRecords
 from harness.broker.log.segment import Segment
+from harness.broker.log.settings import LogSettings
 from harness.broker.log.storage import Storage
-from harness.broker.log.validation import InvalidRecords, validate_for_follower, validate_for_leader
+from harness.broker.log.validation import InvalidRecords, check_size, validate_for_follower, validate_for_leader
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import value_class
@@ -47,25 +56,6 @@ class OffsetOutOfRange(Exception):
 
 class OffsetsOutOfOrder(Exception):
     """A follower was given a batch that does not come after its log end; nothing was written."""
-
-
-@value_class(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    """What a topic may set for its logs."""
-
-    segment_bytes: int = 1 << 30
-    max_batch_bytes: int = 1_048_588
-    """`max.message.bytes`; followers take what their leader took."""
-    index_interval_bytes: int = 4096
-    segment_ms: int = 604_800_000
-    """How much younger than a segment's first batch its others may be."""
-    retention_ms: int = -1
-    retention_bytes: int = -1
-    """-1 for no limit."""
-    deletes: bool = True
-    """Whether `cleanup.policy` has delete."""
-    compacts: bool = False
-    """Whether `cleanup.policy` has compact; then every record needs a key."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -135,11 +125,6 @@ class Log:
         sent = validate_for_leader(
             records, max_batch_bytes=self.settings.max_batch_bytes, keys_needed=self.settings.compacts
         )
-        if sent.size > self.settings.segment_bytes:
-            raise InvalidRecords(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a segment has at most {self.settings.segment_bytes} bytes, the batch {sent.size}",
-            )
         if sent.producer_id >= 0:
             duplicate = self.producers.find_duplicate(sent)
             if duplicate is not None:
@@ -150,7 +135,12 @@ class Log:
                     duplicate_timestamp_ms=duplicate.timestamp_ms,
                 )
             self.producers.check(sent)
-        batch = bytearray(memoryview(records)[: sent.size])
+        batch = self._compressed(memoryview(records)[: sent.size], sent)
+        if len(batch) > self.settings.segment_bytes:
+            raise InvalidRecords(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a segment has at most {self.settings.segment_bytes} bytes, the batch {len(batch)}",
+            )
         assign(batch, self.log_end_offset, leader_epoch)
         header = parse_header(batch)
         self.assign_epoch(leader_epoch, header.base_offset)
@@ -236,7 +226,7 @@ class Log:
         for segment in self._segments_from(self.log_start_offset):
             if segment.max_timestamp >= timestamp_ms:
                 for batch in segment.batches_reaching(timestamp_ms):
-                    found = self._record_reaching(batch, timestamp_ms)
+                    found = record_reaching(batch, timestamp_ms, self.log_start_offset)
                     if found is not None:
                         return found
         return None
@@ -333,18 +323,14 @@ class Log:
         for index in range(max(following - 1, 0), len(self.segments)):
             yield self.segments[index]
 
-    def _record_reaching(self, batch: bytes, timestamp_ms: int) -> tuple[int, int] | None:
-        try:
-            records = parse_records(batch)
-        except MalformedRecords:
-            header = parse_header(batch)
-            if header.last_offset < self.log_start_offset:
-                return None
-            return max(header.base_offset, self.log_start_offset), header.max_timestamp
-        for record in records:
-            if record.timestamp_ms >= timestamp_ms and record.offset >= self.log_start_offset:
-                return record.offset, record.timestamp_ms
-        return None
+    def _compressed(self, batch: memoryview, sent: BatchHeader) -> bytearray:
+        """Return a sound batch as the topic wants it compressed; its size counts anew then, as in Kafka."""
+        codec = COMPRESSION_TYPES.get(self.settings.compression, sent.codec)
+        if codec == sent.codec:
+            return bytearray(batch)
+        new = recompressed(batch, sent, codec)
+        check_size(len(new), self.settings.max_batch_bytes)
+        return new
 
     def _write(self, data: bytes | bytearray, headers: Sequence[BatchHeader]) -> None:
         """Append batches, rolling to new segments between them; all of them or, raising OSError, none."""

@@ -5,21 +5,13 @@ add up, to answer a lookup by timestamp, and for the batches that it writes itse
 Format: Kafka's `DefaultRecord`; all lengths are zigzag varints.
 """
 
-import zlib
 from collections.abc import Iterable
 
 from harness.values import value_class
 
-NO_COMPRESSION = 0
-GZIP = 1
-CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-
-MAX_DECOMPRESSED_BYTES = 64 << 20
-"""A batch that expands to more is refused: it could otherwise fill the broker's memory."""
 _MIN_RECORD_BYTES = 6
 """Attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least."""
 _MAX_VARINT_BYTES = 10
-_GZIP_WINDOW = 31
 
 
 class MalformedRecords(ValueError):
@@ -103,24 +95,20 @@ def count_records(payload: bytes) -> int:
     return count
 
 
-def decompress(payload: bytes | memoryview, codec: int) -> bytes:
-    """Return the records section uncompressed; codecs other than gzip are not available to the broker.
-
-    Raises:
-        MalformedRecords: the stream is broken, expands past `MAX_DECOMPRESSED_BYTES`, or has another codec.
-    """
-    if codec == NO_COMPRESSION:
-        return bytes(payload)
-    if codec != GZIP:
-        raise MalformedRecords(f"the broker cannot look into {CODEC_NAMES.get(codec, f'codec {codec}')}")
-    inflater = zlib.decompressobj(wbits=_GZIP_WINDOW)
+def has_incremental_offsets(payload: bytes) -> bool:
+    """Whether the records of a section that `count_records` has counted say that they are 0, 1, 2 … of their batch."""
+    position = expected = 0
     try:
-        inflated = inflater.decompress(payload, MAX_DECOMPRESSED_BYTES)
-    except zlib.error as error:
-        raise MalformedRecords(f"gzip: {error}") from error
-    if not inflater.eof or inflater.unused_data:
-        raise MalformedRecords(f"gzip stream does not end with the batch, or holds over {MAX_DECOMPRESSED_BYTES} bytes")
-    return inflated
+        while position < len(payload):
+            size, start = _read_varint(payload, position)
+            _, position = _read_varint(payload, start + 1)
+            delta, _ = _read_varint(payload, position)
+            if delta != expected:
+                return False
+            expected, position = expected + 1, start + size
+    except IndexError:
+        return False
+    return True
 
 
 def _read_record(payload: bytes, position: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:

@@ -1,8 +1,8 @@
 """Whether a producer's bytes may be appended: the checks of Kafka's `ProduceRequest`, `Log` and `LogValidator`.
 
 Each refusal has the error code and the place in the order that Kafka gives it. Records are counted by hopping from
-length to length; what a record holds (key and value lengths, header names) is not looked into. Batches in snappy, lz4
-and zstd are taken on the word of their header and CRC: the broker has no codec for them.
+length to length, after they were decompressed; what a record holds (key and value lengths, header names) is not looked
+into. Inside a compressed batch they must also say that they come one after the other.
 """
 
 from harness.broker.log.batch import (
@@ -17,7 +17,8 @@ from harness.broker.log.batch import (
     parse_records,
     records_section,
 )
-from harness.broker.log.records import CODEC_NAMES, GZIP, MalformedRecords, Record, count_records
+from harness.broker.log.compression import CODEC_NAMES, NO_COMPRESSION
+from harness.broker.log.records import MalformedRecords, Record, count_records, has_incremental_offsets
 from harness.broker.wire.error_codes import ErrorCode
 
 
@@ -41,18 +42,23 @@ def validate_for_leader(records: bytes, *, max_batch_bytes: int, keys_needed: bo
     header = _only_batch(records)
     if header.base_offset != 0:
         raise _invalid(f"the batch of a producer starts at offset 0, this one at {header.base_offset}")
-    if header.size > max_batch_bytes:
-        raise InvalidRecords(
-            ErrorCode.MESSAGE_TOO_LARGE, f"a batch may have {max_batch_bytes} bytes, this one has {header.size}"
-        )
+    check_size(header.size, max_batch_bytes)
     batch = memoryview(records)[: header.size]
     if not crc_matches(batch, header):
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"the batch does not fit its CRC {header.crc:#010x}")
     _check_header(header)
     _check_records(batch, header)
-    if keys_needed and header.codec <= GZIP and any(record.key is None for record in _parsed(batch)):
+    if keys_needed and any(record.key is None for record in _parsed(batch)):
         raise _invalid("a record without a key on a compacted topic")
     return header
+
+
+def check_size(size: int, max_batch_bytes: int) -> None:
+    """Return when a batch of that many bytes may be written; raises InvalidRecords."""
+    if size > max_batch_bytes:
+        raise InvalidRecords(
+            ErrorCode.MESSAGE_TOO_LARGE, f"a batch may have {max_batch_bytes} bytes, this one has {size}"
+        )
 
 
 def validate_for_follower(batch: memoryview, header: BatchHeader) -> None:
@@ -109,13 +115,12 @@ def _parsed(batch: memoryview) -> list[Record]:
 
 
 def _check_records(batch: memoryview, header: BatchHeader) -> None:
-    if header.codec > GZIP:
-        if header.size == HEADER_BYTES:
-            raise _invalid(f"no records, {header.records_count} announced")
-        return
     try:
-        count = count_records(records_section(batch, header))
+        payload = records_section(batch, header)
+        count = count_records(payload)
     except MalformedRecords as error:
         raise _invalid(str(error)) from error
     if count != header.records_count:
         raise _invalid(f"{count} records, {header.records_count} announced")
+    if header.codec != NO_COMPRESSION and not has_incremental_offsets(payload):
+        raise _invalid("the records inside a compressed batch do not have incremental offsets")

@@ -20,7 +20,7 @@ LABEL = "kafka-chaos.image"
 BASE_LABEL = "kafka-chaos.base"
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-BROKER_PACKAGES = ("crc32c", "kafka-python", "kazoo", "prometheus-client")
+BROKER_PACKAGES = ("cramjam", "crc32c", "kafka-python", "kazoo", "prometheus-client")
 """What `harness.broker` imports beside the standard library and `harness.events`."""
 REQUIREMENTS = "requirements.txt"
 SOURCE_SUFFIXES = frozenset({".py", ".json"})

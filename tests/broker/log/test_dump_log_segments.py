@@ -45,6 +45,18 @@ def gzipped() -> bytes:
     return bytes(batch)
 
 
+@pytest.mark.parametrize("compression", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_kafka_reads_what_was_compressed_here(tmp_path, compression):
+    logs = LogManager(FileStorage(tmp_path), LogSettings(compression=compression))
+    logs.load()
+    logs.get_or_create("t", 0).append_as_leader(gzipped(), 0)
+    logs.close_clean()
+    said = dump(sorted((tmp_path / "t-0").glob("*.log")))
+    assert BATCH_LINE.findall(said) == [("0", "1", "2", "0", "true")]
+    assert f"compresscodec: {compression.replace('uncompressed', 'none')}" in said
+    assert [record[0] for record in RECORD_LINE.findall(said)] == ["0", "1"]
+
+
 def dump(files: list[Path]) -> str:
     tool = [
         "java",

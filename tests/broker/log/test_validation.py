@@ -1,11 +1,14 @@
 import gzip
 import struct
+import tracemalloc
 import zlib
 
 import pytest
+from cramjam import snappy
 
 from harness.broker.log.batch import HEADER_BYTES, build_batch, seal
-from harness.broker.log.records import MAX_DECOMPRESSED_BYTES, Record
+from harness.broker.log.compression import GZIP, LZ4, MAX_DECOMPRESSED_BYTES, SNAPPY, ZSTD, compress
+from harness.broker.log.records import Record
 from harness.broker.log.validation import InvalidRecords, validate_for_leader
 from harness.broker.wire.error_codes import ErrorCode
 
@@ -42,6 +45,8 @@ def int64(value: int) -> bytes:
 
 
 SECTION = GOOD[HEADER_BYTES:]
+ONE = len(SECTION) // 3
+SHUFFLED = SECTION[:ONE] + SECTION[2 * ONE :] + SECTION[ONE : 2 * ONE]
 COUNT, LAST_DELTA, ATTRIBUTES, PRODUCER_ID = 57, 23, 21, 43
 INVALID, CORRUPT = ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE
 
@@ -103,9 +108,10 @@ def test_refused(records, error):
         pytest.param(GOOD, id="uncompressed"),
         pytest.param(GOOD + GOOD[:-1], id="bytes after it that make no batch"),
         pytest.param(with_records(gzip.compress(SECTION), codec=1), id="gzip"),
-        pytest.param(with_records(b"opaque", codec=2), id="snappy, on its word"),
-        pytest.param(with_records(b"opaque", codec=3), id="lz4, on its word"),
-        pytest.param(with_records(b"opaque", codec=4), id="zstd, on its word"),
+        pytest.param(with_records(compress(SECTION, SNAPPY), codec=SNAPPY), id="snappy in the framing of Java"),
+        pytest.param(with_records(bytes(snappy.compress_raw(SECTION)), codec=SNAPPY), id="one bare block of snappy"),
+        pytest.param(with_records(compress(SECTION, LZ4), codec=LZ4), id="lz4"),
+        pytest.param(with_records(compress(SECTION, ZSTD), codec=ZSTD), id="zstd"),
         pytest.param(edited({PRODUCER_ID: int64(5), 53: int32(0)}), id="idempotent"),
         pytest.param(edited({ATTRIBUTES: int16(0x10)}), id="transactional, for the caller to judge"),
     ],
@@ -121,6 +127,43 @@ def test_the_size_limit_counts_the_whole_batch():
     with pytest.raises(InvalidRecords) as refused:
         validate_for_leader(edited({70: b"\xff"}, sealed=False), max_batch_bytes=len(GOOD) - 1)
     assert refused.value.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    ("section", "damage", "why"),
+    [
+        pytest.param(SECTION, lambda data: data[:-3], ".", id="cut short"),
+        pytest.param(SECTION, lambda data: data + b"junk", ".", id="bytes after its end"),
+        pytest.param(SECTION, lambda data: b"opaque" * 3, ".", id="no such stream"),
+        pytest.param(SECTION, lambda data: b"", ".", id="no bytes"),
+        pytest.param(SECTION[:-1], lambda data: data, "cut short", id="a record cut short inside"),
+        pytest.param(SECTION * 2, lambda data: data, "6 records, 3 announced", id="a miscount inside"),
+        pytest.param(SHUFFLED, lambda data: data, "incremental offsets", id="records that do not follow each other"),
+    ],
+)
+def test_what_is_wrong_inside_a_compressed_batch_is_found(codec, section, damage, why):
+    with pytest.raises(InvalidRecords, match=why) as refused:
+        validate_for_leader(with_records(damage(compress(section, codec)), codec=codec), max_batch_bytes=1 << 20)
+    assert refused.value.error_code == INVALID
+
+
+def test_the_offsets_inside_an_uncompressed_batch_are_not_looked_at():
+    assert validate_for_leader(with_records(SHUFFLED), max_batch_bytes=1 << 20).records_count == 3
+
+
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD], ids=["snappy", "lz4", "zstd"])
+def test_a_batch_that_expands_past_the_bound_is_refused_and_holds_no_more_memory_than_that(codec):
+    bomb = with_records(compress(bytes(MAX_DECOMPRESSED_BYTES + (1 << 20)), codec), codec=codec)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRecords, match=f"holds over {MAX_DECOMPRESSED_BYTES} bytes") as refused:
+            validate_for_leader(bomb, max_batch_bytes=1 << 24)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refused.value.error_code == INVALID
+    assert peak < 2.5 * MAX_DECOMPRESSED_BYTES
 
 
 def test_gzip_that_expands_without_end_is_refused():

@@ -131,6 +131,7 @@ def imports_of_the_broker() -> set[str]:
 
 def test_the_packages_are_those_that_the_broker_imports() -> None:
     package_of = {
+        "cramjam": "cramjam",
         "crc32c": "crc32c",
         "kafka": "kafka-python",
         "kazoo": "kazoo",

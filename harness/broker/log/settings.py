@@ -1,0 +1,25 @@
+"""What a topic may set for its logs."""
+
+from harness.broker.log.compression import KEEP_CODEC
+from harness.values import value_class
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """What a topic may set for its logs."""
+
+    segment_bytes: int = 1 << 30
+    max_batch_bytes: int = 1_048_588
+    """`max.message.bytes`; followers take what their leader took."""
+    index_interval_bytes: int = 4096
+    segment_ms: int = 604_800_000
+    """How much younger than a segment's first batch its others may be."""
+    retention_ms: int = -1
+    retention_bytes: int = -1
+    """-1 for no limit."""
+    deletes: bool = True
+    """Whether `cleanup.policy` has delete."""
+    compacts: bool = False
+    """Whether `cleanup.policy` has compact; then every record needs a key."""
+    compression: str = KEEP_CODEC
+    """`compression.type`: what a leader has batches compressed with, whatever the producer chose."""
