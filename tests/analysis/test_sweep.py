@@ -15,7 +15,8 @@ from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.source import options
 from harness.simulation.schedule import simulate as simulate_one
 from harness.simulation.share import SimulatedSchedule, simulate_share
-from harness.sweep import Candidate, Sweep, schedule_seed, summarize
+from harness.sweep import Candidate, Summary, Sweep, new_sweep, schedule_seed, summarize
+from harness.sweep_command import rejudge
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -92,10 +93,25 @@ def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spar
         ("FAIL", ""),
         ("UNKNOWN", "SimulationError: no end"),
     ]
-    summary = summarize(sweep, verdicts, "chaos run small", simulated_s=1, judged_s=1)
+    summary = summarize(replace(sweep, replay="chaos run small"), verdicts, simulated_s=1, judged_s=1)
     assert [(found.what, found.seeds) for found in summary.violations] == [("lost-write", [losing.seed])]
     assert [(found.what, found.seeds) for found in summary.doubts] == [("no history", [broken.seed])]
     assert summary.violations[0].replay == f"chaos run small --seed {losing.seed}"
+
+
+def test_a_sweep_is_judged_again_from_its_folder_alone(spark, tmp_path):
+    sweep = new_sweep(scenario(KILL_LEADER, checks=["lost-write", "I1"]), 7, 2, tmp_path, "chaos run small")
+    sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
+    table = pa.Table.from_pylist([sound.row(), lost(losing).row()], schema=to_arrow_schema(HISTORIES))
+    sweep.histories.mkdir()
+    parquet.write_table(table, sweep.histories / "all.parquet")
+    (sweep.histories / "_SUCCESS").touch()
+    summary = rejudge(sweep.root)
+    assert (summary.schedules, summary.held, summary.violated) == (2, 1, 1)
+    assert [(found.what, found.replay) for found in summary.violations] == [
+        ("lost-write", f"chaos run small --seed {losing.seed}")
+    ]
+    assert Summary.model_validate_json(sweep.summary.read_bytes()) == summary
 
 
 def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
@@ -148,7 +164,7 @@ def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
     sweep = Sweep(scenario=planted, seed=1, schedules=2, root=tmp_path)
     simulate(spark, sweep, Watched())
     verdicts = judge(spark, sweep, ["lost-write", "I10"], Watched())
-    summary = summarize(sweep, verdicts, "chaos run", simulated_s=1, judged_s=1)
+    summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
     assert "lost-write" in [found.what for found in summary.violations]
     assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]
 

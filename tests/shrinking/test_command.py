@@ -72,7 +72,7 @@ def test_what_does_not_fail_so_is_a_mistake_in_the_command(
 def test_a_sweep_shrinks_the_first_schedule_of_each_finding_and_none_twice(judge: FakeJudge, tmp_path: Path) -> None:
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
-    summary = summarize(sweep, verdicts, "chaos run", simulated_s=1, judged_s=1)
+    summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
     found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type]  nobody asks Spark
     assert [each.what for each in found.violations] == ["I9", "I10"]
     assert [path.name for path in sorted(sweep.shrunk.iterdir())] == ["small-i10.yaml", "small-i9.yaml"]
@@ -85,6 +85,6 @@ def test_a_small_one_that_shows_two_findings_stands_for_both(monkeypatch: pytest
     monkeypatch.setattr(command, "SparkJudge", lambda *_: judge)
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
-    summary = summarize(sweep, verdicts, "chaos run", simulated_s=1, judged_s=1)
+    summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
     found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type]  nobody asks Spark
     assert len({each.small for each in found.violations}) == len(list(sweep.shrunk.iterdir())) == 1
