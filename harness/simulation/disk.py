@@ -54,6 +54,7 @@ class MemoryFile:
                 torn = rng.randint(1, min(len(tail), 512))
                 tail = tail[:-torn] + bytes(torn)
         self.data[:] = kept + tail
+        self.synced = bytes(self.data)  # what is there when the power is back was read from the disk itself
 
 
 @dataclass(eq=False)

@@ -89,6 +89,18 @@ def test_a_torn_tail_is_drawn_from_the_seed_and_never_touches_what_was_synced() 
     assert any(b"\0" in tail for tail in tails)
 
 
+def test_what_one_power_loss_has_left_the_next_one_leaves_too() -> None:
+    for seed in range(10):
+        storage = MemoryStorage()
+        written(storage, "a", b"s" * 10, synced=True)
+        written(storage, "a", bytes(range(100, 120)), synced=False)
+        rng = random.Random(seed)
+        storage.lose_power(rng)
+        left = bytes(storage.files["a"].data)
+        storage.lose_power(rng)
+        assert bytes(storage.files["a"].data) == left
+
+
 def test_a_full_disk_takes_nothing_of_a_write_that_does_not_fit() -> None:
     storage = MemoryStorage(space_left=5)
     file = storage.open_append("a")
