@@ -211,6 +211,15 @@ def failed(*, number: int, seed: int, run_id: str, error: str) -> ScheduleVerdic
     )
 
 
+def absent(sweep: Sweep, numbers: Iterable[int]) -> list[ScheduleVerdict]:
+    """Return the verdicts on those of a sweep's schedules that are not of these numbers: nothing is known of them."""
+    error = f"it is not in {sweep.histories.name}, or cannot be read there"
+    return [
+        failed(number=number, seed=schedule_seed(sweep.seed, number), run_id="", error=error)
+        for number in sorted({*range(sweep.schedules)} - {*numbers})
+    ]
+
+
 class SweepFinding(Part):
     """One thing that was found in some schedules."""
 

@@ -12,6 +12,7 @@ from harness.sweep import (
     ScheduleVerdict,
     Summary,
     Sweep,
+    absent,
     asked_file,
     failed,
     load_sweep,
@@ -109,6 +110,15 @@ def test_whatever_proves_nothing_is_named_with_its_reason(doubtful: ScheduleVerd
 def test_equal_histories_are_counted_once_and_missing_ones_not_at_all() -> None:
     again = verdict(0).model_copy(update={"number": 1})
     assert summary_of(verdict(0), again, verdict(2), BROKEN).distinct == 2
+
+
+def test_a_schedule_that_the_table_has_lost_is_a_verdict_that_proves_nothing(tmp_path: Path) -> None:
+    sweep = new_sweep(scenario(KILL_LEADER), 7, 3, tmp_path, "chaos run small --driver simulated")
+    lost = absent(sweep, [0, 2])
+    assert [(each.number, each.seed, each.digest) for each in lost] == [(1, schedule_seed(7, 1), "")]
+    summary = summarize(sweep, [verdict(0), verdict(2), *lost], simulated_s=2.0, judged_s=1.0)
+    assert (summary.schedules, summary.errors, summary.exit_code) == (3, 1, ExitCode.INCONCLUSIVE)
+    assert "schedules.parquet" in summary.doubts[0].first
 
 
 def test_the_replay_has_the_options_of_the_sweep() -> None:

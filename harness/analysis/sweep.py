@@ -36,7 +36,7 @@ from harness.result import RunResult
 from harness.scenario.file import scenario_yaml
 from harness.simulation.share import EVIDENCE, SimulatedSchedule
 from harness.store import RunFolder
-from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, failed, schedule_seed, verdict_of
+from harness.sweep import Candidate, ScheduleVerdict, Sweep, SweepProgress, absent, failed, schedule_seed, verdict_of
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,10 @@ def _write(
 
 
 def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: SweepProgress) -> list[ScheduleVerdict]:
-    """Return the verdict on every schedule, in the order of their numbers, and write each as soon as it is known."""
+    """Return the verdict on every schedule, in the order of their numbers, and write each as soon as it is known.
+
+    Those that the table has lost come last.
+    """
     settings = settings_of(sweep.scenario, make_plan(sweep.scenario, schedule_seed(sweep.seed, 0)))
     verdicts: list[ScheduleVerdict] = []
     with sweep.verdicts.open("w", encoding="utf-8") as file:
@@ -170,7 +173,9 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
             file.flush()
             verdicts += judged
             progress.done("judged", len(verdicts), sweep.schedules)
-    return verdicts
+        lost = absent(sweep, (verdict.number for verdict in verdicts))
+        file.writelines(verdict.model_dump_json() + "\n" for verdict in lost)
+    return verdicts + lost
 
 
 def batches(
@@ -178,11 +183,12 @@ def batches(
 ) -> list[Batch]:
     """Return the files of the table, in the order of their schedules, so many at a time as are judged at once.
 
-    `only` names schedules by their numbers: others are in no batch.
+    `only` names schedules by their numbers: others are in no batch. Neither are those of a file that cannot be read.
     """
+    table = spark.read.schema(HISTORIES).option("ignoreCorruptFiles", True).parquet(str(histories))
     path = F.url_decode(F.col("_metadata.file_path")).alias("path")
     by_path: dict[str, list[T.Row]] = {}
-    for row in spark.read.schema(HISTORIES).parquet(str(histories)).select(*ABOUT, path).collect():
+    for row in table.select(*ABOUT, path).collect():
         if only is None or row.number in only:
             by_path.setdefault(row.path, []).append(row)
     found: list[Batch] = []

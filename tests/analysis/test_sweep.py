@@ -17,6 +17,7 @@ from harness.simulation.schedule import simulate as simulate_one
 from harness.simulation.share import SimulatedSchedule, simulate_share
 from harness.sweep import Candidate, Summary, Sweep, new_sweep, schedule_seed, summarize
 from harness.sweep_command import rejudge
+from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -77,6 +78,27 @@ def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, s
     parts = batches(spark, sweep.histories, batch_bytes=1)
     assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
     assert len(parts) == len(whole.paths) == 3
+
+
+def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
+    """Of its four files one is gone and one torn; of the others' schedules it is known what became of them."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=4, root=tmp_path)
+    sweep.histories.mkdir()
+    files = [sweep.histories / f"part-{number}.parquet" for number in range(4)]
+    for number, file in enumerate(files):
+        made = SimulatedSchedule(number=number, run_id=f"small-{number}", seed=number, error="SimulationError: stuck")
+        parquet.write_table(pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES)), file)
+    files[0].unlink()
+    files[2].write_bytes(files[2].read_bytes()[:100])
+    verdicts = judge(spark, sweep, [], Watched())
+    assert [(verdict.number, verdict.error) for verdict in verdicts[:2]] == [
+        (1, "SimulationError: stuck"),
+        (3, "SimulationError: stuck"),
+    ]
+    assert [(verdict.number, verdict.seed, verdict.exit_code) for verdict in verdicts[2:]] == [
+        (number, schedule_seed(7, number), ExitCode.INCONCLUSIVE) for number in (0, 2)
+    ]
+    assert len(sweep.verdicts.read_text().splitlines()) == 4
 
 
 def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spark, tmp_path):
