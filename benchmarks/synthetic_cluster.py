@@ -72,6 +72,7 @@ class Partition:
     topic: str
     number: int
     dumps: list[BinaryIO]
+    assigned: list[int]
     isr: list[int]
     leader: int
     stride: int = 0
@@ -158,6 +159,8 @@ class Cluster:
         """Brokers start, and one is elected controller."""
         for broker in self.brokers:
             broker.starts(self.tick())
+            self._znode("create", f"/brokers/ids/{broker.id}", "{}", 0, owner=broker.id)
+            broker.says(self.tick(), events.BrokerRegistered(czxid=self.zxid))
         self._znode("create", "/controller_epoch", "0", 0)
         self.elect_controller(0)
 
@@ -196,6 +199,7 @@ class Cluster:
                     new=last + 1,
                     log_end_offset=last + 1,
                     isr=partition.isr if leads else [],
+                    zk_version=partition.zk_version,
                     cause="fetch",
                 ),
             )
@@ -254,7 +258,8 @@ class Cluster:
         """The next member of the ISR leads, and the old leader leaves it."""
         before = self._partition_state(partition)
         partition.isr = partition.followers
-        partition.leader, partition.leader_epoch = partition.isr[0], partition.leader_epoch + 1
+        partition.leader = next(broker for broker in partition.assigned if broker in partition.isr)
+        partition.leader_epoch += 1
         partition.zk_version += 1
         partition.epochs.append((partition.leader_epoch, partition.log_end_offset))
         self._write_state("set", partition, by="controller")
@@ -268,7 +273,9 @@ class Cluster:
                 controller_epoch=self.controller_epoch,
                 previous=before,
                 online=partition.isr,
-                assigned=list(BROKERS),
+                shutting_down=[],
+                assigned=partition.assigned,
+                profile="2.5",
                 unclean_allowed=False,
                 unclean=False,
                 result=self._partition_state(partition),
@@ -297,9 +304,35 @@ class Cluster:
             "high_watermark": partition.log_end_offset,
             "log_end_offset": partition.log_end_offset,
         }
+        for broker in partition.isr:
+            self._told(broker, partition)
         self.says(partition.leader, events.BecomeLeader(isr=partition.isr, zk_version=partition.zk_version, **said))
         for follower in partition.followers:
             self.says(follower, events.BecomeFollower(leader=partition.leader, **said))
+
+    def _told(self, broker: int, partition: Partition) -> None:
+        """The controller's request reaches a broker."""
+        asked = events.ControlledPartition(
+            topic=partition.topic,
+            partition=partition.number,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            zk_version=partition.zk_version,
+            replicas=partition.assigned,
+            verdict="applied",
+        )
+        self.says(
+            broker,
+            events.ControlReceive(
+                api="LeaderAndIsr",
+                sender=self.controller,
+                controller_epoch=self.controller_epoch,
+                request_broker_epoch=-1,
+                verdict="applied",
+                partitions=[asked],
+            ),
+        )
 
     def _write_state(self, op: str, partition: Partition, *, by: str) -> None:
         state = _as_object(self._partition_state(partition))

@@ -218,7 +218,9 @@ def _writing(folder: RunFolder, stride: int) -> Iterator[_History]:
             for dump in dumps:
                 dump.seek(HEAD_BYTES)
             isr = [(number + place) % len(BROKERS) for place in BROKERS]
-            return Partition(topic=topic, number=number, dumps=dumps, isr=isr, leader=isr[0], stride=stride)
+            return Partition(
+                topic=topic, number=number, dumps=dumps, assigned=isr, isr=list(isr), leader=isr[0], stride=stride
+            )
 
         def clients(role: str, number: int) -> list[_Client]:
             names = [f"{role}-{n + 1}" for n in range(number)]

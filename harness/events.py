@@ -160,7 +160,13 @@ class Election(Event):
     controller_epoch: int
     previous: PartitionState | None
     online: list[int]
+    """Live brokers that hold the replica's directory and are not about to leave."""
+    shutting_down: list[int]
+    """Brokers that asked for a controlled shutdown and are still registered."""
     assigned: list[int]
+    """In a reassignment the target replicas."""
+    profile: str
+    """The Kafka by whose rules leaders are chosen: 2.5 or 0.8."""
     unclean_allowed: bool
     unclean: bool
     result: PartitionState | None
@@ -340,6 +346,8 @@ class HighWatermark(Event):
     log_end_offset: int
     isr: list[int]
     """Empty on a follower."""
+    zk_version: int
+    """Version of the state znode that `isr` is from, as this broker believes."""
     cause: str
 
 
@@ -370,6 +378,12 @@ class Truncate(Event):
     asked_epoch: int
     answer_epoch: int
     answer_end_offset: int
+    latest_epoch: int
+    """The newest epoch in this log's own cache; -1 when it has none."""
+    local_epoch: int
+    """The largest epoch in the own cache that is not above `answer_epoch`; -1 when it cannot tell."""
+    local_end_offset: int
+    """Where that epoch ends in this log; -1 when it cannot tell."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -387,6 +401,10 @@ class IsrPropose(Event):
     zk_version: int
     log_end_offset: int
     high_watermark: int
+    epoch_start_offset: int
+    """Where the log ended when this leader's epoch began."""
+    ends: list[int]
+    """Log ends of the members of `new`, in its order, as far as the leader knows them."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from harness.broker.log.log import AppendInfo, InvalidRecords
 from harness.broker.partition import ACKS_ALL, Partition, PartitionError, TopicPartition
 from harness.broker.replicas import Replicas, now_s
+from harness.broker.replication import NO_EPOCH
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.topics import GROUP_METADATA_TOPIC
@@ -52,6 +53,22 @@ class AppendResult:
     """-1 because timestamps are the producer's; Kafka answers a duplicate with the batch's largest timestamp."""
 
 
+class Standing(NamedTuple):
+    """What was true of a leader when an append was decided; by the time that its request is answered it may not be."""
+
+    isr_size: int
+    high_watermark: int
+    leader_epoch: int
+
+
+NOWHERE = Standing(0, NO_OFFSET, NO_EPOCH)
+
+
+def standing(partition: Partition) -> Standing:
+    """Return how a partition stands now."""
+    return Standing(len(partition.isr), partition.high_watermark, partition.leader_epoch)
+
+
 @dataclass(slots=True, eq=False)
 class PendingAppend:
     """Records in the log of a leader that the in-sync replicas must have before the producer is told."""
@@ -62,6 +79,7 @@ class PendingAppend:
     min_insync_replicas: int
     error: ErrorCode = ErrorCode.REQUEST_TIMED_OUT
     """How it ended; after a time-out the records may still be committed."""
+    decided: Standing | None = None
 
     def settle(self) -> bool:
         """Whether the records are committed, or the lead was lost before that."""
@@ -75,6 +93,7 @@ class PendingAppend:
             self.error = ErrorCode.NONE
         else:
             self.error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        self.decided = standing(self.partition)
         return True
 
 
@@ -110,6 +129,12 @@ class _Outcome:
             log_start_offset=self.partition.log.log_start_offset,
             log_append_time=self.info.duplicate_timestamp_ms,
         )
+
+    def standing(self) -> Standing:
+        """Return how the partition stood when this was decided."""
+        if self.pending is not None and self.pending.decided is not None:
+            return self.pending.decided
+        return NOWHERE if self.partition is None else standing(self.partition)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,7 +191,7 @@ class Appender:
         return outcome
 
     def _log_response(self, outcome: _Outcome, result: AppendResult, params: ProduceParams, duration_s: float) -> None:
-        partition = outcome.partition
+        stood = outcome.standing()
         self.state_log.emit(
             ProduceResponse(
                 correlation_id=params.correlation_id,
@@ -177,9 +202,9 @@ class Appender:
                 base_offset=result.base_offset,
                 last_offset=result.last_offset,
                 error=result.error,
-                isr_size=len(partition.isr) if partition else 0,
-                high_watermark=partition.high_watermark if partition else NO_OFFSET,
-                leader_epoch=partition.leader_epoch if partition else -1,
+                isr_size=stood.isr_size,
+                high_watermark=stood.high_watermark,
+                leader_epoch=stood.leader_epoch,
                 duration_ms=round(duration_s * 1000, 3),
             )
         )

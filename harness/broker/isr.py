@@ -58,28 +58,30 @@ class IsrKeeper:
 
     def consider_joining(self, partition: Partition, replica_id: int) -> None:
         """Propose a larger ISR when this follower has earned its place."""
-        if not partition.isr_write_pending and partition.wants_to_join(replica_id):
+        if not partition.proposed_isr and partition.wants_to_join(replica_id):
             self._propose(partition, "expand", (*partition.isr, replica_id))
 
     def shrink(self, partition: Partition) -> None:
         """Propose a smaller ISR when members lag."""
-        if partition.isr_write_pending:
+        if partition.proposed_isr:
             return
         out = partition.out_of_sync(now_s())
         if out:
             self._propose(partition, "shrink", tuple(member for member in partition.isr if member not in out))
 
     def _propose(self, partition: Partition, kind: str, isr: tuple[int, ...]) -> None:
-        partition.isr_write_pending = True
-        self._spawn(self._change(partition, kind, isr), f"isr-{kind}")
+        partition.proposed_isr = isr
+        self._spawn(self._change(partition, kind, partition.leader_epoch), f"isr-{kind}")
 
-    async def _change(self, partition: Partition, kind: str, isr: tuple[int, ...]) -> None:
-        """Write one ISR and adopt it if ZooKeeper took it and this broker still leads in the same epoch."""
+    async def _change(self, partition: Partition, kind: str, leader_epoch: int) -> None:
+        """Write the proposed ISR and adopt it if ZooKeeper took it and this broker still leads in the same epoch."""
         began_s = now_s()
+        isr = partition.proposed_isr
         try:
-            accepted = await self._write(partition, kind, isr)
+            leads_on = partition.is_leader and partition.leader_epoch == leader_epoch
+            accepted = leads_on and await self._write(partition, kind, isr)
         finally:
-            partition.isr_write_pending = False
+            partition.proposed_isr = ()
         if not accepted:
             return
         self._last_change_s = now_s()
@@ -107,6 +109,7 @@ class IsrKeeper:
             log.info("isr.%s refused partition=%s-%d error=%s", kind, topic, number, error)
         except ZooKeeperError as error:
             result = "unknown"
+            partition.unsettled_isr = isr
             log.warning("isr.%s failed partition=%s-%d error=%r", kind, topic, number, error)
         else:
             if not partition.is_leader or partition.leader_epoch != leader_epoch:
@@ -149,6 +152,8 @@ class IsrKeeper:
                 zk_version=partition.zk_version,
                 log_end_offset=partition.log.log_end_offset,
                 high_watermark=partition.high_watermark,
+                epoch_start_offset=partition.epoch_start_offset,
+                ends=partition.ends_of(isr),
             )
         )
 

@@ -4,7 +4,7 @@ Nothing here waits: every method is one step on the broker's loop, so a partitio
 does is on the state-change log before the method returns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker.log.batch import BatchHeader
@@ -95,8 +95,10 @@ class Partition:
     followers: dict[int, FollowerProgress] = field(default_factory=dict)
     offline: bool = False
     """Whether the disk that holds the log has failed."""
-    isr_write_pending: bool = False
-    """Whether an ISR change is on its way to ZooKeeper; there is one at a time."""
+    proposed_isr: tuple[int, ...] = ()
+    """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    unsettled_isr: tuple[int, ...] = ()
+    """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
 
     @property
     def is_leader(self) -> bool:
@@ -169,6 +171,7 @@ class Partition:
     def _take_over(self, state: LeaderAndIsr) -> None:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
+        self.unsettled_isr = ()
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
         self.replicas = state.replicas
@@ -218,10 +221,15 @@ class Partition:
         return news
 
     def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
-        """Raise the leader's high watermark as far as it may go; whether it moved."""
+        """Raise the leader's high watermark as far as it may go; whether it moved.
+
+        It waits for proposed members too, whom ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
+        write, and later ones count the maximal ISR (KIP-497).
+        """
         followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
         lag_s = self.lag_s if self.rules.high_watermark_waits_for_joining else NEVER_S
-        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, self.isr, followers, now_s, lag_s)
+        members = self.isr + self.proposed_isr + self.unsettled_isr
+        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, members, followers, now_s, lag_s)
         return self._set_high_watermark(new, "leader", cause)
 
     def wants_to_join(self, replica_id: int) -> bool:
@@ -235,10 +243,18 @@ class Partition:
         """Return the members of the ISR that must leave it."""
         return out_of_sync(self.isr, self.broker_id, self.log.log_end_offset, self.followers, now_s, self.lag_s)
 
+    def ends_of(self, members: Iterable[int]) -> list[int]:
+        """Return the log ends of members of the ISR, as far as they are known here."""
+        return [
+            self.log.log_end_offset if member == self.broker_id else self.followers[member].log_end_offset
+            for member in members
+        ]
+
     def adopt_isr(self, isr: tuple[int, ...], zk_version: int) -> None:
         """Take over an ISR that ZooKeeper has accepted, and only such a one."""
         self.isr = isr
         self.zk_version = zk_version
+        self.unsettled_isr = ()
 
     def delete_records(self, before: int) -> None:
         """Let the log start at `before`; its segments go when they are looked at next.
@@ -314,6 +330,7 @@ class Partition:
                 new=new,
                 log_end_offset=self.log.log_end_offset,
                 isr=list(self.isr),
+                zk_version=self.zk_version,
                 cause=cause,
             )
         )
@@ -341,6 +358,7 @@ class Partition:
 
     def _log_truncation(self, to: int, cause: TruncationCause) -> None:
         topic, partition = self.key
+        local_end = self.end_of_epoch(cause.answer_epoch)
         self.state_log.emit(
             Truncate(
                 topic=topic,
@@ -353,5 +371,8 @@ class Partition:
                 asked_epoch=cause.asked_epoch,
                 answer_epoch=cause.answer_epoch,
                 answer_end_offset=cause.answer_end_offset,
+                latest_epoch=self.log.epochs.latest_epoch,
+                local_epoch=local_end.epoch,
+                local_end_offset=local_end.end_offset,
             )
         )

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import json
 
 from harness.broker.wire.error_codes import ErrorCode
@@ -31,6 +32,27 @@ def test_the_write_names_leader_epoch_and_controller_epoch_and_keeps_the_order_o
                 ("leader", 0, 1),
                 ("leader", 1, 2),
             ]
+
+    run(play())
+
+
+def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_written(caplog):
+    async def play():
+        async with ReplicaCluster() as cluster:
+            cluster.network.isolate(3)
+            await cluster.elect(1, isr=[1, 2])
+            partition = cluster[1].replica()
+            partition.followers[3].log_end_offset = 0
+            cluster[1].manager._isr.consider_joining(partition, 3)
+            assert partition.proposed_isr == (1, 2, 3)
+            elected = dataclasses.replace(cluster.state()[0], leader=2, leader_epoch=1)
+            cluster.ensemble.put(partition_state_path(TOPIC, 0), elected.encode())
+            cluster[1].manager._control.leader_and_isr(cluster.leader_and_isr())  # in the same step of the loop
+            assert partition.leader == 2
+            await cluster.until(lambda: not partition.proposed_isr, "the proposal is over")
+            assert cluster.state()[0].leader == 2
+            assert cluster[1].of(IsrPropose) == []
+            assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
     run(play())
 
@@ -247,8 +269,8 @@ def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high
     run(play())
 
 
-def test_a_follower_that_vanishes_before_it_could_join_holds_nothing_back_for_ever():
-    """While it is caught up it counts for the high watermark; once it is not any more, nobody else would notice."""
+def test_a_follower_that_vanishes_while_its_return_is_written_holds_back_until_it_is_known_and_out_again():
+    """ZooKeeper may have taken it in, so it may be elected: until that is known it must not miss what is committed."""
 
     async def play():
         async with ReplicaCluster() as cluster:
@@ -257,6 +279,25 @@ def test_a_follower_that_vanishes_before_it_could_join_holds_nothing_back_for_ev
             await cluster.tell(3)
             await cluster.until(lambda: bool(cluster[1].of(IsrPropose)), "an attempt to join")
             cluster.network.isolate(3)
-            assert (await cluster.produce(1, "a", timeout_s=20)).error is ErrorCode.NONE
+            assert (await cluster.produce(1, "a", timeout_s=20)).error is ErrorCode.REQUEST_TIMED_OUT
+            cluster[1].zookeeper.reconnect()
+            await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
+            assert [event.kind for event in cluster[1].of(IsrResult)] == ["expand", "shrink"]
+
+    run(play())
+
+
+def test_a_member_of_which_nobody_knows_whether_it_was_taken_in_holds_back_until_the_next_leader_epoch():
+    async def play():
+        async with ReplicaCluster() as cluster:
+            await cluster.elect(1, isr=[1, 2], tell=[1, 2])
+            cluster[1].zookeeper.disconnect()
+            await cluster.tell(3)
+            await cluster.until(lambda: bool(cluster[1].of(IsrPropose)), "an attempt to join")
+            cluster.network.isolate(3)
+            cluster[1].zookeeper.expire()
+            assert (await cluster.produce(1, "a", timeout_s=20)).error is ErrorCode.REQUEST_TIMED_OUT
+            await cluster.elect(1, isr=[1, 2], tell=[1, 2])
+            await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
 
     run(play())

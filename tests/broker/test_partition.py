@@ -61,6 +61,18 @@ def test_a_leader_that_is_alone_in_the_isr_commits_at_once_what_it_has():
     assert (moved.old, moved.new, moved.cause, moved.role) == (0, 3, "become_leader", "leader")
 
 
+def test_a_member_that_is_proposed_holds_the_high_watermark_back_as_long_as_nobody_knows_whether_it_is_one():
+    partition, _ = replica()
+    partition.make_leader(state(isr=(ME,)), NOW_S)
+    partition.follower_fetched(OTHER, 0, NOW_S)
+    long_after_s = NOW_S + 10 * partition.lag_s
+    append(partition, 1)
+    partition.proposed_isr = (ME, OTHER)
+    assert not partition.advance_high_watermark(long_after_s, cause="append")
+    partition.proposed_isr = ()
+    assert partition.advance_high_watermark(long_after_s, cause="append")
+
+
 def test_a_fresh_leader_has_forgotten_what_followers_had_in_an_earlier_term():
     partition, _ = replica()
     partition.make_leader(state(), NOW_S)

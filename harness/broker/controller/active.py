@@ -77,7 +77,7 @@ class ActiveController:
             unclean_default=unclean_default,
             rules=settings.rules,
             selectors=SELECTOR_PROFILES[profile],
-            unclean_empties_isr=profile == "0.8",
+            profile=profile,
         )
         self._partitions = PartitionMachine(self._env)
         self._replicas = ReplicaMachine(self._env)

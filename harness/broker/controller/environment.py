@@ -56,8 +56,13 @@ class Environment:
     """The broker's own `unclean.leader.election.enable`."""
     rules: ProtocolRules
     selectors: Mapping[Strategy, Selector]
-    unclean_empties_isr: bool = False
-    """Kafka 0.8: where unclean election is allowed, the last member of an ISR leaves it too."""
+    profile: str = "2.5"
+    """The Kafka that the selectors are of: 2.5 or 0.8."""
+
+    @property
+    def unclean_empties_isr(self) -> bool:
+        """Kafka 0.8: where unclean election is allowed, the last member of an ISR leaves it too."""
+        return self.profile == "0.8"
 
     @property
     def state_log(self) -> StateLog:
