@@ -25,21 +25,39 @@ class Allowance:
 
 _WEAK_ACKS = "acks below all promises nothing once the leader fails"
 _UNCLEAN = "an unclean election gives up what the new leader does not have"
+_LOSSES = (
+    "lost-write",
+    "unseen",
+    "inconsistent-offsets",
+    "offset-regression",
+    "stale-read-after-ack",
+    "nonmonotonic-send",
+    "int-nonmonotonic-send",
+    "poll-skip",
+    "nonmonotonic-poll",
+    "I6",
+    "I10",
+    "I11",
+    "I16",
+)
+"""What an agreed loss of committed records shows as."""
 _POWER = "a power loss takes what was not flushed to disk"
 
 ALLOWANCES: tuple[Allowance, ...] = (
-    *(Allowance(anomaly=anomaly, reason=_WEAK_ACKS, acks=frozenset({0, 1})) for anomaly in ("lost-write", "unseen")),
     *(
-        Allowance(anomaly=anomaly, reason=_UNCLEAN, unclean_election=True)
-        for anomaly in ("lost-write", "unseen", "inconsistent-offsets", "offset-regression", "duplicate", "I10", "I11")
+        Allowance(anomaly=anomaly, reason=_WEAK_ACKS, acks=frozenset({0, 1}))
+        for anomaly in ("lost-write", "unseen", "nonmonotonic-send")
     ),
-    *(
-        Allowance(anomaly=anomaly, reason=_POWER, power_loss=True)
-        for anomaly in ("lost-write", "unseen", "inconsistent-offsets", "offset-regression", "I10", "I11")
-    ),
+    *(Allowance(anomaly=anomaly, reason=_UNCLEAN, unclean_election=True) for anomaly in (*_LOSSES, "duplicate")),
+    *(Allowance(anomaly=anomaly, reason=_POWER, power_loss=True) for anomaly in _LOSSES),
     Allowance(
         anomaly="duplicate",
         reason="a send that is retried without idempotence may be written twice",
+        without_idempotence=True,
+    ),
+    Allowance(
+        anomaly="int-nonmonotonic-send",
+        reason="with several requests in flight and without idempotence a retry may be overtaken",
         without_idempotence=True,
     ),
 )

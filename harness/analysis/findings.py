@@ -94,6 +94,18 @@ def event(fact: str, *columns: Column | str) -> Column:
     return F.to_json(F.struct(F.lit(fact).alias("fact"), *columns))
 
 
+def ids(column: Column | str) -> Column:
+    """Return broker ids as text; a question mark where they are not known."""
+    given = F.col(column) if isinstance(column, str) else column
+    return F.coalesce(F.concat(F.lit("["), F.array_join(given.cast("array<string>"), ", "), F.lit("]")), F.lit("?"))
+
+
+def unsaid(rows: DataFrame, field: str) -> DataFrame:
+    """The runs with rows that leave a field out, as logs of older brokers do, with the reason."""
+    reason = F.lit(f"the brokers' logs are older: they do not say {field}")
+    return rows.where(F.col(field).isNull()).select("run_id", reason.alias("reason")).distinct()
+
+
 def duplicate_values(evidence: DataFrame) -> DataFrame:
     """The runs whose value ids are not unique, with the reason: without unique values nothing can be followed."""
     return _reasons(evidence.where(F.col("subject") == VALUE_IDS))

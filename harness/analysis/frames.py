@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
-from harness.analysis.schemas import Table
+from harness.analysis.table import Table
 
 PARTITION_KEY = ("run_id", "topic", "partition")
 

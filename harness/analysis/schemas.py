@@ -7,52 +7,16 @@ knows its wall clock, so instants of its changes are converted and good for draw
 zxids, versions and epochs are for.
 """
 
-from dataclasses import dataclass
+from harness.analysis.client_tables import CLIENT_TABLES
+from harness.analysis.protocol_tables import PROTOCOL_TABLES
+from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its name, its Spark SQL type, and what it holds."""
-
-    name: str
-    type: str
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One fact: what a row is, and its columns in order (`run_id` first)."""
-
-    name: str
-    row: str
-    columns: tuple[Column, ...]
-
-    @property
-    def ddl(self) -> str:
-        """The columns as Spark reads a schema."""
-        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
-
-
-_RUN = Column("run_id", "string", "the run, by the name of its folder")
-_TOPIC = Column("topic", "string", "topic")
-_PARTITION = Column("partition", "int", "partition of the topic")
-_BROKER = Column("broker", "int", "the broker that says so")
-_INCARNATION = Column("incarnation", "string", "fresh each time the broker's process starts")
-_SEQ = Column("seq", "bigint", "position in that incarnation's state-change log")
-_TIME = Column("time_ns", "bigint", "when")
-_EPOCH = Column("leader_epoch", "int", "leader epoch of the partition")
-
-
-def _table(name: str, row: str, *columns: Column) -> Table:
-    return Table(name, row, (_RUN, *columns))
-
-
-SENDS = _table(
+SENDS = table_of(
     "sends",
     "one record that a client tried to write",
     Column("process", "string", "client process"),
     Column("index", "bigint", "number of the operation within the process"),
-    _TOPIC,
+    TOPIC,
     Column("partition", "int", "partition it was sent to; null while unknown"),
     Column("key", "string", "key of the record"),
     Column("value", "string", "value id, unique in the run"),
@@ -67,27 +31,27 @@ SENDS = _table(
     Column("error", "string", "what ended a fail or an info"),
 )
 
-POLLS = _table(
+POLLS = table_of(
     "polls",
     "one record that a client read",
     Column("process", "string", "client process"),
     Column("index", "bigint", "number of the operation within the process"),
-    _TIME,
+    TIME,
     Column("mode", "string", "assign or subscribe"),
     Column("position", "int", "place within the poll, from 0"),
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("offset", "bigint", "offset of the record"),
     Column("value", "string", "value id, or a digest of a value that no producer of ours wrote"),
     Column("leader_epoch", "int", "epoch stamped on the record; null when the client did not say"),
 )
 
-REPLICAS = _table(
+REPLICAS = table_of(
     "replicas",
     "one replica's state after the run",
     Column("broker", "int", "broker that holds the replica"),
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("log_start_offset", "bigint", "first offset of the log"),
     Column("log_end_offset", "bigint", "offset of the next record"),
     Column("high_watermark", "bigint", "from its checkpoint; null when not named there"),
@@ -96,12 +60,12 @@ REPLICAS = _table(
     Column("damage", "string", "empty, or what was found wrong and where reading stopped"),
 )
 
-REPLICA_RECORDS = _table(
+REPLICA_RECORDS = table_of(
     "replica_records",
     "one record in one replica's log after the run",
     Column("broker", "int", "broker that holds the replica"),
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("offset", "bigint", "offset of the record"),
     Column("leader_epoch", "int", "epoch stamped on the record's batch"),
     Column("key", "string", "key of the record"),
@@ -112,17 +76,17 @@ REPLICA_RECORDS = _table(
     Column("sequence", "bigint", "-1 without idempotence"),
 )
 
-PARTITION_STATES = _table(
+PARTITION_STATES = table_of(
     "partition_states",
     "one version of a partition's state znode",
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("life", "int", "how often the znode had been created by then; leader epochs begin anew with each"),
     Column("zxid", "bigint", "transaction that wrote it; orders all changes"),
     Column("time_ns", "bigint", "when, converted from ZooKeeper's wall clock; null when it cannot be"),
     Column("zk_version", "int", "version of the znode"),
     Column("leader", "int", "leader; -1 for none"),
-    _EPOCH,
+    EPOCH,
     Column("isr", "array<int>", "in-sync replicas"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
@@ -134,13 +98,13 @@ PARTITION_STATES = _table(
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 
-LEADER_EPOCHS = _table(
+LEADER_EPOCHS = table_of(
     "leader_epochs",
     "one leader in one leader epoch, by ZooKeeper or by its own claim; two rows of one epoch are two leaders",
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("life", "int", "as in partition_states; null when only claimed"),
-    _EPOCH,
+    EPOCH,
     Column("leader", "int", "broker; -1 for none"),
     Column("isr", "array<int>", "in-sync replicas when the epoch began"),
     Column("controller_epoch", "int", "epoch of the controller that decided it"),
@@ -153,18 +117,18 @@ LEADER_EPOCHS = _table(
     Column("unclean_allowed", "boolean", "whether the configuration allowed that at the election; null when unknown"),
 )
 
-LEADERSHIP_CLAIMS = _table(
+LEADERSHIP_CLAIMS = table_of(
     "leadership_claims",
     "one broker saying that it became leader or follower",
-    _BROKER,
-    _INCARNATION,
-    _SEQ,
-    _TIME,
-    _TOPIC,
-    _PARTITION,
+    BROKER,
+    INCARNATION,
+    SEQ,
+    TIME,
+    TOPIC,
+    PARTITION,
     Column("role", "string", "leader or follower"),
     Column("leader", "int", "whom it follows, or itself"),
-    _EPOCH,
+    EPOCH,
     Column("previous_leader_epoch", "int", "epoch it was in before; -1 for none"),
     Column("log_start_offset", "bigint", "its log start then"),
     Column("high_watermark", "bigint", "its high watermark then"),
@@ -173,19 +137,20 @@ LEADERSHIP_CLAIMS = _table(
     Column("zk_version", "int", "version of the state znode it was told; null for a follower"),
 )
 
-LEADER_APPENDS = _table(
-    "leader_appends",
-    "what one broker wrote as leader of a partition in one leader epoch",
-    _BROKER,
-    _TOPIC,
-    _PARTITION,
-    _EPOCH,
-    Column("first_offset", "bigint", "lowest offset it assigned"),
-    Column("last_offset", "bigint", "highest offset it assigned"),
+APPENDS = table_of(
+    "appends",
+    "what one broker wrote to its log of a partition in one leader epoch, as its leader or following it",
+    BROKER,
+    TOPIC,
+    PARTITION,
+    Column("role", "string", "leader or follower"),
+    EPOCH,
+    Column("first_offset", "bigint", "lowest offset that it wrote"),
+    Column("last_offset", "bigint", "highest offset that it wrote"),
     Column("batches", "bigint", "number of batches"),
 )
 
-CONTROLLER_EPOCHS = _table(
+CONTROLLER_EPOCHS = table_of(
     "controller_epochs",
     "one controller, as ZooKeeper holds it or a broker says it was elected",
     Column("controller_epoch", "int", "controller epoch"),
@@ -198,11 +163,11 @@ CONTROLLER_EPOCHS = _table(
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
 )
 
-ISR_CHANGES = _table(
+ISR_CHANGES = table_of(
     "isr_changes",
     "one change of a partition's ISR in ZooKeeper",
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("zxid", "bigint", "transaction of the change"),
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
     Column("zk_version", "int", "version of the state znode after the change"),
@@ -213,33 +178,33 @@ ISR_CHANGES = _table(
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 
-HIGH_WATERMARKS = _table(
+HIGH_WATERMARKS = table_of(
     "high_watermarks",
     "one advance or regress of one replica's high watermark",
-    _BROKER,
-    _INCARNATION,
-    _SEQ,
-    _TIME,
-    _TOPIC,
-    _PARTITION,
+    BROKER,
+    INCARNATION,
+    SEQ,
+    TIME,
+    TOPIC,
+    PARTITION,
     Column("role", "string", "leader or follower"),
-    _EPOCH,
+    EPOCH,
     Column("old", "bigint", "high watermark before"),
     Column("new", "bigint", "high watermark after"),
     Column("log_end_offset", "bigint", "log end at that moment"),
     Column("cause", "string", "what moved it"),
 )
 
-TRUNCATIONS = _table(
+TRUNCATIONS = table_of(
     "truncations",
     "one log losing its end",
-    _BROKER,
-    _INCARNATION,
-    _SEQ,
-    _TIME,
-    _TOPIC,
-    _PARTITION,
-    _EPOCH,
+    BROKER,
+    INCARNATION,
+    SEQ,
+    TIME,
+    TOPIC,
+    PARTITION,
+    EPOCH,
     Column("log_end_offset", "bigint", "log end before"),
     Column("to_offset", "bigint", "log end after"),
     Column("high_watermark", "bigint", "high watermark before"),
@@ -247,16 +212,19 @@ TRUNCATIONS = _table(
     Column("asked_epoch", "int", "epoch whose end was asked for; -1 when not"),
     Column("answer_epoch", "int", "epoch of the leader's answer"),
     Column("answer_end_offset", "bigint", "end offset of the leader's answer"),
+    Column("latest_epoch", "int", "newest epoch in its own cache before; -1 for none; null in older logs"),
+    Column("local_epoch", "int", "largest epoch in its own cache not above the answer's; -1 when it could not tell"),
+    Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when it could not tell"),
 )
 
-COMMITTED_OFFSETS = _table(
+COMMITTED_OFFSETS = table_of(
     "committed_offsets",
     "one commit, one read-back of a committed offset, or one commit in the log of the offsets topic",
     Column("source", "string", "client, or log (replica dumps of __consumer_offsets)"),
     Column("kind", "string", "commit or fetch"),
     Column("group", "string", "consumer group"),
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("offset", "bigint", "position to resume from; -1 for none"),
     Column("outcome", "string", "ok, fail or info"),
     Column("process", "string", "client process; null when the source is log"),
@@ -274,7 +242,7 @@ COMMITTED_OFFSETS = _table(
     Column("final", "boolean", "whether it is the last successful read-back of its group and partition"),
 )
 
-FAULT_WINDOWS = _table(
+FAULT_WINDOWS = table_of(
     "fault_windows",
     "one injection",
     Column("injection", "int", "index within the plan"),
@@ -289,11 +257,11 @@ FAULT_WINDOWS = _table(
     Column("detail", "string", "what the judgement says was seen"),
 )
 
-AVAILABILITY = _table(
+AVAILABILITY = table_of(
     "availability",
     "one span without an acknowledged write although somebody was trying",
-    _TOPIC,
-    _PARTITION,
+    TOPIC,
+    PARTITION,
     Column("acks", "int", "acks level of the sends: 0, 1 or -1 for all"),
     Column("from_ns", "bigint", "last success, or the first try after it where that is later"),
     Column("to_ns", "bigint", "next success, or the last sign of life when there was none"),
@@ -308,7 +276,7 @@ TORN = "torn last line"
 VALUE_IDS = "value ids"
 """Subject of the remark that they are not unique."""
 
-EVIDENCE = _table(
+EVIDENCE = table_of(
     "evidence",
     "one remark on the quality of the evidence",
     Column("subject", "string", "file within the run folder, or what the remark is about"),
@@ -326,7 +294,7 @@ TABLES: dict[str, Table] = {
         PARTITION_STATES,
         LEADER_EPOCHS,
         LEADERSHIP_CLAIMS,
-        LEADER_APPENDS,
+        APPENDS,
         CONTROLLER_EPOCHS,
         ISR_CHANGES,
         HIGH_WATERMARKS,
@@ -334,6 +302,8 @@ TABLES: dict[str, Table] = {
         COMMITTED_OFFSETS,
         FAULT_WINDOWS,
         AVAILABILITY,
+        *CLIENT_TABLES,
+        *PROTOCOL_TABLES,
         EVIDENCE,
     )
 }

@@ -20,6 +20,7 @@ ARROW_TYPES = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "array<array<bigint>>": pa.list_(pa.list_(pa.int64())),
 }

@@ -10,10 +10,14 @@ from harness.events import (
     Append,
     BecomeFollower,
     BecomeLeader,
+    BrokerRegistered,
     BrokerStart,
+    ControlledPartition,
     ControllerElected,
+    ControlReceive,
     Election,
     Event,
+    FetchResponse,
     HighWatermark,
     PartitionState,
     ProduceResponse,
@@ -145,6 +149,8 @@ class _IntactRun:
     batch: int
     logs: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     """Partition to (leader epoch, value) by offset."""
+    states: dict[int, PartitionState] = field(default_factory=dict)
+    """By partition, as the controller last decided."""
 
     def write(self) -> None:
         self.logs = {partition: [] for partition in range(self.partitions)}
@@ -163,6 +169,8 @@ class _IntactRun:
         out = self.out
         for broker in BROKERS:
             out.event(broker, BrokerStart(config_digest="d", clean_marker=True, planted_bugs=[]))
+            out.znode(f"/brokers/ids/{broker}", "{}", owner=f"0x10{broker}")
+            out.event(broker, BrokerRegistered(czxid=out.zxid))
         out.znode("/controller_epoch", "0")
         out.zxid += 1
         out.znode("/controller", '{"version":1,"brokerid":3,"timestamp":"1"}', multi=True, owner="0x103")
@@ -222,7 +230,9 @@ class _IntactRun:
             ),
         )
         if by == "controller":
+            before = self.states.get(partition)
             state = PartitionState(leader=leader, leader_epoch=epoch, isr=isr, zk_version=version, controller_epoch=1)
+            self.states[partition] = state
             self.out.event(
                 writer,
                 Election(
@@ -231,9 +241,11 @@ class _IntactRun:
                     strategy="offline" if version else "initialize",
                     trigger="test",
                     controller_epoch=1,
-                    previous=None,
+                    previous=before,
                     online=isr,
+                    shutting_down=[],
                     assigned=[1, 2, 3],
+                    profile="2.5",
                     unclean_allowed=False,
                     unclean=False,
                     result=state,
@@ -244,6 +256,7 @@ class _IntactRun:
     def _lead(self, partition: int, *, leader: int, epoch: int, isr: list[int]) -> None:
         end = len(self.logs[partition])
         for broker in isr:
+            self._tell(broker, partition, leader=leader, epoch=epoch, isr=isr)
             if broker == leader:
                 self.out.event(
                     broker,
@@ -273,6 +286,29 @@ class _IntactRun:
                         log_end_offset=end,
                     ),
                 )
+
+    def _tell(self, broker: int, partition: int, *, leader: int, epoch: int, isr: list[int]) -> None:
+        asked = ControlledPartition(
+            topic=TOPIC,
+            partition=partition,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=isr,
+            zk_version=epoch,
+            replicas=[1, 2, 3],
+            verdict="applied",
+        )
+        self.out.event(
+            broker,
+            ControlReceive(
+                api="LeaderAndIsr",
+                sender=3,
+                controller_epoch=1,
+                request_broker_epoch=10 + broker,
+                verdict="applied",
+                partitions=[asked],
+            ),
+        )
 
     def _produce(self, number: int, *, leader: int, epoch: int, isr: list[int]) -> None:
         out, partition = self.out, number % self.partitions
@@ -315,6 +351,7 @@ class _IntactRun:
                     new=last + 1,
                     log_end_offset=last + 1,
                     isr=isr if broker == leader else [],
+                    zk_version=epoch,
                     cause="test",
                 ),
             )
@@ -359,9 +396,22 @@ class _IntactRun:
                 )
                 index = out.index("c0")
                 out.operation("c0", OpKind.POLL, OpType.INVOKE, index, mode="assign")
+                out.event(
+                    2,
+                    FetchResponse(
+                        topic=TOPIC,
+                        partition=partition,
+                        replica=-1,
+                        fetch_offset=start,
+                        current_leader_epoch=1,
+                        high_watermark=len(log),
+                        last_offset=records[-1].offset,
+                        leader_epoch=1,
+                    ),
+                )
                 out.clock.tick()
                 out.operation("c0", OpKind.POLL, OpType.OK, index, mode="assign", records=records)
-            for kind in (OpKind.COMMIT, OpKind.FETCH_COMMITTED):
+            for kind in (OpKind.END_OFFSET, OpKind.COMMIT, OpKind.FETCH_COMMITTED):
                 index = out.index("c0")
                 where = {"topic": TOPIC, "partition": partition, "group": "g0"}
                 asked = {"offset": len(log)} if kind is OpKind.COMMIT else {}

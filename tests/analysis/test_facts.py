@@ -245,7 +245,9 @@ def election(result: PartitionState, *, unclean: bool) -> Election:
         controller_epoch=1,
         previous=None,
         online=[2],
+        shutting_down=[],
         assigned=[1, 2],
+        profile="2.5",
         unclean_allowed=True,
         unclean=unclean,
         result=result,
@@ -436,13 +438,15 @@ def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it
 @case
 def truncation(out: RunWriter) -> None:
     out.event(2, Truncate(topic="orders", partition=0, log_end_offset=9, to=4, high_watermark=6, leader_epoch=3,
-                          reason="epoch", asked_epoch=2, answer_epoch=1, answer_end_offset=4))  # fmt: skip
+                          reason="epoch", asked_epoch=2, answer_epoch=1, answer_end_offset=4,
+                          latest_epoch=2, local_epoch=1, local_end_offset=5))  # fmt: skip
 
 
 def test_a_truncation_keeps_what_was_asked_and_answered(rows):
     (row,) = rows(truncation, "truncations")
     assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
     assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
+    assert (row["latest_epoch"], row["local_epoch"], row["local_end_offset"]) == (2, 1, 5)
 
 
 @case

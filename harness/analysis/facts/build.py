@@ -10,12 +10,12 @@ from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness.analysis import schemas
+from harness.analysis import client_tables, protocol_tables, schemas
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import polls, sends
 from harness.analysis.facts.epochs import (
+    appends,
     isr_changes,
-    leader_appends,
     leader_epochs,
     leadership_claims,
     partition_states,
@@ -24,7 +24,17 @@ from harness.analysis.facts.evidence import evidence
 from harness.analysis.facts.faults import fault_windows
 from harness.analysis.facts.logs import high_watermarks, replica_records, replicas, truncations
 from harness.analysis.facts.offsets import committed_offsets
-from harness.analysis.facts.znodes import controller_epochs
+from harness.analysis.facts.protocol import (
+    acknowledgements,
+    consumer_fetches,
+    control_requests,
+    elections,
+    isr_proposals,
+    leader_isrs,
+    state_writes,
+)
+from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
+from harness.analysis.facts.znodes import controller_epochs, registrations, topics
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
 
@@ -44,12 +54,27 @@ def from_lines(sources: Sources) -> Facts:
         schemas.REPLICA_RECORDS.name: replica_records(sources.replicas),
         schemas.PARTITION_STATES.name: partition_states(sources.zookeeper, lines),
         schemas.LEADERSHIP_CLAIMS.name: leadership_claims(lines),
-        schemas.LEADER_APPENDS.name: leader_appends(lines),
+        schemas.APPENDS.name: appends(lines),
         schemas.CONTROLLER_EPOCHS.name: controller_epochs(sources.zookeeper, lines),
         schemas.HIGH_WATERMARKS.name: high_watermarks(lines),
         schemas.TRUNCATIONS.name: truncations(lines),
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
+        client_tables.END_OFFSETS.name: end_offsets(sources.operations),
+    } | _of_the_protocol(sources.zookeeper, lines)
+
+
+def _of_the_protocol(zookeeper: DataFrame, lines: DataFrame) -> Facts:
+    return {
+        protocol_tables.ELECTIONS.name: elections(lines),
+        protocol_tables.STATE_WRITES.name: state_writes(lines),
+        protocol_tables.CONTROL_REQUESTS.name: control_requests(lines),
+        protocol_tables.REGISTRATIONS.name: registrations(zookeeper, lines),
+        protocol_tables.LEADER_ISRS.name: leader_isrs(lines),
+        protocol_tables.ISR_PROPOSALS.name: isr_proposals(lines),
+        protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
+        protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
+        protocol_tables.TOPICS.name: topics(zookeeper),
     }
 
 
@@ -58,10 +83,12 @@ def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
     states, sent = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
     return {
         schemas.LEADER_EPOCHS.name: leader_epochs(
-            states, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.LEADER_APPENDS.name], sources.state_changes
+            states, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], sources.state_changes
         ),
         schemas.ISR_CHANGES.name: isr_changes(states),
         schemas.AVAILABILITY.name: availability(sent),
+        client_tables.POLL_STEPS.name: poll_steps(facts[schemas.POLLS.name]),
+        client_tables.SEND_REVERSALS.name: send_reversals(sent),
         schemas.EVIDENCE.name: evidence(sources, sent),
     }
 

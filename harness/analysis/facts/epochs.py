@@ -5,10 +5,10 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.znodes import changes, clock_offsets
 from harness.analysis.frames import PARTITION_KEY, conform, in_order
-from harness.analysis.schemas import ISR_CHANGES, LEADER_APPENDS, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
+from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
 from harness.events import NO_LEADER
 
-_STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
+STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
 _TOPIC_PATH = r"^/brokers/topics/([^/]+)$"
 _STATE_JSON = "leader int, leader_epoch int, isr array<int>, controller_epoch int"
 
@@ -18,7 +18,7 @@ def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFram
     all_changes = changes(zookeeper)
     at_path = in_order("run_id", "path", by=("zxid",))
     states = (
-        all_changes.where(F.col("path").rlike(_STATE_PATH))
+        all_changes.where(F.col("path").rlike(STATE_PATH))
         .withColumn("life", F.sum(F.when(F.col("type") == "create", 1).otherwise(0)).over(at_path))
         .where(F.col("type") != "delete")
         .withColumn("state", F.from_json("data", _STATE_JSON))
@@ -26,8 +26,8 @@ def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFram
         .select(
             "run_id",
             "path",
-            F.regexp_extract("path", _STATE_PATH, 1).alias("topic"),
-            F.regexp_extract("path", _STATE_PATH, 2).try_cast("int").alias("partition"),
+            F.regexp_extract("path", STATE_PATH, 1).alias("topic"),
+            F.regexp_extract("path", STATE_PATH, 2).try_cast("int").alias("partition"),
             "life",
             "zxid",
             "time_ms",
@@ -100,21 +100,21 @@ def leadership_claims(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def leader_appends(state_changes: DataFrame) -> DataFrame:
-    """One row a broker and leader epoch in which it wrote to its log as leader."""
+def appends(state_changes: DataFrame) -> DataFrame:
+    """One row a broker and leader epoch in which it wrote to its log, as leader or as follower."""
     return conform(
-        state_changes.where((F.col("ev") == "append") & (F.col("role") == "leader"))
-        .groupBy("run_id", "broker", "topic", "partition", "leader_epoch")
+        state_changes.where(F.col("ev") == "append")
+        .groupBy("run_id", "broker", "topic", "partition", "role", "leader_epoch")
         .agg(
             F.min("base_offset").alias("first_offset"),
             F.max("last_offset").alias("last_offset"),
             F.count("*").alias("batches"),
         ),
-        LEADER_APPENDS,
+        APPENDS,
     )
 
 
-def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, state_changes: DataFrame) -> DataFrame:
+def leader_epochs(states: DataFrame, claims: DataFrame, written: DataFrame, state_changes: DataFrame) -> DataFrame:
     """One row a leader in one leader epoch; who claims what ZooKeeper gave to another broker has a row of its own."""
     decided = (
         states.groupBy(*PARTITION_KEY, "leader_epoch", "leader")
@@ -139,7 +139,10 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
         claims.where(F.col("role") == "leader")
         .select(*PARTITION_KEY, "leader_epoch", "leader", "log_end_offset")
         .unionByName(
-            appends.select(*PARTITION_KEY, "leader_epoch", F.col("broker").alias("leader")), allowMissingColumns=True
+            written.where(F.col("role") == "leader").select(
+                *PARTITION_KEY, "leader_epoch", F.col("broker").alias("leader")
+            ),
+            allowMissingColumns=True,
         )
         .groupBy(*PARTITION_KEY, "leader_epoch", "leader")
         .agg(F.min("log_end_offset").alias("start_offset"))

@@ -1,10 +1,14 @@
 """ZooKeeper's history: each change once, controllers by it, and its clock beside the harness's."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order
+from harness.analysis.protocol_tables import REGISTRATIONS, TOPICS
 from harness.analysis.schemas import CONTROLLER_EPOCHS
+
+_REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
+_TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$"
 
 
 def changes(zookeeper: DataFrame) -> DataFrame:
@@ -67,3 +71,51 @@ def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFra
         F.col("mono").alias("time_ns"),
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), CONTROLLER_EPOCHS)
+
+
+def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """One row a registration of a broker: by ZooKeeper's history, and once more by what the broker says."""
+    history = changes(zookeeper).where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
+    by_zookeeper = (
+        history.withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
+        .where(F.col("type") == "create")
+        .select(
+            "run_id",
+            F.lit("zookeeper").alias("source"),
+            F.regexp_extract("path", _REGISTRATION_PATH, 1).try_cast("int").alias("broker"),
+            F.col("zxid").alias("czxid"),
+            F.col("ephemeral_owner").alias("session"),
+            "until_zxid",
+        )
+    )
+    by_brokers = state_changes.where(F.col("ev") == "broker_registered").select(
+        "run_id", F.lit("broker").alias("source"), "broker", "czxid", "session"
+    )
+    return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), REGISTRATIONS)
+
+
+def topics(zookeeper: DataFrame) -> DataFrame:
+    """One row a topic that ever was: what is left of it and of its configuration."""
+    last = F.struct("zxid", (F.col("type") != "delete").alias("there"))
+    name = F.regexp_extract("path", _TOPIC_PATHS, 2)
+    parent = F.regexp_extract("path", _TOPIC_PATHS, 1)
+
+    def of(folder: str) -> Column:
+        return F.max(F.when(F.col("parent") == folder, F.col("last")))
+
+    return conform(
+        zookeeper.where(F.col("path").rlike(_TOPIC_PATHS))
+        .select("run_id", name.alias("topic"), parent.alias("parent"), last.alias("last"))
+        .groupBy("run_id", "topic")
+        .agg(
+            of("/brokers/topics").alias("own"),
+            of("/config/topics").alias("config"),
+            of("/admin/delete_topics").alias("deletion"),
+        )
+        .where(F.col("own").isNotNull())
+        .withColumn("present", F.col("own.there"))
+        .withColumn("zxid", F.col("own.zxid"))
+        .withColumn("configured", F.coalesce("config.there", F.lit(False)))
+        .withColumn("deletion_pending", F.coalesce("deletion.there", F.lit(False))),
+        TOPICS,
+    )

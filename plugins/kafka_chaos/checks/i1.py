@@ -32,7 +32,7 @@ class LeaderEpochs:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of the state znode with a wrong epoch, and one an epoch with two leaders."""
         return self._wrong_steps(facts["partition_states"]).unionByName(
-            self._two_leaders(facts["leader_epochs"], facts["leader_appends"])
+            self._two_leaders(facts["leader_epochs"], facts["appends"].where(F.col("role") == "leader"))
         )
 
     def _wrong_steps(self, states: DataFrame) -> DataFrame:

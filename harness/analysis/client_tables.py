@@ -1,0 +1,50 @@
+"""Fact tables of what is remarkable in the order of a client's operations; `schemas` has all tables."""
+
+from harness.analysis.table import EPOCH, PARTITION, TOPIC, Column, Table, table_of
+
+_PROCESS = Column("process", "string", "client process")
+
+POLL_STEPS = table_of(
+    "poll_steps",
+    "one step of a reader from a record of a partition to one that is not at the next offset",
+    _PROCESS,
+    Column("mode", "string", "assign, subscribe or reread"),
+    TOPIC,
+    PARTITION,
+    Column("previous_index", "bigint", "number of the poll that gave the record before"),
+    Column("previous_offset", "bigint", "offset of the record before"),
+    Column("index", "bigint", "number of the poll that gave this record"),
+    Column("offset", "bigint", "offset of this record"),
+    EPOCH,
+)
+
+SEND_REVERSALS = table_of(
+    "send_reversals",
+    "one acknowledged record that lies before one that its process had sent to the partition earlier",
+    _PROCESS,
+    TOPIC,
+    PARTITION,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("earlier_index", "bigint", "number of the earlier send that lies furthest ahead"),
+    Column("earlier_offset", "bigint", "its offset"),
+    Column("earlier_complete_ns", "bigint", "when it was acknowledged"),
+    Column("index", "bigint", "number of this send"),
+    Column("offset", "bigint", "its offset"),
+    Column("value", "string", "its value id"),
+    Column("invoke_ns", "bigint", "when it was asked"),
+    EPOCH,
+)
+
+END_OFFSETS = table_of(
+    "end_offsets",
+    "one answer to where a partition ends for consumers",
+    _PROCESS,
+    Column("index", "bigint", "number of the operation within the process"),
+    TOPIC,
+    PARTITION,
+    Column("offset", "bigint", "the end: offset of the next record that a consumer will get"),
+    Column("invoke_ns", "bigint", "when it was asked"),
+    Column("complete_ns", "bigint", "when it was answered"),
+)
+
+CLIENT_TABLES: tuple[Table, ...] = (POLL_STEPS, SEND_REVERSALS, END_OFFSETS)

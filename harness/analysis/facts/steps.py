@@ -1,0 +1,46 @@
+"""What is remarkable in the order of a client's operations: readers that jump, records that overtake, and ends."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.client_tables import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
+from harness.analysis.facts.clients import completed
+from harness.analysis.frames import conform, in_order
+from harness.history import OpKind, OpType
+
+
+def poll_steps(polls: DataFrame) -> DataFrame:
+    """One row a step of a reader that is not to the next offset; a reader that starts again is another one."""
+    in_turn = in_order("run_id", "process", "mode", "topic", "partition", by=("index", "position"))
+    before = F.lag(F.struct("index", "offset")).over(in_turn)
+    return conform(
+        polls.withColumn("before", before)
+        .where(F.col("offset") != F.col("before.offset") + 1)
+        .withColumn("previous_index", F.col("before.index"))
+        .withColumn("previous_offset", F.col("before.offset")),
+        POLL_STEPS,
+    )
+
+
+def send_reversals(sends: DataFrame) -> DataFrame:
+    """One row an acknowledged record that lies before one that was sent earlier, beside the furthest of those."""
+    earlier = in_order("run_id", "process", "topic", "partition", by=("index",)).rowsBetween(
+        Window.unboundedPreceding, -1
+    )
+    furthest = F.max(F.struct("offset", "index", "complete_ns")).over(earlier)
+    return conform(
+        sends.where((F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull())
+        .withColumn("furthest", furthest)
+        .where(F.col("offset") < F.col("furthest.offset"))
+        .withColumn("earlier_index", F.col("furthest.index"))
+        .withColumn("earlier_offset", F.col("furthest.offset"))
+        .withColumn("earlier_complete_ns", F.col("furthest.complete_ns")),
+        SEND_REVERSALS,
+    )
+
+
+def end_offsets(operations: DataFrame) -> DataFrame:
+    """One row an answer to where a partition ends."""
+    answered = completed(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
+    return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)

@@ -1,0 +1,145 @@
+"""Fact tables of how brokers and ZooKeeper kept to the protocol; `schemas` has all tables."""
+
+from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
+
+_LINE = (BROKER, INCARNATION, SEQ, TIME)
+_NAMED = (TOPIC, PARTITION)
+
+ELECTIONS = table_of(
+    "elections",
+    "one decision of a controller about who leads a partition, with all that it looked at",
+    *_LINE,
+    *_NAMED,
+    Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
+    Column("trigger", "string", "what made the controller decide"),
+    Column("controller_epoch", "int", "its epoch"),
+    Column("profile", "string", "2.5 or 0.8: by the rules of which Kafka; null in older logs"),
+    Column("assigned", "array<int>", "assigned replicas in their order; in a reassignment the target ones"),
+    Column("online", "array<int>", "brokers that may lead"),
+    Column("shutting_down", "array<int>", "brokers about to leave; null in older logs"),
+    Column("unclean_allowed", "boolean", "whether a replica outside the ISR may lead"),
+    Column("unclean", "boolean", "whether the controller says that one does"),
+    Column("previous_leader", "int", "leader before; null at the first election"),
+    Column("previous_leader_epoch", "int", "leader epoch before; null at the first election"),
+    Column("previous_isr", "array<int>", "in-sync replicas before; null at the first election"),
+    Column("leader", "int", "who was chosen; null when nobody was"),
+    Column("leader_epoch", "int", "leader epoch of the decision; null when nobody was chosen"),
+    Column("isr", "array<int>", "in-sync replicas from then on; null when nobody was chosen"),
+    Column("error", "string", "why nobody was chosen; empty otherwise"),
+)
+
+STATE_WRITES = table_of(
+    "state_writes",
+    "one write of a partition's state znode, as a broker says it ended",
+    *_LINE,
+    *_NAMED,
+    Column("op", "string", "create, set or delete"),
+    Column("expected_version", "int", "version that it was to replace; -1 for any"),
+    Column("result", "string", "ok, or the error"),
+    Column("zk_version", "int", "version of the znode after it; -1 when it failed"),
+    Column("writer", "string", "controller or leader"),
+)
+
+CONTROL_REQUESTS = table_of(
+    "control_requests",
+    "one partition of a LeaderAndIsr or StopReplica as a broker handled it, or any other request as a whole",
+    *_LINE,
+    Column("api", "string", "LeaderAndIsr, StopReplica or UpdateMetadata"),
+    Column("sender", "int", "controller that sent it"),
+    Column("controller_epoch", "int", "controller epoch in it"),
+    Column("request_broker_epoch", "bigint", "registration that it was meant for; -1 for any"),
+    Column("broker_epoch", "bigint", "registration of the broker then"),
+    Column("verdict", "string", "applied, stale_controller_epoch or stale_broker_epoch"),
+    *_NAMED,
+    EPOCH,
+    Column("partition_verdict", "string", "applied, or why this partition was left alone; null for a whole request"),
+)
+
+REGISTRATIONS = table_of(
+    "registrations",
+    "one registration of a broker, as ZooKeeper holds it or as the broker says that it registered",
+    Column("source", "string", "zookeeper or broker"),
+    Column("broker", "int", "broker id"),
+    Column("czxid", "bigint", "transaction that created it"),
+    Column("session", "string", "ZooKeeper session that owns it, or that the broker had, in hexadecimal"),
+    Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
+)
+
+LEADER_ISRS = table_of(
+    "leader_isrs",
+    "one set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark",
+    BROKER,
+    *_NAMED,
+    EPOCH,
+    Column("zk_version", "int", "version of the state znode that it took the set from; null in older logs"),
+    Column("isr", "array<int>", "the set, in ascending order"),
+    Column("advances", "bigint", "how often the high watermark rose with it"),
+    Column("incarnation", "string", "life of the broker that raised it highest"),
+    Column("seq", "bigint", "line in which it did"),
+    Column("high_watermark", "bigint", "the highest that it came to"),
+)
+
+ISR_PROPOSALS = table_of(
+    "isr_proposals",
+    "one change of its ISR that a leader was about to write",
+    *_LINE,
+    *_NAMED,
+    EPOCH,
+    Column("kind", "string", "shrink or expand"),
+    Column("old_isr", "array<int>", "in-sync replicas before"),
+    Column("new_isr", "array<int>", "in-sync replicas proposed"),
+    Column("log_end_offset", "bigint", "the leader's log end"),
+    Column("high_watermark", "bigint", "the leader's high watermark"),
+    Column("epoch_start_offset", "bigint", "where its epoch began; null in older logs"),
+    Column("ends", "array<bigint>", "log ends of the proposed members, in that order; null in older logs"),
+)
+
+ACKNOWLEDGEMENTS = table_of(
+    "acknowledgements",
+    "what a leader acknowledged in one leader epoch, with one acks level, while its ISR had one size",
+    BROKER,
+    *_NAMED,
+    EPOCH,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("isr_size", "int", "members of the ISR when it answered"),
+    Column("answers", "bigint", "number of answers"),
+    Column("first_offset", "bigint", "lowest offset that was acknowledged"),
+    Column("seq", "bigint", "line of the answer that went furthest past the high watermark, or least stayed below it"),
+    Column("offset", "bigint", "last offset of that answer"),
+    Column("high_watermark", "bigint", "high watermark at that answer"),
+)
+
+CONSUMER_FETCHES = table_of(
+    "consumer_fetches",
+    "what a broker served to consumers in one leader epoch that believed in one leader epoch",
+    BROKER,
+    *_NAMED,
+    EPOCH,
+    Column("current_leader_epoch", "int", "leader epoch that the consumers believed in; -1 when they did not say"),
+    Column("answers", "bigint", "number of answers with records"),
+    Column("seq", "bigint", "line of the answer that went furthest past the high watermark, or least stayed below it"),
+    Column("offset", "bigint", "last offset of that answer"),
+    Column("high_watermark", "bigint", "high watermark at that answer"),
+)
+
+TOPICS = table_of(
+    "topics",
+    "one topic that ever was in ZooKeeper, as it is in the end",
+    TOPIC,
+    Column("present", "boolean", "whether its znode is there"),
+    Column("zxid", "bigint", "transaction of the last change of its znode"),
+    Column("configured", "boolean", "whether it has a configuration znode"),
+    Column("deletion_pending", "boolean", "whether somebody asked for its deletion and it is not done"),
+)
+
+PROTOCOL_TABLES: tuple[Table, ...] = (
+    ELECTIONS,
+    STATE_WRITES,
+    CONTROL_REQUESTS,
+    REGISTRATIONS,
+    LEADER_ISRS,
+    ISR_PROPOSALS,
+    ACKNOWLEDGEMENTS,
+    CONSUMER_FETCHES,
+    TOPICS,
+)

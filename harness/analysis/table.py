@@ -1,0 +1,41 @@
+"""What a fact table is: a name, what a row is, and columns with their types; and the columns that many tables share."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its Spark SQL type, and what it holds."""
+
+    name: str
+    type: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One fact: what a row is, and its columns in order (`run_id` first)."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark reads a schema."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+
+RUN = Column("run_id", "string", "the run, by the name of its folder")
+TOPIC = Column("topic", "string", "topic")
+PARTITION = Column("partition", "int", "partition of the topic")
+BROKER = Column("broker", "int", "the broker that says so")
+INCARNATION = Column("incarnation", "string", "fresh each time the broker's process starts")
+SEQ = Column("seq", "bigint", "position in that incarnation's state-change log")
+TIME = Column("time_ns", "bigint", "when")
+EPOCH = Column("leader_epoch", "int", "leader epoch of the partition")
+
+
+def table_of(name: str, row: str, *columns: Column) -> Table:
+    """Return a table; every one begins with the run."""
+    return Table(name, row, (RUN, *columns))

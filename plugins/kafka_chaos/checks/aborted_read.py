@@ -1,0 +1,59 @@
+"""aborted-read: was a value read whose send had definitely failed?
+
+A failure tells the producer that nothing was written and that it may send again; a record that shows up all the same is
+written twice, or against its will. What nobody knows about (info) may be read.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import duplicate_values, event, finding, unreadable
+from harness.checks import Check, Settings, Severity
+from harness.history import OpType
+
+
+class AbortedRead:
+    """Sends that failed, against everything that was read."""
+
+    name: ClassVar[str] = "aborted-read"
+    promise: ClassVar[str] = "A value whose send failed for certain is read by nobody."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Value ids must be unique, and the clients' history whole."""
+        return duplicate_values(facts["evidence"]).unionByName(unreadable(facts["evidence"], "operations/"))
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a value."""
+        failed = (
+            facts["sends"]
+            .where(F.col("outcome") == OpType.FAIL.value)
+            .select("run_id", "topic", "value", event("sends", "process", "index", "value", "error").alias("failure"))
+        )
+        rows = (
+            facts["polls"]
+            .join(failed.hint("shuffle_hash"), on=["run_id", "topic", "value"], how="inner")
+            .groupBy("run_id", "topic", "partition", "offset", "value", "failure")
+            .agg(
+                F.min("leader_epoch").alias("leader_epoch"),
+                F.array_sort(F.collect_set(event("polls", "process", "index", "offset", "value"))).alias("events"),
+            )
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A value whose send failed is read by nobody: %s was read at %s-%d offset %d.",
+                "value",
+                "topic",
+                "partition",
+                "offset",
+            ),
+            evidence=F.concat(F.array("failure"), F.col("events")),
+        )
+
+
+PLUGIN: type[Check] = AbortedRead

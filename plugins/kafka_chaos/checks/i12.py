@@ -1,0 +1,108 @@
+"""I12: do leader epochs only grow along a log, and is each record's epoch its writer's?
+
+Who truncates compares epochs, not offsets, so a log's epoch cache must be a staircase in epoch and offset, a record's
+epoch never lower than that of the record before it, and what bears an epoch written by the leader of that epoch
+(KIP-101, Kafka's `LeaderEpochFileCache`). Records are compared by the range of offsets that each epoch takes.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unreadable
+from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.checks import Check, Settings, Severity
+
+_REPLICA = (*PARTITION_KEY, "broker")
+
+
+class EpochsInLogs:
+    """Every replica's epoch cache and records, and what the leader of each epoch says that it wrote."""
+
+    name: ClassVar[str] = "I12"
+    promise: ClassVar[str] = (
+        "A log's leader epochs strictly increase with their start; a record's never decreases and is its writer's "
+        "(KIP-101)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("replicas", "appends")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The brokers' logs must be whole, or a leader's writes are missing in them."""
+        return unreadable(facts["evidence"], "brokers/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a cache that is no staircase, and one a replica and epoch whose records are elsewhere."""
+        return self._caches(facts["replicas"]).unionByName(self._records(facts["replica_records"], facts["appends"]))
+
+    def _caches(self, replicas: DataFrame) -> DataFrame:
+        entries = F.col("leader_epochs")
+        steps = F.arrays_zip(
+            F.slice(entries, 1, F.greatest(F.size(entries) - 1, F.lit(0))).alias("lower"),
+            F.slice(entries, 2, F.greatest(F.size(entries) - 1, F.lit(0))).alias("upper"),
+        )
+        rows = replicas.where(F.exists(steps, lambda step: ~_rises(step.getField("lower"), step.getField("upper"))))
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "The epoch cache strictly increases in epoch and start offset: that of %s-%d on broker %d is %s.",
+                "topic",
+                "partition",
+                "broker",
+                F.to_json("leader_epochs"),
+            ),
+            evidence=F.array(event("replicas", "broker", "leader_epochs", "log_start_offset", "log_end_offset")),
+        )
+
+    def _records(self, records: DataFrame, appends: DataFrame) -> DataFrame:
+        written = (
+            appends.where(F.col("role") == "leader")
+            .groupBy(*PARTITION_KEY, "leader_epoch")
+            .agg(F.min("first_offset").alias("written_from"), F.max("last_offset").alias("written_to"))
+        )
+        held = records.groupBy(*_REPLICA, "leader_epoch").agg(
+            F.min("offset").alias("held_from"), F.max("offset").alias("held_to")
+        )
+        inside = (F.col("held_from") >= F.col("written_from")) & (F.col("held_to") <= F.col("written_to"))
+        wrong = F.when(
+            F.col("held_from") < F.col("older_to"),
+            F.format_string("a record of an older epoch at offset %d comes after them", "older_to"),
+        ).when(~F.coalesce(inside, F.lit(False)), "the leader of that epoch did not write them there")
+        rows = (
+            held.withColumn(
+                "older_to", F.max("held_to").over(in_order(*_REPLICA, by=("leader_epoch",)).rowsBetween(-1, -1))
+            )
+            .join(written, on=[*PARTITION_KEY, "leader_epoch"], how="left")
+            .withColumn("wrong", wrong)
+            .where(F.col("wrong").isNotNull())
+        )
+        return finding(
+            rows.withColumn("offset", F.col("held_from")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Epochs never decrease along a log and are their writers': broker %d holds records of epoch %d of "
+                "%s-%d "
+                "from offset %d to %d, but %s.",
+                "broker",
+                "leader_epoch",
+                "topic",
+                "partition",
+                "held_from",
+                "held_to",
+                "wrong",
+            ),
+            evidence=F.array(
+                event("replica_records", "broker", "leader_epoch", "held_from", "held_to", "older_to"),
+                event("appends", "leader_epoch", "written_from", "written_to"),
+            ),
+        )
+
+
+def _rises(lower: Column, upper: Column) -> Column:
+    return (upper[0] > lower[0]) & (upper[1] > lower[1])
+
+
+PLUGIN: type[Check] = EpochsInLogs

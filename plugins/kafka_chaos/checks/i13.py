@@ -1,0 +1,114 @@
+"""I13: did everybody who joined an ISR have all that was committed, and was there to be elected?
+
+Whoever is in the ISR may lead next, so a follower joins only when it has everything below the high watermark and
+everything that the leader had when its epoch began, which leaders before it may have committed (KAFKA-7128). One that
+is not registered at that moment was still served but cannot lead; Kafka allows that up to KAFKA-14140, so it is a note.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unsaid
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings, Severity
+
+
+class IsrJoins:
+    """Every proposal of a larger ISR, and every larger ISR in ZooKeeper."""
+
+    name: ClassVar[str] = "I13"
+    promise: ClassVar[str] = (
+        "A follower joins the ISR at or past the high watermark and the leader epoch's start, and alive (KAFKA-7128)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Leaders must say how far they knew those who join to be."""
+        return unsaid(facts["isr_proposals"], "ends")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a follower that joins too early, and a note on one that is not registered."""
+        return self._too_early(facts["isr_proposals"]).unionByName(
+            self._absent(facts["isr_changes"], facts["registrations"])
+        )
+
+    def _too_early(self, proposals: DataFrame) -> DataFrame:
+        least = F.greatest("high_watermark", "epoch_start_offset")
+        rows = (
+            proposals.where(F.col("kind") == "expand")
+            .select(
+                "*",
+                F.explode(F.arrays_zip(F.col("new_isr").alias("broker_id"), F.col("ends").alias("end"))).alias(
+                    "member"
+                ),
+            )
+            .where(~F.array_contains("old_isr", F.col("member.broker_id")) & (F.col("member.end") < least))
+            .withColumn("joining", F.col("member.broker_id"))
+            .withColumn("offset", F.col("member.end"))
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A follower joins the ISR with all that is committed: broker %d was proposed for %s-%d in epoch %d "
+                "with "
+                "its log ending at %d, the high watermark at %d and the epoch's start at %d.",
+                "joining",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "offset",
+                "high_watermark",
+                "epoch_start_offset",
+            ),
+            evidence=F.array(
+                event(
+                    "isr_proposals",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "old_isr",
+                    "new_isr",
+                    "ends",
+                    "high_watermark",
+                    "epoch_start_offset",
+                )
+            ),
+        )
+
+    def _absent(self, changes: DataFrame, registrations: DataFrame) -> DataFrame:
+        joined = changes.where(F.size("old_isr") > 0).select(
+            *PARTITION_KEY,
+            "leader_epoch",
+            "zxid",
+            "zk_version",
+            "old_isr",
+            "new_isr",
+            F.explode(F.array_except("new_isr", "old_isr")).alias("broker"),
+        )
+        alive = registrations.where(F.col("source") == "zookeeper").select(
+            F.col("run_id").alias("its_run"), F.col("broker").alias("its_broker"), "czxid", "until_zxid"
+        )
+        same = (F.col("run_id") == F.col("its_run")) & (F.col("broker") == F.col("its_broker"))
+        stood = (F.col("czxid") < F.col("zxid")) & (F.col("zxid") < F.coalesce("until_zxid", F.col("zxid") + 1))
+        rows = joined.join(alive, on=same & stood, how="left_anti")
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.NOTE.value),
+            message=F.format_string(
+                "A follower joins the ISR while it is registered: broker %d was not when version %d of the state of "
+                "%s-%d took it in.",
+                "broker",
+                "zk_version",
+                "topic",
+                "partition",
+            ),
+            evidence=F.array(event("isr_changes", "zxid", "zk_version", "old_isr", "new_isr")),
+        )
+
+
+PLUGIN: type[Check] = IsrJoins

@@ -1,0 +1,101 @@
+"""I14: did a control request that was stale have no effect?
+
+A broker obeys the newest controller it has heard of only, only what was meant for its own registration (KIP-380), and
+for a partition only what raises the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.findings import event, finding
+from harness.analysis.frames import in_order
+from harness.checks import Check, Settings, Severity
+
+_LINE = ("broker", "incarnation", "seq")
+
+
+class StaleRequests:
+    """Every control request that a broker applied, and every role that it took."""
+
+    name: ClassVar[str] = "I14"
+    promise: ClassVar[str] = (
+        "A control request with a stale controller, broker or leader epoch has no effect (KIP-380, ReplicaManager)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("control_requests",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Nothing to assume: each broker's lines are in its own order."""
+        return None
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a request, or a partition of one, and one a role that was taken in an epoch that was over."""
+        return self._obeyed(facts["control_requests"]).unionByName(self._roles(facts["leadership_claims"]))
+
+    def _obeyed(self, requests: DataFrame) -> DataFrame:
+        earlier = in_order("run_id", "broker", "incarnation", by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
+        old_controller = F.col("controller_epoch") < F.col("newest")
+        earlier_life = F.col("request_broker_epoch").between(0, F.col("broker_epoch") - 1)
+        wrong = F.when(
+            old_controller,
+            F.format_string("of controller epoch %d after one of epoch %d", "controller_epoch", "newest"),
+        ).when(
+            earlier_life,
+            F.format_string("for registration %d in registration %d", "request_broker_epoch", "broker_epoch"),
+        )
+        rows = (
+            requests.where(F.col("verdict") == "applied")
+            .withColumn("newest", F.max("controller_epoch").over(earlier))
+            .withColumn("wrong", wrong)
+            .where(F.col("wrong").isNotNull())
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A stale control request has no effect: broker %d applied %s of broker %d %s.",
+                "broker",
+                "api",
+                "sender",
+                "wrong",
+            ),
+            evidence=F.array(
+                event(
+                    "control_requests",
+                    *_LINE,
+                    "api",
+                    "sender",
+                    "controller_epoch",
+                    "newest",
+                    "request_broker_epoch",
+                    "broker_epoch",
+                )
+            ),
+        )
+
+    def _roles(self, claims: DataFrame) -> DataFrame:
+        rows = claims.where(F.col("leader_epoch") <= F.col("previous_leader_epoch"))
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A stale control request has no effect: broker %d became %s of %s-%d in epoch %d when it was in "
+                "epoch %d.",
+                "broker",
+                "role",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "previous_leader_epoch",
+            ),
+            evidence=F.array(
+                event("leadership_claims", *_LINE, "role", "leader", "leader_epoch", "previous_leader_epoch")
+            ),
+        )
+
+
+PLUGIN: type[Check] = StaleRequests

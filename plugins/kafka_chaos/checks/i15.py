@@ -1,0 +1,98 @@
+"""I15: did a follower truncate exactly to the end of the largest epoch that it shares with its leader?
+
+One record less, and it keeps what the leader never had; one more, and it may drop what is committed. A follower that
+has epochs asks where its newest ends, drops what came after, and asks again with an older one where it has not the
+epoch of the answer (KIP-101, KIP-279); without any epoch, or an answer, it goes back to its high watermark.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unsaid
+from harness.checks import Check, Settings, Severity
+from harness.events import NO_OFFSET
+
+_NO_EPOCH = -1
+_JUDGED = ("epoch", "hw", "out_of_range")
+
+
+class Truncations:
+    """Every truncation of a follower against what it knew and was told."""
+
+    name: ClassVar[str] = "I15"
+    promise: ClassVar[str] = (
+        "A follower truncates exactly to the end of the largest epoch it shares with its leader (KIP-101, KIP-279)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Followers must say what their own epochs were."""
+        return unsaid(facts["truncations"], "latest_epoch")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a truncation to another offset, or one for which the leader was not asked."""
+        rows = (
+            facts["truncations"]
+            .where(F.col("reason").isin(*_JUDGED))
+            .withColumn("right_offset", _right_offset())
+            .where(F.col("right_offset").isNull() | (F.col("to_offset") != F.col("right_offset")))
+        )
+        return finding(
+            rows.withColumn("offset", F.col("to_offset")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A follower truncates to the end of the largest common epoch: broker %d cut %s-%d from %d to %d in "
+                "epoch "
+                "%d (reason: %s), %s.",
+                "broker",
+                "topic",
+                "partition",
+                "log_end_offset",
+                "to_offset",
+                "leader_epoch",
+                "reason",
+                F.when(
+                    F.col("right_offset").isNull(),
+                    F.format_string("and had not asked although it knew epoch %d", F.col("latest_epoch")),
+                ).otherwise(F.format_string("where %d was right", F.col("right_offset"))),
+            ),
+            evidence=F.array(
+                event(
+                    "truncations",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "log_end_offset",
+                    "to_offset",
+                    "high_watermark",
+                    "latest_epoch",
+                    "asked_epoch",
+                    "answer_epoch",
+                    "answer_end_offset",
+                    "local_epoch",
+                    "local_end_offset",
+                )
+            ),
+        )
+
+
+def _right_offset() -> Column:
+    """Return where the log had to end; null where the follower had to ask and did not (`AbstractFetcherThread`)."""
+    end = F.col("log_end_offset")
+    unanswered = F.col("answer_end_offset") == NO_OFFSET
+    other_history = (F.col("answer_epoch") == _NO_EPOCH) | (F.col("local_end_offset") == NO_OFFSET)
+    return (
+        F.when(F.col("reason") == "out_of_range", F.least("answer_end_offset", end))
+        .when(F.col("latest_epoch") == _NO_EPOCH, F.col("high_watermark"))
+        .when(F.col("asked_epoch") == _NO_EPOCH, F.lit(None))
+        .when(unanswered, F.col("high_watermark"))
+        .when(other_history, F.least("answer_end_offset", end))
+        .when(F.col("local_epoch") != F.col("answer_epoch"), F.least("local_end_offset", end))
+        .otherwise(F.least("local_end_offset", "answer_end_offset", end))
+    )
+
+
+PLUGIN: type[Check] = Truncations

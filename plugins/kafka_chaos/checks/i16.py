@@ -1,0 +1,106 @@
+"""I16: does a committed offset stay within what is committed, and does it last?
+
+A consumer commits the position after what it read, which no high watermark can be below; processes that commit without
+reading are not asked. And the last commit that a group was told of is in the log of the offsets topic, from which each
+new coordinator loads it (Kafka's `GroupMetadataManager`). That it is never read back lower, `offset-regression` asks.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, incomplete_dumps, severity, unreadable, with_unclean_election
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings
+from harness.history import OpType
+
+_KEY = ("run_id", "group", "topic", "partition")
+
+
+class CommittedOffsets:
+    """Acknowledged commits, against high watermarks and against the log of the offsets topic."""
+
+    name: ClassVar[str] = "I16"
+    promise: ClassVar[str] = (
+        "A committed offset is not past the high watermark, and the last one is in the offsets topic "
+        "(GroupMetadataManager)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole, and the dumps of the last ISR complete."""
+        return unreadable(facts["evidence"], "operations/").unionByName(incomplete_dumps(facts))
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a commit."""
+        told = (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") == OpType.OK.value)
+        commits = facts["committed_offsets"].where(told)
+        return self._too_far(commits, facts, settings).unionByName(self._vanished(commits, facts, settings))
+
+    def _too_far(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        exposed = (
+            facts["leader_isrs"]
+            .groupBy(*PARTITION_KEY)
+            .agg(
+                F.max_by(F.struct("high_watermark", "leader_epoch", "broker", "seq"), "high_watermark").alias("highest")
+            )
+        )
+        readers = facts["polls"].select(*PARTITION_KEY, "process").distinct()
+        rows = (
+            commits.join(exposed, on=list(PARTITION_KEY), how="inner")
+            .where(F.col("offset") > F.col("highest.high_watermark"))
+            .join(readers, on=[*PARTITION_KEY, "process"], how="left_semi")
+            .withColumn("leader_epoch", F.lit(None).cast("int"))
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "A committed offset is not past the high watermark: group %s committed offset %d of %s-%d, whose high "
+                "watermark never passed %d.",
+                "group",
+                "offset",
+                "topic",
+                "partition",
+                F.col("highest.high_watermark"),
+            ),
+            evidence=F.array(
+                event("committed_offsets", "group", "process", "index", "offset"), event("leader_isrs", "highest")
+            ),
+        )
+
+    def _vanished(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        last = (
+            commits.groupBy(*_KEY)
+            .agg(F.max_by(F.struct("offset", "process", "index", "complete_ns"), "complete_ns").alias("last"))
+            .select(*_KEY, "last.*")
+        )
+        in_log = facts["committed_offsets"].where(F.col("source") == "log")
+        logged = in_log.select("run_id").distinct()
+        rows = (
+            last.join(logged, on="run_id", how="left_semi")
+            .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
+            .withColumn("leader_epoch", F.lit(None).cast("int"))
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "A group's last committed offset is in the log of the offsets topic: %s was told of offset %d of "
+                "%s-%d, "
+                "and no replica has it.",
+                "group",
+                "offset",
+                "topic",
+                "partition",
+            ),
+            evidence=F.array(event("committed_offsets", "group", "process", "index", "offset", "complete_ns")),
+        )
+
+
+PLUGIN: type[Check] = CommittedOffsets

@@ -1,0 +1,73 @@
+"""I19: was acks=all acknowledged only with enough replicas in sync, and only what all of them have?
+
+With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error where it was
+appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's
+`Partition.checkEnoughReplicasReachOffset`). A topic with fewer replicas than that needs all of them. Internal topics
+have settings of their own, which no scenario tells, and are judged by the high watermark only.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.findings import event, finding
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings, Severity
+
+
+class Acknowledgements:
+    """What leaders acknowledged with acks=all, by the size that their ISR had."""
+
+    name: ClassVar[str] = "I19"
+    promise: ClassVar[str] = (
+        "acks=all succeeds only with min.insync.replicas in the ISR and below the high watermark (Partition)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Nothing to assume: each answer carries what its leader knew."""
+        return None
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a leader, epoch and size of the ISR."""
+        replicas = facts["partition_states"].groupBy(*PARTITION_KEY).agg(F.min(F.size("assignment")).alias("replicas"))
+        needed = F.least(F.lit(settings.min_insync_replicas), F.coalesce("replicas", F.lit(1)))
+        internal = F.col("topic").startswith("__")
+        wrong = F.when(
+            ~internal & (F.col("isr_size") < needed),
+            F.format_string("with %d in the ISR where %d are needed", "isr_size", needed),
+        ).when(
+            F.col("offset") >= F.col("high_watermark"),
+            F.format_string("up to offset %d with the high watermark at %d", "offset", "high_watermark"),
+        )
+        rows = (
+            facts["acknowledgements"]
+            .where(F.col("acks") == ACKS_ALL)
+            .join(replicas, on=list(PARTITION_KEY), how="left")
+            .withColumn("wrong", wrong)
+            .where(F.col("wrong").isNotNull())
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "acks=all succeeds only when enough replicas have the record: broker %d, leader of %s-%d in epoch %d, "
+                "acknowledged %d batches from offset %d on %s.",
+                "broker",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "answers",
+                "first_offset",
+                "wrong",
+            ),
+            evidence=F.array(
+                event("acknowledgements", "broker", "seq", "isr_size", "first_offset", "offset", "high_watermark")
+            ),
+        )
+
+
+PLUGIN: type[Check] = Acknowledgements

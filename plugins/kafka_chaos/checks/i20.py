@@ -1,0 +1,101 @@
+"""I20: once everything was healed, was the cluster whole again within the deadline?
+
+In the end every partition has a leader that lives, and every assigned replica whose broker is registered is in the ISR.
+A follower that lags joins as soon as it has caught up, and one that is stuck is out after `replica.lag.time.max.ms`; so
+what is still missing a minute after the last fault was healed stays missing. A run that ended before cannot tell.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, ids
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings, Severity
+from harness.events import NO_LEADER
+
+DEADLINE_S = 60
+
+
+class Recovery:
+    """The last state of every partition, and who was registered then."""
+
+    name: ClassVar[str] = "I20"
+    promise: ClassVar[str] = (
+        "After the last heal every partition has a live leader and all live replicas in its ISR, within a minute."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Every fault must have been healed."""
+        return (
+            facts["fault_windows"]
+            .where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
+            .select("run_id", F.format_string("fault %s was never healed", "fault").alias("reason"))
+        )
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a partition; a note where the run ended before the deadline."""
+        members = F.filter("assignment", lambda replica: F.array_contains("live", replica))
+        missing = F.array_except(members, F.col("isr"))
+        leaderless = (F.size(members) > 0) & ~F.array_contains("live", F.col("leader"))
+        rows = (
+            _last_states(facts["partition_states"], facts["topics"])
+            .join(_live(facts["registrations"]), on="run_id", how="inner")
+            .join(_quiet_s(facts["fault_windows"], facts["sends"]), on="run_id", how="left")
+            .withColumn("missing", missing)
+            .withColumn("leaderless", leaderless)
+            .where(F.col("leaderless") | (F.size("missing") > 0))
+        )
+        late = F.coalesce(F.col("quiet_s") >= DEADLINE_S, F.lit(True))
+        return finding(
+            rows,
+            self.name,
+            severity=F.when(late, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
+            message=F.format_string(
+                "Once everything is healed every partition is whole again: %s-%d ended with %s and ISR %s, while "
+                "brokers "
+                "%s are registered and %s are assigned.",
+                "topic",
+                "partition",
+                F.when(F.col("leader") == NO_LEADER, "no leader").otherwise(
+                    F.format_string("leader %d", F.col("leader"))
+                ),
+                ids("isr"),
+                ids("live"),
+                ids("assignment"),
+            ),
+            evidence=F.array(event("partition_states", "zxid", "zk_version", "leader", "isr", "assignment", "quiet_s")),
+        )
+
+
+def _last_states(states: DataFrame, topics: DataFrame) -> DataFrame:
+    """One row a partition that is still there: its state in the end."""
+    gone = topics.where(~F.col("present") | F.col("deletion_pending"))
+    columns = ("zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment")
+    return (
+        states.groupBy(*PARTITION_KEY)
+        .agg(F.max_by(F.struct(*columns), "zxid").alias("last"))
+        .select(*PARTITION_KEY, "last.*")
+        .join(gone, on=["run_id", "topic"], how="left_anti")
+    )
+
+
+def _live(registrations: DataFrame) -> DataFrame:
+    """One row a run: the brokers that are registered in the end."""
+    stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
+    return registrations.groupBy("run_id").agg(
+        F.array_sort(F.collect_set(F.when(stands, F.col("broker")))).alias("live")
+    )
+
+
+def _quiet_s(faults: DataFrame, sends: DataFrame) -> DataFrame:
+    """One row a run with faults: for how long the load went on after the last of them was healed, in seconds."""
+    healed = faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
+    ended = sends.groupBy("run_id").agg(F.max(F.greatest("invoke_ns", "complete_ns")).alias("ended_ns"))
+    quiet_s = (F.col("ended_ns") - F.col("healed_ns")) / 1e9
+    return healed.join(ended, on="run_id", how="inner").select("run_id", quiet_s.alias("quiet_s"))
+
+
+PLUGIN: type[Check] = Recovery

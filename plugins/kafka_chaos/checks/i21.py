@@ -1,0 +1,67 @@
+"""I21: does every log hold each batch of an idempotent producer once, in the order in which it was sent?
+
+The leader takes a producer's batches only in the order of their sequence numbers, so within one producer epoch the
+records in a partition's log are numbered without gap or repetition (KIP-98). The first may bear any number: what came
+before was deleted, or belongs to a producer that the log has forgotten. Numbers begin again after 2³¹ - 1.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, incomplete_dumps
+from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.checks import Check, Settings, Severity
+
+_PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
+_SEQUENCES = 2**31
+
+
+class Sequences:
+    """Every idempotent producer's records in every replica's log."""
+
+    name: ClassVar[str] = "I21"
+    promise: ClassVar[str] = (
+        "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The dumps of the last ISR must be complete."""
+        return incomplete_dumps(facts)
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a record whose number is not the next one."""
+        before = F.lag(F.struct("offset", "sequence")).over(in_order(*_PRODUCER, by=("offset",)))
+        rows = (
+            facts["replica_records"]
+            .where((F.col("producer_id") >= 0) & (F.col("sequence") >= 0))
+            .select(*_PRODUCER, "offset", "sequence", "leader_epoch", "value", before.alias("before"))
+            .where(F.col("sequence") != (F.col("before.sequence") + 1) % _SEQUENCES)
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Sequence numbers follow each other: in %s-%d on broker %d producer %d of epoch %d has number %d at "
+                "offset %d after number %d at offset %d.",
+                "topic",
+                "partition",
+                "broker",
+                "producer_id",
+                "producer_epoch",
+                "sequence",
+                "offset",
+                F.col("before.sequence"),
+                F.col("before.offset"),
+            ),
+            evidence=F.array(
+                event("replica_records", "broker", "producer_id", "producer_epoch", "before"),
+                event("replica_records", "broker", "producer_id", "producer_epoch", "offset", "sequence", "value"),
+            ),
+        )
+
+
+PLUGIN: type[Check] = Sequences

@@ -1,0 +1,55 @@
+"""I23: is a topic that was deleted gone altogether?
+
+The controller removes the topic's znode last but for its configuration and the request, when every replica has answered
+that its log is gone (Kafka's `TopicDeletionManager.completeDeleteTopic`). So once the znode is gone and no request is
+left, no configuration and no log directory may be there. A deletion that still waits for a dead broker is not judged.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.checks import Check, Settings, Severity
+
+
+class DeletedTopics:
+    """Every topic whose znode is gone, and what is left of it."""
+
+    name: ClassVar[str] = "I23"
+    promise: ClassVar[str] = (
+        "A deleted topic leaves no configuration and no log behind (TopicDeletionManager.completeDeleteTopic)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("topics", "replicas")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Nothing to assume: what is there was seen."""
+        return None
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a log or a configuration that was left behind."""
+        deleted = facts["topics"].where(~F.col("present") & ~F.col("deletion_pending"))
+        logs = facts["replicas"].select(
+            "run_id",
+            "topic",
+            "partition",
+            F.format_string("the log of partition %d on broker %d", "partition", "broker").alias("what"),
+            event("replicas", "broker", "partition", "log_start_offset", "log_end_offset").alias("shown"),
+        )
+        left = deleted.join(logs, on=["run_id", "topic"], how="inner").unionByName(
+            deleted.where("configured").select(
+                "*", F.lit("its configuration").alias("what"), F.lit("{}").alias("shown")
+            ),
+            allowMissingColumns=True,
+        )
+        return finding(
+            left,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string("A deleted topic leaves nothing behind: of %s %s is still there.", "topic", "what"),
+            evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("shown")),
+        )
+
+
+PLUGIN: type[Check] = DeletedTopics

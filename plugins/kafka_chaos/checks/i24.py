@@ -1,0 +1,70 @@
+"""I24: did nobody get what was not committed, or what another leader epoch than his own serves?
+
+A consumer is served below the high watermark of whoever serves it (Kafka's `ReplicaManager.readFromLog`), and who
+believes in another leader epoch is refused, lest he reads on where another history begins (KIP-320).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.checks import Check, Settings, Severity
+
+_NOT_SAID = -1
+
+
+class Served:
+    """Everything that brokers served to consumers, by leader epochs."""
+
+    name: ClassVar[str] = "I24"
+    promise: ClassVar[str] = (
+        "Consumers are served below the high watermark, and only in the leader epoch they believe in (KIP-320)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("consumer_fetches",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Nothing to assume: each answer carries what its broker knew."""
+        return None
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a broker, its leader epoch, and the one that it was asked with."""
+        believed = F.col("current_leader_epoch")
+        wrong = F.when(
+            F.col("offset") >= F.col("high_watermark"),
+            F.format_string("offset %d with its high watermark at %d", "offset", "high_watermark"),
+        ).when(
+            (believed != _NOT_SAID) & (believed != F.col("leader_epoch")),
+            F.format_string("%d answers to consumers that believed in epoch %d", "answers", "current_leader_epoch"),
+        )
+        rows = facts["consumer_fetches"].withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Consumers get what is committed, from the epoch they believe in: broker %d served of %s-%d in "
+                "epoch %d %s.",
+                "broker",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "wrong",
+            ),
+            evidence=F.array(
+                event(
+                    "consumer_fetches",
+                    "broker",
+                    "seq",
+                    "leader_epoch",
+                    "current_leader_epoch",
+                    "offset",
+                    "high_watermark",
+                    "answers",
+                )
+            ),
+        )
+
+
+PLUGIN: type[Check] = Served

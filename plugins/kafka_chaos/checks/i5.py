@@ -1,0 +1,64 @@
+"""I5: was every write of a partition's state a compare-and-set?
+
+Controller and leader both write the state znode. Nobody's decision is lost only because each names the version that it
+replaces, and the version grows by one with each (Kafka's `KafkaZkClient.setLeaderAndIsr`, `ReplicationUtils`).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding
+from harness.checks import Check, Settings, Severity
+
+
+class StateVersions:
+    """Every successful write, and every step from one version to the next."""
+
+    name: ClassVar[str] = "I5"
+    promise: ClassVar[str] = (
+        "Every write of a partition's state replaces exactly the version that its writer knew (ReplicationUtils)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("state_writes", "partition_states")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """ZooKeeper's history must be without gaps: what was written in one cannot be judged."""
+        gap = F.col("zk_version") > F.col("previous_zk_version") + 1
+        reason = F.format_string(
+            "ZooKeeper's history of %s-%d has a gap: version %d follows version %d",
+            "topic",
+            "partition",
+            "zk_version",
+            "previous_zk_version",
+        )
+        return facts["partition_states"].where(gap).select("run_id", reason.alias("reason"))
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a write that replaced another version than it named, or any at all."""
+        replaced = (F.col("op") == "set") & (F.col("zk_version") != F.col("expected_version") + 1)
+        whatever = (F.col("op") == "set") & (F.col("expected_version") < 0)
+        rows = facts["state_writes"].where((F.col("result") == "ok") & (replaced | whatever))
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Every write of a partition's state replaces the version that its writer knew: broker %d as %s wrote "
+                "version %d of the state of %s-%d over %s.",
+                "broker",
+                "writer",
+                "zk_version",
+                "topic",
+                "partition",
+                F.when(whatever, "whatever was there").otherwise(
+                    F.format_string("version %d", F.col("expected_version"))
+                ),
+            ),
+            evidence=F.array(
+                event("state_writes", "broker", "incarnation", "seq", "writer", "expected_version", "zk_version")
+            ),
+        )
+
+
+PLUGIN: type[Check] = StateVersions

@@ -1,0 +1,113 @@
+"""I6: did everybody in ZooKeeper's ISR have what was called committed (StrongIsr)?
+
+Whoever is in the ISR that ZooKeeper holds may be elected next without loss, so every member of it holds everything
+below any high watermark that the leader of that version exposed (`StrongIsr` of Kafka's replication spec in TLA+).
+A member's log must once have reached there, in that leader epoch or before; and in the end every member of the last ISR
+still holds it, unless an unclean election or a power loss gave it up.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import (
+    event,
+    finding,
+    ids,
+    incomplete_dumps,
+    last_isr,
+    severity,
+    unreadable,
+    unsaid,
+    with_unclean_election,
+)
+from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.replication import lacking
+from harness.checks import Check, Settings, Severity
+
+
+class StrongIsr:
+    """High watermarks against the logs of all whom ZooKeeper called in sync, then and in the end."""
+
+    name: ClassVar[str] = "I6"
+    promise: ClassVar[str] = (
+        "What was ever called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Brokers' logs and dumps must be whole, and leaders name the version of the state that they went by."""
+        return (
+            unreadable(facts["evidence"], "brokers/")
+            .unionByName(incomplete_dumps(facts))
+            .unionByName(unsaid(facts["leader_isrs"], "zk_version"))
+        )
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a member that lacked something then, and one a replica that lacks it in the end."""
+        return self._then(facts).unionByName(self._in_the_end(facts, settings))
+
+    def _then(self, facts: dict[str, DataFrame]) -> DataFrame:
+        key = [*PARTITION_KEY, "leader_epoch", "zk_version"]
+        exposed = facts["leader_isrs"].groupBy(*key).agg(F.max("high_watermark").alias("high_watermark"))
+        rows = lacking(facts["partition_states"].select(*key, "isr").join(exposed, on=key, how="inner"), facts)
+        return finding(
+            rows.withColumn("offset", F.col("reached")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "What is called committed all of ZooKeeper's ISR has: in epoch %d the high watermark of %s-%d rose "
+                "to %d "
+                "under version %d with ISR %s, and the log of broker %d had come to %d.",
+                "leader_epoch",
+                "topic",
+                "partition",
+                "high_watermark",
+                "zk_version",
+                ids("isr"),
+                "member",
+                "reached",
+            ),
+            evidence=F.array(
+                event("partition_states", "leader_epoch", "zk_version", "isr"),
+                event("leader_isrs", "high_watermark"),
+                event("appends", F.col("member").alias("broker"), "reached"),
+            ),
+        )
+
+    def _in_the_end(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        furthest = F.max_by(
+            F.struct("high_watermark", "leader_epoch", "broker", "incarnation", "seq"), "high_watermark"
+        )
+        exposed = facts["leader_isrs"].groupBy(*PARTITION_KEY).agg(furthest.alias("exposed"))
+        rows = (
+            facts["replicas"]
+            .join(last_isr(facts["partition_states"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
+            .join(exposed, on=list(PARTITION_KEY), how="inner")
+            .where(F.col("log_end_offset") < F.col("exposed.high_watermark"))
+            .withColumn("leader_epoch", F.col("exposed.leader_epoch"))
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows.withColumn("offset", F.col("log_end_offset")),
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "What was called committed stays in every log of the ISR: the high watermark of %s-%d had been %d "
+                "in epoch "
+                "%d, and the log of broker %d ends at %d.",
+                "topic",
+                "partition",
+                F.col("exposed.high_watermark"),
+                "leader_epoch",
+                "broker",
+                "log_end_offset",
+            ),
+            evidence=F.array(
+                event("leader_isrs", "exposed"), event("replicas", "broker", "log_start_offset", "log_end_offset")
+            ),
+        )
+
+
+PLUGIN: type[Check] = StrongIsr

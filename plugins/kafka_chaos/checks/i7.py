@@ -1,0 +1,55 @@
+"""I7: did everybody in the leader's own ISR have what the leader called committed (WeakIsr)?
+
+A high watermark says that every member of the set the leader goes by holds everything below it, whatever ZooKeeper
+thinks of that set (`WeakIsr` of Kafka's replication specification in TLA+). Here a member's log must once have reached
+there, in that leader epoch or before; that members hold the same records, I9 asks.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, ids, unreadable
+from harness.analysis.replication import lacking
+from harness.checks import Check, Settings, Severity
+
+
+class WeakIsr:
+    """The sets that leaders waited for, against the logs of their members."""
+
+    name: ClassVar[str] = "I7"
+    promise: ClassVar[str] = "What a leader calls committed is in the log of every member of its own ISR (WeakIsr)."
+    needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The brokers' logs must be whole, or a member's writes are missing in them."""
+        return unreadable(facts["evidence"], "brokers/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a member that lacked something."""
+        rows = lacking(facts["leader_isrs"], facts)
+        return finding(
+            rows.withColumn("offset", F.col("reached")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "What a leader calls committed its whole ISR has: in epoch %d the high watermark of %s-%d rose to "
+                "%d with "
+                "ISR %s, and the log of broker %d had come to %d.",
+                "leader_epoch",
+                "topic",
+                "partition",
+                "high_watermark",
+                ids("isr"),
+                "member",
+                "reached",
+            ),
+            evidence=F.array(
+                event("leader_isrs", "leader_epoch", "zk_version", "isr", "high_watermark"),
+                event("appends", F.col("member").alias("broker"), "reached"),
+            ),
+        )
+
+
+PLUGIN: type[Check] = WeakIsr

@@ -1,0 +1,66 @@
+"""I8: does a leader wait for everybody whom ZooKeeper calls in sync?
+
+Any member of ZooKeeper's ISR may be elected next. So the set that must have a record before the high watermark passes
+it holds at least the ISR of the version of the state that the leader goes by; it may hold more, never less (Kafka's
+`Partition.maybeIncrementLeaderHW`; an ISR counts only once ZooKeeper has accepted it).
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, ids, unsaid
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Check, Settings, Severity
+
+
+class WaitedFor:
+    """Whom each leader waited for, against the version of the state that it says it went by."""
+
+    name: ClassVar[str] = "I8"
+    promise: ClassVar[str] = (
+        "The set that a leader waits for contains ZooKeeper's ISR (Partition.maybeIncrementLeaderHW)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "partition_states")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Leaders must say which version of the state they went by."""
+        return unsaid(facts["leader_isrs"], "zk_version")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a set that leaves somebody out; a topic made anew has a version twice, and either will do."""
+        key = [*PARTITION_KEY, "leader_epoch", "zk_version"]
+        written = (
+            facts["partition_states"].groupBy(*key).agg(F.collect_set("isr").alias("isrs"), F.max("zxid").alias("zxid"))
+        )
+        rows = (
+            facts["leader_isrs"]
+            .join(written, on=key, how="inner")
+            .where(F.forall("isrs", lambda isr: F.size(F.array_except(isr, F.col("isr"))) > 0))
+            .withColumn("left_out", F.array_except(F.element_at("isrs", 1), F.col("isr")))
+        )
+        return finding(
+            rows.withColumn("offset", F.col("high_watermark")),
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A leader waits for all of ZooKeeper's ISR: broker %d, leader of %s-%d in epoch %d, raised its high "
+                "watermark to %d with %s, but version %d of the state names %s too.",
+                "broker",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "high_watermark",
+                ids("isr"),
+                "zk_version",
+                ids("left_out"),
+            ),
+            evidence=F.array(
+                event("leader_isrs", "broker", "incarnation", "seq", "isr", "zk_version", "high_watermark", "advances"),
+                event("partition_states", "zxid", "zk_version", F.element_at("isrs", 1).alias("isr")),
+            ),
+        )
+
+
+PLUGIN: type[Check] = WaitedFor

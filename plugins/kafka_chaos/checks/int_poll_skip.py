@@ -1,0 +1,49 @@
+"""int-poll-skip: does one poll leave out records that lie between those it gives?
+
+A poll gives records of a partition from the reader's position on without gap; a rebalance happens between polls.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.reading import shown, skips
+from harness.checks import Check, Settings
+
+
+class IntPollSkip:
+    """Steps within one poll, against what others read."""
+
+    name: ClassVar[str] = "int-poll-skip"
+    promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
+    needs: ClassVar[tuple[str, ...]] = ("polls",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a step."""
+        rows = with_unclean_election(skips(facts, within_poll=True), facts["leader_epochs"], settings)
+        found = severity(self.name, settings, unclean=F.col("unclean"))
+        return finding(
+            rows,
+            self.name,
+            severity=found,
+            message=F.format_string(
+                "A poll leaves nothing out: that of %s gave %s-%d offset %d after offset %d, and offset %d was "
+                "read by others.",
+                "process",
+                "topic",
+                "partition",
+                "offset",
+                "previous_offset",
+                "skipped",
+            ),
+            evidence=shown(),
+        )
+
+
+PLUGIN: type[Check] = IntPollSkip

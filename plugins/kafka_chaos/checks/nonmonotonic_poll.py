@@ -1,0 +1,48 @@
+"""nonmonotonic-poll: did a reader go back from one poll to the next?
+
+Whoever assigns a partition to itself and does not seek gets each offset once, in order. A reader that subscribes may be
+given the partition anew by a rebalance, from its last commit; that is a note.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.reading import regressions, shown, unless_subscribed
+from harness.checks import Check, Settings
+
+
+class NonmonotonicPoll:
+    """Steps between two polls."""
+
+    name: ClassVar[str] = "nonmonotonic-poll"
+    promise: ClassVar[str] = "A reader's next poll gives higher offsets than its last one."
+    needs: ClassVar[tuple[str, ...]] = ("polls",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a step."""
+        rows = with_unclean_election(regressions(facts, within_poll=False), facts["leader_epochs"], settings)
+        found = severity(self.name, settings, unclean=F.col("unclean"))
+        return finding(
+            rows,
+            self.name,
+            severity=unless_subscribed(found),
+            message=F.format_string(
+                "A reader does not go back between two polls: %s went from %s-%d offset %d to offset %d.",
+                "process",
+                "topic",
+                "partition",
+                "previous_offset",
+                "offset",
+            ),
+            evidence=shown(),
+        )
+
+
+PLUGIN: type[Check] = NonmonotonicPoll

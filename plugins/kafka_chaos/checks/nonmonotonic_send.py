@@ -1,0 +1,57 @@
+"""nonmonotonic-send: does a record that was sent after another had been acknowledged lie before it?
+
+A leader appends at its log's end, so what is sent later lies later, whatever the producer retries, as long as nothing
+that was acknowledged is lost.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
+from harness.checks import Check, Settings
+
+
+class NonmonotonicSend:
+    """Acknowledged sends of one process that were not under way together."""
+
+    name: ClassVar[str] = "nonmonotonic-send"
+    promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
+    needs: ClassVar[tuple[str, ...]] = ("sends",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a record."""
+        over_before = F.col("earlier_complete_ns") < F.col("invoke_ns")
+        rows = with_unclean_election(facts["send_reversals"].where(over_before), facts["leader_epochs"], settings)
+        return finding(
+            rows,
+            self.name,
+            severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
+            message=F.format_string(
+                "What is sent later lies later: %s of %s lies at %s-%d offset %d, and an earlier one at offset %d.",
+                "value",
+                "process",
+                "topic",
+                "partition",
+                "offset",
+                "earlier_offset",
+            ),
+            evidence=F.array(
+                event(
+                    "sends",
+                    "process",
+                    F.col("earlier_index").alias("index"),
+                    F.col("earlier_offset").alias("offset"),
+                    F.col("earlier_complete_ns").alias("complete_ns"),
+                ),
+                event("sends", "process", "index", "value", "offset", "invoke_ns"),
+            ),
+        )
+
+
+PLUGIN: type[Check] = NonmonotonicSend

@@ -1,0 +1,51 @@
+"""poll-skip: did a reader jump over records from one poll to the next?
+
+Whoever assigns a partition to itself gets every record from its position on. A reader that subscribes may be moved by a
+rebalance; what it misses is a note.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.reading import shown, skips, unless_subscribed
+from harness.checks import Check, Settings
+
+
+class PollSkip:
+    """Steps between two polls, against what others read."""
+
+    name: ClassVar[str] = "poll-skip"
+    promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
+    needs: ClassVar[tuple[str, ...]] = ("polls",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a step."""
+        rows = with_unclean_election(skips(facts, within_poll=False), facts["leader_epochs"], settings)
+        found = severity(self.name, settings, unclean=F.col("unclean"))
+        return finding(
+            rows,
+            self.name,
+            severity=unless_subscribed(found),
+            message=F.format_string(
+                "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset "
+                "%d was read "
+                "by others.",
+                "process",
+                "topic",
+                "partition",
+                "previous_offset",
+                "offset",
+                "skipped",
+            ),
+            evidence=shown(),
+        )
+
+
+PLUGIN: type[Check] = PollSkip

@@ -1,0 +1,80 @@
+"""stale-read-after-ack: was a consumer told an end that lies before what had been acknowledged?
+
+acks=all means that the high watermark has passed the record, and a new leader answers only when it has come to where
+the leader before was (KIP-207). A leader that was replaced without knowing it may still answer what it knows, so only a
+partition that has settled is asked about: its state has not changed, and nothing has been healed, for a while.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
+from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.analysis.records import acknowledged
+from harness.checks import Check, Settings
+
+SETTLED_NS = 2_000_000_000
+
+
+class StaleReadAfterAck:
+    """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
+
+    name: ClassVar[str] = "stale-read-after-ack"
+    promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
+    needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding an answer."""
+        told = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        record = F.struct("offset", "value", "process", "index", "complete_ns", "leader_epoch")
+        at_ns = F.col("complete_ns").alias("at_ns")
+        asked = facts["end_offsets"].withColumnRenamed("offset", "end_offset").withColumn("at_ns", F.col("invoke_ns"))
+        rows = (
+            told.select(*PARTITION_KEY, at_ns, record.alias("record"))
+            .unionByName(asked, allowMissingColumns=True)
+            .withColumn("furthest", F.max("record").over(in_order(*PARTITION_KEY, by=("at_ns",))))
+            .where(F.col("end_offset") <= F.col("furthest.offset"))
+            .join(_settled(facts["partition_states"]), on=list(PARTITION_KEY), how="left")
+            .join(_healed(facts["fault_windows"]), on="run_id", how="left")
+            .where(F.col("at_ns") > F.coalesce(F.greatest("changed_ns", "healed_ns"), F.lit(0)) + SETTLED_NS)
+            .withColumn("leader_epoch", F.col("furthest.leader_epoch"))
+        )
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        return finding(
+            rows.withColumn("offset", F.col("end_offset")),
+            self.name,
+            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            message=F.format_string(
+                "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at "
+                "offset %d "
+                "after %s had been acknowledged at offset %d.",
+                "process",
+                "topic",
+                "partition",
+                "end_offset",
+                F.col("furthest.value"),
+                F.col("furthest.offset"),
+            ),
+            evidence=F.array(
+                event("sends", F.col("furthest").alias("record")),
+                event("end_offsets", "process", "index", "end_offset", "invoke_ns", "complete_ns"),
+            ),
+        )
+
+
+def _settled(states: DataFrame) -> DataFrame:
+    return states.groupBy(*PARTITION_KEY).agg(F.max("time_ns").alias("changed_ns"))
+
+
+def _healed(faults: DataFrame) -> DataFrame:
+    return faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
+
+
+PLUGIN: type[Check] = StaleReadAfterAck

@@ -1,0 +1,108 @@
+"""Rows of the facts about the protocol and about clients' order, in a few words each, as `fact_rows` has others."""
+
+from typing import Any
+
+from tests.analysis.fact_rows import RUN, TOPIC, Row
+
+_HERE = {"run_id": RUN, "topic": TOPIC, "partition": 0}
+
+
+def _line(broker: int, seq: int = 0) -> dict[str, Any]:
+    return {"broker": broker, "incarnation": f"inc-{broker}", "seq": seq, "time_ns": seq}
+
+
+def elected(leader: int | None, isr: list[int] | None = None, **other: Any) -> Row:
+    """An offline election by controller 1 of a partition on brokers 1, 2, 3, all of them in the ISR and online."""
+    row = {**_HERE, **_line(1), "strategy": "offline", "trigger": "test", "controller_epoch": 1, "profile": "2.5"}
+    row |= {"assigned": [1, 2, 3], "online": [1, 2, 3], "shutting_down": [], "unclean_allowed": False, "unclean": False}
+    row |= {"previous_leader": 1, "previous_leader_epoch": 0, "previous_isr": [1, 2, 3]}
+    row |= {"leader": leader, "leader_epoch": 1, "isr": isr, "error": ""}
+    return "elections", row | other
+
+
+def wrote(expected: int, version: int, **other: Any) -> Row:
+    """A leader that replaced version `expected` of the state."""
+    row = {**_HERE, **_line(1), "op": "set", "expected_version": expected, "result": "ok", "zk_version": version}
+    return "state_writes", row | {"writer": "leader"} | other
+
+
+def requested(controller_epoch: int = 1, *, seq: int = 0, **other: Any) -> Row:
+    """A LeaderAndIsr that broker 2 applied."""
+    row = {**_HERE, **_line(2, seq), "api": "LeaderAndIsr", "sender": 1, "controller_epoch": controller_epoch}
+    row |= {"request_broker_epoch": 20, "broker_epoch": 20, "verdict": "applied", "leader_epoch": 0}
+    return "control_requests", row | {"partition_verdict": "applied"} | other
+
+
+def registered(broker: int, czxid: int = 10, *, session: str = "0x1", **other: Any) -> Row:
+    """A registration, as ZooKeeper holds it."""
+    row = {"run_id": RUN, "source": "zookeeper", "broker": broker, "czxid": czxid, "session": session}
+    return "registrations", row | other
+
+
+def waited_for(isr: list[int], to: int, *, version: int | None = 0, **other: Any) -> Row:
+    """Broker 1, leader in epoch 0, raised its high watermark to `to` when all of `isr` had come there."""
+    row = {**_HERE, "broker": 1, "leader_epoch": 0, "zk_version": version, "isr": isr, "advances": 1}
+    return "leader_isrs", row | {"incarnation": "inc-1", "seq": 0, "high_watermark": to} | other
+
+
+def proposed(new: list[int], ends: list[int] | None, **other: Any) -> Row:
+    """Broker 1 is about to write a larger ISR than itself; its high watermark is 5, and its epoch began at 3."""
+    row = {**_HERE, **_line(1), "leader_epoch": 0, "kind": "expand", "old_isr": [1], "new_isr": new, "ends": ends}
+    return "isr_proposals", row | {"log_end_offset": 9, "high_watermark": 5, "epoch_start_offset": 3} | other
+
+
+def joined(broker: int, zxid: int) -> Row:
+    """A leader took a follower into the ISR."""
+    row = {**_HERE, "zxid": zxid, "zk_version": 1, "leader": 1, "leader_epoch": 0, "old_isr": [1]}
+    return "isr_changes", row | {"new_isr": [1, broker], "writer": "leader"}
+
+
+def acknowledged(offset: int, *, high_watermark: int, isr_size: int = 2, **other: Any) -> Row:
+    """Broker 1, leader in epoch 0, acknowledged acks=all up to `offset`."""
+    row = {**_HERE, "broker": 1, "leader_epoch": 0, "acks": -1, "isr_size": isr_size, "answers": 1, "first_offset": 0}
+    return "acknowledgements", row | {"seq": 0, "offset": offset, "high_watermark": high_watermark} | other
+
+
+def served(offset: int, *, high_watermark: int, believed: int = -1, **other: Any) -> Row:
+    """Broker 1, leader in epoch 3, served consumers up to `offset`."""
+    row = {**_HERE, "broker": 1, "leader_epoch": 3, "current_leader_epoch": believed, "answers": 1, "seq": 0}
+    return "consumer_fetches", row | {"offset": offset, "high_watermark": high_watermark} | other
+
+
+def appended(broker: int, first: int, last: int, *, epoch: int = 0, **other: Any) -> Row:
+    """A broker wrote offsets `first` to `last` in a leader epoch; broker 1 leads."""
+    row = {**_HERE, "broker": broker, "role": "leader" if broker == 1 else "follower", "leader_epoch": epoch}
+    return "appends", row | {"first_offset": first, "last_offset": last, "batches": 1} | other
+
+
+def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
+    """A topic in the end."""
+    row = {"run_id": RUN, "topic": name, "present": present, "zxid": 50}
+    return "topics", row | {"configured": present, "deletion_pending": False} | other
+
+
+def ended_at(offset: int, *, at_s: float) -> Row:
+    """A consumer was told where the partition ends."""
+    at_ns = int(at_s * 1e9)
+    row = {**_HERE, "process": "c0", "index": 0, "offset": offset, "invoke_ns": at_ns, "complete_ns": at_ns + 1}
+    return "end_offsets", row
+
+
+def stepped(previous: int, offset: int, *, polls: tuple[int, int] = (0, 1), **other: Any) -> Row:
+    """A reader that came from offset `previous` to `offset`, in these polls."""
+    row = {**_HERE, "process": "c0", "mode": "assign", "previous_index": polls[0], "previous_offset": previous}
+    return "poll_steps", row | {"index": polls[1], "offset": offset, "leader_epoch": 0} | other
+
+
+def overtaken(*, acknowledged_ns: int, invoke_ns: int, **other: Any) -> Row:
+    """A send, asked at `invoke_ns`, that landed before an earlier one, which was acknowledged at `acknowledged_ns`."""
+    row = {**_HERE, "process": "p0", "acks": -1, "earlier_index": 0, "earlier_offset": 7, "index": 1, "offset": 4}
+    row |= {"earlier_complete_ns": acknowledged_ns, "value": "b", "invoke_ns": invoke_ns, "leader_epoch": 0}
+    return "send_reversals", row | other
+
+
+def injected(*, healed_s: float | None) -> Row:
+    """A fault."""
+    healed_ns = None if healed_s is None else int(healed_s * 1e9)
+    row = {"run_id": RUN, "injection": 0, "fault": "kill", "intended_ns": 0, "injected_ns": 1, "healed_ns": healed_ns}
+    return "fault_windows", row

@@ -1,0 +1,28 @@
+import pytest
+
+from tests.analysis.fact_rows import read, sent
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+FAILED = sent("b", outcome="fail", error="MESSAGE_TOO_LARGE")
+
+CASES = {
+    "what failed was not read": Case(rows=[sent("a", 0), FAILED, read("a", 0)], verdict=PASS),
+    "what failed was read": Case(
+        rows=[sent("a", 0), FAILED, read("b", 1)], verdict=FAIL, offsets=[1], said="b was read at orders-0 offset 1"
+    ),
+    "what nobody knows about was read": Case(rows=[sent("a"), read("a", 0)], verdict=PASS),
+    "two readers are one finding": Case(
+        rows=[FAILED, read("b", 1), read("b", 1, process="c1")], verdict=FAIL, offsets=[1]
+    ),
+    "values are not unique": Case(rows=[FAILED, read("b", 1), NOT_UNIQUE], verdict=UNKNOWN),
+    "nobody read anything": Case(rows=[FAILED], verdict=UNKNOWN, said="polls"),
+}
+
+answers = answers_of("aborted-read", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_of_failed_sends(case, answers):
+    confirm(CASES[case], answers[case])

@@ -1,0 +1,38 @@
+import pytest
+
+from tests.analysis.fact_rows import claimed
+from tests.analysis.protocol_rows import joined, proposed, registered
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+LEADS = [claimed(1, 0, high_watermark=0, end=0), registered(1), registered(2, 20, until_zxid=40)]
+
+CASES = {
+    "it joins at the high watermark": Case(rows=[*LEADS, proposed([1, 2], [9, 5])], verdict=PASS),
+    "it joins below the high watermark": Case(
+        rows=[*LEADS, proposed([1, 2], [9, 4])], verdict=FAIL, offsets=[4], said="broker 2 was proposed"
+    ),
+    "it joins below the epoch's start": Case(
+        rows=[*LEADS, proposed([1, 2], [9, 5], epoch_start_offset=6)], verdict=FAIL, said="the epoch's start at 6"
+    ),
+    "a member that lags was there before": Case(
+        rows=[*LEADS, proposed([1, 3, 2], [9, 2, 5], old_isr=[1, 3])], verdict=PASS
+    ),
+    "a smaller ISR is not asked about": Case(
+        rows=[*LEADS, proposed([1], [4], kind="shrink", old_isr=[1, 2])], verdict=PASS
+    ),
+    "it is registered when it joins": Case(rows=[*LEADS, joined(2, 30)], verdict=PASS, severities=[]),
+    "it is not registered any more": Case(rows=[*LEADS, joined(2, 50)], verdict=PASS, severities=["note"]),
+    "an older broker does not say how far it had come": Case(
+        rows=[*LEADS, proposed([1, 2], None)], verdict=UNKNOWN, said="do not say ends"
+    ),
+    "nobody led": Case(rows=[registered(1)], verdict=UNKNOWN, said="leadership_claims"),
+}
+
+answers = answers_of("I13", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_who_joins_the_isr(case, answers):
+    confirm(CASES[case], answers[case])

@@ -1,0 +1,39 @@
+import pytest
+
+from tests.analysis.fact_rows import claimed
+from tests.analysis.protocol_rows import requested
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+CASES = {
+    "controllers follow each other": Case(rows=[requested(1, seq=1), requested(2, seq=2)], verdict=PASS),
+    "a stale request is refused": Case(
+        rows=[requested(2, seq=1), requested(1, seq=2, verdict="stale_controller_epoch")], verdict=PASS
+    ),
+    "one of an older controller is applied": Case(
+        rows=[requested(2, seq=1), requested(1, seq=2)], verdict=FAIL, said="of controller epoch 1 after one of epoch 2"
+    ),
+    "another life of the broker knows nothing of it": Case(
+        rows=[requested(2, seq=1), requested(1, seq=2, incarnation="other")], verdict=PASS
+    ),
+    "one for an earlier registration is applied": Case(
+        rows=[requested(request_broker_epoch=10)], verdict=FAIL, said="for registration 10 in registration 20"
+    ),
+    "one for any registration is applied": Case(rows=[requested(request_broker_epoch=-1)], verdict=PASS),
+    "one for a later registration is applied": Case(rows=[requested(request_broker_epoch=21)], verdict=PASS),
+    "a role is taken in a newer epoch": Case(rows=[requested(), claimed(2, 1, high_watermark=0, end=0)], verdict=PASS),
+    "a role is taken in the same epoch again": Case(
+        rows=[requested(), claimed(2, 1, high_watermark=0, end=0, previous_leader_epoch=1)],
+        verdict=FAIL,
+        said="in epoch 1 when it was in epoch 1",
+    ),
+    "no controller was ever heard": Case(rows=[], verdict=UNKNOWN, said="control_requests"),
+}
+
+answers = answers_of("I14", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_becomes_of_stale_requests(case, answers):
+    confirm(CASES[case], answers[case])

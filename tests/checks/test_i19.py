@@ -1,0 +1,44 @@
+import pytest
+
+from tests.analysis.fact_rows import state
+from tests.analysis.protocol_rows import acknowledged
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+CASES = {
+    "enough in sync, and committed": Case(rows=[acknowledged(4, high_watermark=5)], verdict=PASS),
+    "too few in sync": Case(
+        rows=[acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1])],
+        verdict=FAIL,
+        said="with 1 in the ISR where 2 are needed",
+    ),
+    "a topic with fewer replicas needs those": Case(
+        rows=[acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1], assignment=[1])],
+        verdict=PASS,
+    ),
+    "an internal topic has settings of its own": Case(
+        rows=[
+            acknowledged(4, high_watermark=5, isr_size=1, topic="__consumer_offsets"),
+            state(0, leader=1, epoch=0, isr=[1], topic="__consumer_offsets"),
+        ],
+        verdict=PASS,
+    ),
+    "not committed": Case(
+        rows=[acknowledged(5, high_watermark=5)],
+        verdict=FAIL,
+        offsets=[5],
+        said="offset 5 with the high watermark at 5",
+    ),
+    "not committed, and acks=all was not asked for": Case(
+        rows=[acknowledged(5, high_watermark=5, acks=1)], verdict=PASS
+    ),
+    "nothing was acknowledged": Case(rows=[], verdict=UNKNOWN, said="acknowledgements"),
+}
+
+answers = answers_of("I19", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_acknowledged(case, answers):
+    confirm(CASES[case], answers[case])

@@ -1,0 +1,53 @@
+import pytest
+
+from tests.analysis.fact_rows import sent, state
+from tests.analysis.protocol_rows import injected, registered, topic
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+THREE = [registered(1), registered(2), registered(3, until_zxid=None)]
+BEGUN = state(0, leader=1, epoch=0, isr=[1, 2, 3])
+LOST = state(1, leader=1, epoch=0, isr=[1, 2], previous=BEGUN)
+
+
+def ended(at_s):
+    return sent("a", 0, complete_ns=int(at_s * 1e9))
+
+
+CASES = {
+    "all live replicas are in sync": Case(rows=[*THREE, BEGUN, ended(5)], verdict=PASS),
+    "a dead broker's replica is not missed": Case(
+        rows=[registered(1), registered(2), registered(3, until_zxid=40), BEGUN, LOST, ended(5)], verdict=PASS
+    ),
+    "a live replica never came back": Case(
+        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(80)], verdict=FAIL, said="leader 1 and ISR [1, 2]"
+    ),
+    "the run ended before the deadline": Case(
+        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(20)], verdict=PASS, severities=["note"]
+    ),
+    "without any fault there is nothing to wait for": Case(rows=[*THREE, BEGUN, LOST, ended(5)], verdict=FAIL),
+    "nobody leads": Case(
+        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5)], verdict=FAIL, said="no leader"
+    ),
+    "the leader is dead": Case(
+        rows=[registered(2), registered(3), state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)], verdict=FAIL
+    ),
+    "nobody is there who could lead": Case(
+        rows=[registered(1, until_zxid=30), state(1, leader=-1, epoch=1, isr=[1]), ended(5)], verdict=PASS
+    ),
+    "a topic that is gone needs no leader": Case(
+        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)], verdict=PASS
+    ),
+    "a fault was never healed": Case(
+        rows=[*THREE, BEGUN, injected(healed_s=None), ended(80)], verdict=UNKNOWN, said="never healed"
+    ),
+    "ZooKeeper's history is empty": Case(rows=[ended(5)], verdict=UNKNOWN, said="partition_states"),
+}
+
+answers = answers_of("I20", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_whole_again_in_the_end(case, answers):
+    confirm(CASES[case], answers[case])

@@ -1,0 +1,45 @@
+import pytest
+
+from tests.analysis.fact_rows import held, replica, state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+LOG = [replica(1, 9), state(0, leader=1, epoch=0, isr=[1])]
+
+
+def numbered(sequence, offset, *, broker=1, producer=7, epoch=0):
+    return held(broker, f"v{offset}", offset, producer_id=producer, producer_epoch=epoch, sequence=sequence)
+
+
+CASES = {
+    "numbers follow each other": Case(rows=[*LOG, numbered(4, 0), numbered(5, 1), numbered(6, 5)], verdict=PASS),
+    "two producers between each other": Case(
+        rows=[*LOG, numbered(0, 0), numbered(0, 1, producer=8), numbered(1, 2), numbered(1, 3, producer=8)],
+        verdict=PASS,
+    ),
+    "a new producer epoch begins again": Case(rows=[*LOG, numbered(4, 0), numbered(0, 1, epoch=1)], verdict=PASS),
+    "numbers begin again after the largest": Case(rows=[*LOG, numbered(2**31 - 1, 0), numbered(0, 1)], verdict=PASS),
+    "two replicas hold the same": Case(rows=[*LOG, numbered(4, 0), numbered(4, 0, broker=2)], verdict=PASS),
+    "a number is missing": Case(
+        rows=[*LOG, numbered(4, 0), numbered(6, 1)],
+        verdict=FAIL,
+        offsets=[1],
+        said="number 6 at offset 1 after number 4",
+    ),
+    "a number comes twice": Case(rows=[*LOG, numbered(4, 0), numbered(4, 1)], verdict=FAIL, offsets=[1]),
+    "producers without numbers are not asked": Case(
+        rows=[*LOG, numbered(-1, 0, producer=-1), numbered(-1, 1, producer=-1)], verdict=PASS
+    ),
+    "a dump is damaged": Case(
+        rows=[replica(1, 9, damage="torn"), numbered(4, 0), numbered(6, 1)], verdict=UNKNOWN, said="torn"
+    ),
+    "no record was found": Case(rows=LOG, verdict=UNKNOWN, said="replica_records"),
+}
+
+answers = answers_of("I21", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sequence_numbers_in_a_log(case, answers):
+    confirm(CASES[case], answers[case])

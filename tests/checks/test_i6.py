@@ -1,0 +1,43 @@
+import pytest
+
+from tests.analysis.fact_rows import elected_uncleanly, replica, state
+from tests.analysis.protocol_rows import appended, waited_for
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+STATE = state(0, leader=1, epoch=0, isr=[1, 2])
+KEPT = [replica(1, 5), replica(2, 5)]
+WROTE = [appended(1, 0, 4), appended(2, 0, 4)]
+LOST = [STATE, *WROTE, waited_for([1, 2], 5), replica(1, 5), replica(2, 3)]
+
+CASES = {
+    "every member of ZooKeeper's ISR had it": Case(rows=[STATE, *KEPT, *WROTE, waited_for([1, 2], 5)], verdict=PASS),
+    "one had not, for whom the leader did not wait": Case(
+        rows=[STATE, *KEPT, appended(1, 0, 4), appended(2, 0, 2), waited_for([1], 5)],
+        verdict=FAIL,
+        offsets=[3],
+        said="under version 0 with ISR [1, 2], and the log of broker 2 had come to 3",
+    ),
+    "one that is not in ZooKeeper's ISR need not": Case(
+        rows=[state(0, leader=1, epoch=0, isr=[1]), *KEPT, appended(1, 0, 4), waited_for([1], 5)], verdict=PASS
+    ),
+    "in the end one has it no more": Case(
+        rows=LOST, verdict=FAIL, offsets=[3], severities=["violation"], said="the log of broker 2 ends at 3"
+    ),
+    "an unclean election gave it up": Case(
+        rows=[*LOST, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "the power was cut": Case(rows=LOST, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
+    "an older broker does not say the version": Case(
+        rows=[STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None)], verdict=UNKNOWN, said="do not say zk_version"
+    ),
+    "no high watermark ever rose": Case(rows=[STATE, *KEPT, *WROTE], verdict=UNKNOWN, said="leader_isrs"),
+}
+
+answers = answers_of("I6", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_zookeepers_isr_has(case, answers):
+    confirm(CASES[case], answers[case])

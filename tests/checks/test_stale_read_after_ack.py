@@ -1,0 +1,41 @@
+import pytest
+
+from tests.analysis.fact_rows import elected_uncleanly, sent, state
+from tests.analysis.protocol_rows import ended_at, injected
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+
+pytestmark = pytest.mark.spark
+
+SETTLED = state(0, leader=1, epoch=0, isr=[1, 2], time_ns=0)
+TOLD = [SETTLED, sent("a", 4, complete_ns=1_000_000_000)]
+
+CASES = {
+    "the end is past it": Case(rows=[*TOLD, ended_at(5, at_s=9)], verdict=PASS),
+    "the end is before it": Case(
+        rows=[*TOLD, ended_at(4, at_s=9)], verdict=FAIL, offsets=[4], said="after a had been acknowledged at offset 4"
+    ),
+    "it was acknowledged after the question": Case(
+        rows=[SETTLED, sent("a", 4, complete_ns=10_000_000_000), ended_at(4, at_s=9)], verdict=PASS
+    ),
+    "the leader alone had acknowledged it": Case(
+        rows=[SETTLED, sent("a", 4, complete_ns=1, acks=1), ended_at(4, at_s=9)], verdict=PASS
+    ),
+    "the partition has not settled": Case(
+        rows=[*TOLD, state(1, leader=1, epoch=0, isr=[1], time_ns=8_000_000_000), ended_at(4, at_s=9)], verdict=PASS
+    ),
+    "a fault has only just been healed": Case(rows=[*TOLD, injected(healed_s=8), ended_at(4, at_s=9)], verdict=PASS),
+    "an unclean election between": Case(
+        rows=[*TOLD, ended_at(4, at_s=9), elected_uncleanly(2, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "nobody asked": Case(rows=TOLD, verdict=UNKNOWN, said="end_offsets"),
+}
+
+answers = answers_of("stale-read-after-ack", CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ends_that_consumers_are_told(case, answers):
+    confirm(CASES[case], answers[case])
