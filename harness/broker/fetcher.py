@@ -8,7 +8,7 @@ short here.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker import fetcher_messages as messages
@@ -42,6 +42,8 @@ class FetcherSettings:
     transport: Transport
     rules: ProtocolRules
     counters: Counters
+    committed: Callable[[TopicPartition], object]
+    """Called when the high watermark of a followed partition has moved: consumers may wait for that."""
 
     def seconds(self, name: str) -> float:
         """Return a property that is in milliseconds."""
@@ -268,8 +270,10 @@ class LeaderFetcher:
             if answer.records:
                 partition.append_as_follower(answer.records)
                 self.settings.counters.replication_bytes_in += len(answer.records)
-            partition.follow_high_watermark(answer.high_watermark)
+            moved = partition.follow_high_watermark(answer.high_watermark)
             partition.follow_log_start(answer.log_start_offset)
+            if moved:
+                self.settings.committed(partition.key)
         except InvalidRecords as error:
             log.warning("fetcher.append corrupt partition=%s-%d error=%s", *partition.key, error)
             self._delay(following)

@@ -54,6 +54,8 @@ class FetchLimits:
     max_wait_s: float
     room: Room = unlimited
     """How much the answer may have, asked when it is made."""
+    only_from_leader: bool = True
+    """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,8 +77,11 @@ class DelayedFetch:
         """Return the partition to read from.
 
         Raises:
-            PartitionError: it is not led here in that epoch, or the sender is no replica of it.
+            PartitionError: it is not led here in that epoch (nor followed, if the sender may read from a follower), or
+                the sender is no replica of it.
         """
+        if not self.is_follower and not self.limits.only_from_leader:
+            return self.replicas.followed_or_led(*asked.key, asked.current_leader_epoch)
         partition = self.replicas.led(*asked.key, asked.current_leader_epoch)
         if self.is_follower and self.replica_id not in partition.followers:
             raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION, f"broker {self.replica_id} is no replica")

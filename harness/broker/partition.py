@@ -184,10 +184,14 @@ class Partition:
         Raises:
             PartitionError: the epochs differ, or another broker leads.
         """
+        self.check_epoch(current_leader_epoch)
+        if self.leader != self.broker_id:
+            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Return when the sender believes in the same leader epoch, or in none; raises PartitionError."""
         asked = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
         error = check_leader_epoch(asked, self.leader_epoch)
-        if error is ErrorCode.NONE and self.leader != self.broker_id:
-            error = ErrorCode.NOT_LEADER_FOR_PARTITION
         if error is not ErrorCode.NONE:
             raise PartitionError(error)
 
@@ -289,10 +293,10 @@ class Partition:
         """
         self._log_appended("follower", self.log.append_as_follower(records))
 
-    def follow_high_watermark(self, leader_high_watermark: int) -> None:
-        """Take over the leader's high watermark as far as the own log reaches."""
+    def follow_high_watermark(self, leader_high_watermark: int) -> bool:
+        """Take over the leader's high watermark as far as the own log reaches; whether it moved."""
         new = follower_high_watermark(leader_high_watermark, self.log.log_start_offset, self.log.log_end_offset)
-        self._set_high_watermark(new, "follower", "fetch")
+        return self._set_high_watermark(new, "follower", "fetch")
 
     def follow_log_start(self, leader_log_start_offset: int) -> None:
         """Let the log start where the leader's does, as far as that is known to be committed."""

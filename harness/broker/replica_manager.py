@@ -99,6 +99,7 @@ class ReplicaManager:
                 transport=self.transport,
                 rules=self.rules,
                 counters=self.replicas.counters,
+                committed=self.replicas.fetches.check,
             )
         )
         self._control = ControlRequests(

@@ -71,12 +71,23 @@ class Replicas:
         """
         hosted = self._partitions.get((topic, partition))
         if hosted is None:
-            if self.is_offline(topic, partition):
-                raise PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
-            known = self.metadata.partition(topic, partition) is not None
-            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise self._missing(topic, partition)
         hosted.check_leads(current_leader_epoch)
         return hosted
+
+    def followed_or_led(self, topic: str, partition: int, current_leader_epoch: int) -> Partition:
+        """Return a partition that this broker leads or follows; raises PartitionError as `led`."""
+        hosted = self._partitions.get((topic, partition))
+        if hosted is None:
+            raise self._missing(topic, partition)
+        hosted.check_epoch(current_leader_epoch)
+        return hosted
+
+    def _missing(self, topic: str, partition: int) -> PartitionError:
+        if self.is_offline(topic, partition):
+            return PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
+        known = self.metadata.partition(topic, partition) is not None
+        return PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def host(self, topic: str, partition: int) -> Partition:
         """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.

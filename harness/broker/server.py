@@ -306,6 +306,7 @@ class Broker:
             ApiKey.UPDATE_METADATA: self._waking(control.update_metadata, self._creator, leadership),
             ApiKey.METADATA: metadata.describe,
             ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
+            ApiKey.DESCRIBE_CLUSTER: metadata.describe_cluster,
             ApiKey.CREATE_TOPICS: admin.create_topics,
             ApiKey.DELETE_TOPICS: topics.delete_topics,
             ApiKey.CREATE_PARTITIONS: topics.create_partitions,

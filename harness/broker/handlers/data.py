@@ -30,6 +30,8 @@ from harness.broker.wire.messages import (
 from harness.events import Fenced, OffsetForLeaderEpoch
 
 READ_UNCOMMITTED = 0
+FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
+"""The version of Fetch whose consumers may read from any replica (KIP-392)."""
 OFFSET_NOT_AVAILABLE_SINCE = 5
 """The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
 
@@ -122,6 +124,7 @@ class DataHandlers:
             max_bytes=min(request.max_bytes, self.config["fetch.max.bytes"]),
             max_wait_s=request.max_wait_ms / 1000,
             room=context.room,
+            only_from_leader=context.api_version < FOLLOWERS_SERVE_CONSUMERS_SINCE,
         )
         is_follower = request.replica_id > CONSUMER
         try:

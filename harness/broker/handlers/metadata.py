@@ -1,15 +1,20 @@
-"""Metadata and FindCoordinator: who is there, who leads what, whom to ask about a group. From the metadata cache."""
+"""Metadata, DescribeCluster and FindCoordinator: who is there, who leads what, whom to ask about a group.
+
+All of it is from the metadata cache.
+"""
 
 from dataclasses import dataclass
 
 from harness.broker.config import BrokerConfig
 from harness.broker.coordinator.records import partition_of
-from harness.broker.metadata_cache import MetadataCache, PartitionInfo
+from harness.broker.metadata_cache import AliveBroker, MetadataCache, PartitionInfo
 from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
@@ -17,12 +22,17 @@ from harness.broker.wire.messages import (
 )
 from harness.events import NO_LEADER
 
+BROKER_ENDPOINTS = 1
+CONTROLLER_ENDPOINTS = 2
+CLUSTER_OPERATIONS = frozenset({5, 7, 8, 9, 10, 11, 12})
+"""What can be done with a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, number writes."""
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
+_ClusterBroker = DescribeClusterResponse.DescribeClusterBroker
 
 
 @dataclass(slots=True)
@@ -48,14 +58,43 @@ class MetadataHandlers:
         return MetadataResponse(
             brokers=[
                 _Broker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
-                for broker in self.metadata.alive_brokers()
-                if (address := broker.endpoints.get(context.listener))
-                for host, port in [address]
+                for broker, (host, port) in self._brokers(context.listener)
             ],
             cluster_id=self.cluster_id,
             controller_id=self.metadata.controller_id,
             topics=[await self._topic(name, context, may_create=may_create) for name in wanted],
         )
+
+    async def describe_cluster(
+        self, request: DescribeClusterRequest, context: RequestContext
+    ) -> DescribeClusterResponse:
+        """Answer DescribeCluster (KIP-700); this broker is no controller of a quorum, which v1 could ask for."""
+        if request.endpoint_type != BROKER_ENDPOINTS:
+            known = request.endpoint_type == CONTROLLER_ENDPOINTS
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message=f"sent to a broker, but asks for endpoints of type {request.endpoint_type}",
+                cluster_id="",
+                brokers=[],
+            )
+        answer = DescribeClusterResponse(
+            error_code=ErrorCode.NONE,
+            endpoint_type=BROKER_ENDPOINTS,
+            cluster_id=self.cluster_id,
+            controller_id=self.metadata.controller_id,
+            brokers=[
+                _ClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+                for broker, (host, port) in self._brokers(context.listener)
+            ],
+        )
+        if request.include_cluster_authorized_operations:
+            answer.authorized_operations = set(CLUSTER_OPERATIONS)
+        return answer
+
+    def _brokers(self, listener: str) -> list[tuple[AliveBroker, tuple[str, int]]]:
+        """Return who is reached by a listener, and where."""
+        alive = self.metadata.alive_brokers()
+        return [(broker, broker.endpoints[listener]) for broker in alive if listener in broker.endpoints]
 
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext

@@ -62,6 +62,8 @@ VERSIONS: dict[ApiKey, VersionRange] = {
     ApiKey.ELECT_LEADERS: _versions(0, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _versions(0, 0),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _versions(0, 0),
+    # Kafka has it from 2.8 on; Java's tools ask for it.
+    ApiKey.DESCRIBE_CLUSTER: _versions(0, 1),
 }
 
 

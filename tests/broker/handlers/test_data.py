@@ -69,7 +69,8 @@ async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, 
             )
         ],
     )
-    asked = replace(context(ApiKey.FETCH, 11), room=options.get("room", unlimited))
+    version = options.get("version", 11)
+    asked = replace(context(ApiKey.FETCH, version), room=options.get("room", unlimited))
     response = await cluster[broker_id].data.fetch(request, asked)
     assert (response.error_code, response.session_id) == (0, 0)
     return [p for t in response.responses for p in t.partitions]
@@ -221,7 +222,8 @@ def test_the_answer_is_on_the_state_change_log():
         pytest.param(1, -1, {}, 1, 0, id="before the log too"),
         pytest.param(1, 0, {"replica": 2}, 0, 2, id="a follower reads all there is"),
         pytest.param(1, 0, {"replica": 8}, 6, 0, id="a broker that is no replica is sent away"),
-        pytest.param(2, 0, {}, 6, 0, id="a follower serves nobody"),
+        pytest.param(2, 0, {"version": 10}, 6, 0, id="a follower serves no consumer that does not know of that"),
+        pytest.param(2, 0, {"replica": 3}, 6, 0, id="nor any follower"),
         pytest.param(1, 0, {"partitions": (5,)}, 3, 0, id="a partition that nobody knows"),
         pytest.param(1, 0, {"epoch": 1}, 0, 1, id="in the current leader epoch"),
         pytest.param(1, 0, {"epoch": 0}, 74, 0, id="in an older leader epoch"),
@@ -282,25 +284,6 @@ def test_limits_are_for_the_whole_answer_but_one_batch_always_comes():
     run(play())
 
 
-def test_an_answer_is_smaller_where_there_is_less_room_when_it_is_made():
-    """What slow clients have not taken is kept in memory, so that there is less for the next ones."""
-
-    async def play():
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            one, room = len(batch("a")), [0]
-            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, min_bytes=2 * one, room=lambda: room[0]))
-            room[0] = 2 * one
-            for _ in range(3):
-                await cluster.produce(1, "a")
-            [answer] = await waiting
-            assert len(answer.records) == 2 * one
-            [answer] = await fetch(cluster, 1, 0, room=lambda: 0)
-            assert len(answer.records) == one
-
-    run(play())
-
-
 def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
     async def play():
         async with ReplicaCluster() as cluster:
@@ -320,15 +303,23 @@ def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
     run(play())
 
 
-def test_a_fetch_that_waits_ends_when_the_lead_is_lost():
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        pytest.param({"version": 10}, 6, id="for a consumer that reads from leaders only"),
+        pytest.param({"epoch": 0}, 74, id="for one that reads from any replica, but in this epoch"),
+        pytest.param({"replica": 2}, 6, id="for a follower"),
+    ],
+)
+def test_a_fetch_that_waits_ends_when_the_lead_is_lost(options, error):
     async def play():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
-            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000))
+            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, **options))
             began = asyncio.get_running_loop().time()
             await cluster.elect(2)
             [answer] = await waiting
-            assert (answer.error_code, asyncio.get_running_loop().time()) == (6, began)
+            assert (answer.error_code, asyncio.get_running_loop().time()) == (error, began)
 
     run(play())
 

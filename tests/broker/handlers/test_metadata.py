@@ -7,7 +7,12 @@ from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
-from harness.broker.wire.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from harness.broker.wire.messages import (
+    DescribeClusterRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
 from harness.simulation.zookeeper.ensemble import Ensemble
 
 BOTH = ("PLAINTEXT", "REPL")
@@ -211,3 +216,37 @@ async def test_only_groups_have_a_coordinator(
 )
 async def test_an_unknown_topic(handlers: MetadataHandlers, context: Context, name: str, error: ErrorCode) -> None:
     assert codes(await handlers.describe(asks(name, create=False), context(8))) == {name: error}
+
+
+# --- DescribeCluster ---
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_cluster_is_described_as_its_metadata_has_it(
+    handlers: MetadataHandlers, context: Context, tell: Tell, version: int
+) -> None:
+    tell(handlers.metadata, {1: BOTH, 2: BOTH, 3: ("REPL",)}, {})
+    response = await handlers.describe_cluster(
+        DescribeClusterRequest(include_cluster_authorized_operations=False), context(version)
+    )
+    assert [(broker.broker_id, broker.host, broker.port) for broker in response.brokers] == [
+        (1, "h1", 9000),
+        (2, "h2", 9000),
+    ]
+    assert (response.error_code, response.cluster_id, response.controller_id) == (0, "cluster", 2)
+    assert bytes(response.encode(version=version))[-5:] == (-(2**31)).to_bytes(4, signed=True) + b"\0"
+
+
+async def test_whoever_asks_may_do_everything_with_a_cluster(handlers: MetadataHandlers, context: Context) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    response = await handlers.describe_cluster(request, context(1))
+    assert bytes(response.encode(version=1))[-5:] == (8096).to_bytes(4) + b"\0"
+
+
+@pytest.mark.parametrize(("endpoint_type", "error"), [(2, 114), (7, 115)], ids=["controllers", "nobody knows what"])
+async def test_only_brokers_are_described(
+    handlers: MetadataHandlers, context: Context, endpoint_type: int, error: int
+) -> None:
+    response = await handlers.describe_cluster(DescribeClusterRequest(endpoint_type=endpoint_type), context(1))
+    assert (response.error_code, response.brokers) == (error, [])
+    response.encode(version=1)

@@ -133,6 +133,7 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         44: (0, 0),
         45: (0, 0),
         46: (0, 0),
+        60: (0, 1),
     }
 
 
