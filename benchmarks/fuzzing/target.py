@@ -127,7 +127,7 @@ class FuzzedBroker:
 
         loop = asyncio.get_running_loop()
         outside = Surroundings(
-            storage=MemoryStorage(),
+            storages={"/d": MemoryStorage()},
             open_session=lambda: SimulatedZooKeeper(ensemble),
             transport=MemoryTransport(network, _HOST),
             make_server=make_server,

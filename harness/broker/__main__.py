@@ -136,7 +136,7 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
 
 def _surroundings(config: BrokerConfig, state_file: int) -> Surroundings:
     return Surroundings(
-        storage=FileStorage(config["log.dir"]),
+        storages={name: FileStorage(name) for name in config.log_dirs},
         open_session=partial(
             KazooZooKeeper,
             config["zookeeper.connect"],

@@ -66,7 +66,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
     Property(name="inter.broker.listener.name", default="REPL", parse=TEXT),
     Property(name="broker.rack", default="", parse=TEXT),
-    Property(name="log.dir", default=None, parse=TEXT),
+    Property(name="log.dir", default="/tmp/kafka-logs", parse=TEXT),  # noqa: S108 - Kafka's own default
+    Property(name="log.dirs", default="", parse=listing()),
     Property(name="zookeeper.connect", default=None, parse=TEXT),
     Property(name="zookeeper.session.timeout.ms", default="18000", parse=integer(1)),
     Property(name="zookeeper.connection.timeout.ms", default="18000", parse=integer(1)),
@@ -157,6 +158,11 @@ class BrokerConfig:
     def broker_id(self) -> int:
         """The id that this broker registers under."""
         return int(self.values["broker.id"])
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The data directories: `log.dirs`, or the one of `log.dir`."""
+        return tuple(self.values["log.dirs"]) or (str(self.values["log.dir"]),)
 
     @property
     def peer_endpoint(self) -> Endpoint:

@@ -164,9 +164,9 @@ class ControlRequests:
 
     # --- the disk ---
 
-    def disk_failed(self) -> int:
-        """Take every replica offline and return how many there were."""
-        taken = self.replicas.take_offline()
+    def disk_failed(self, held: set[TopicPartition]) -> int:
+        """Take the replicas that a failed disk held offline, and return how many there were."""
+        taken = self.replicas.take_offline(held)
         self.fetchers.unfollow(partition.key for partition in taken)
         self.fetchers.stop_idle()
         self._changed([], taken)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from harness.broker.log.manager import LogManager
+from harness.broker.log.directories import LogDirectories
 
 _log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 class DeletedLogs:
     """The folders that are on their way out."""
 
-    logs: LogManager
+    logs: LogDirectories
     delay_s: float
     _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 

@@ -1,8 +1,8 @@
-"""What follows when the data directory fails: its replicas are offline, the controller is told, the broker lives on.
+"""What follows when a data directory fails: its replicas are offline, the controller is told, the broker lives on.
 
 The directory stays offline until the broker starts again, as in Kafka (KIP-112), also when the disk has room again.
-Kafka has many directories and ends with its last one; this broker has one and goes on without: it keeps its session,
-its metadata and, if it has it, the controller's office.
+Kafka ends with its last directory; this broker goes on without any: it keeps its session, its metadata and, if it has
+it, the controller's office.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class DirectoryFailures:
-    """Waits for the data directory to fail (`LogDirFailureHandler`)."""
+    """Waits for one data directory to fail (`LogDirFailureHandler`)."""
 
     broker_id: int
     directory: LogDirectory
     take_offline: Callable[[], int]
-    """Takes every replica offline and returns how many there were."""
+    """Takes every replica in it offline and returns how many there were."""
     zookeeper: Callable[[], ZooKeeper]
     """Returns the session in force."""
     state_log: StateLog

@@ -20,8 +20,8 @@ from harness.broker.deleting import Deleter, Deletion, ToDelete
 from harness.broker.fetcher import Fetchers, FetcherSettings
 from harness.broker.fetching import FetchedPartition, FetchLimits, FetchServer, Read
 from harness.broker.isr import IsrKeeper
+from harness.broker.log.directories import LogDirectories
 from harness.broker.log.log import LogSettings
-from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition, TopicPartition
 from harness.broker.replicas import Replicas
@@ -47,7 +47,7 @@ class ReplicaManager:
     """All replicas of one broker."""
 
     config: BrokerConfig
-    logs: LogManager
+    logs: LogDirectories
     metadata: MetadataCache
     transport: Transport
     zookeeper: Callable[[], ZooKeeper]
@@ -144,9 +144,9 @@ class ReplicaManager:
         await self._fetchers.stop()
         await self._checkpoint()
 
-    def disk_failed(self) -> int:
-        """Take every replica offline, and return how many there were."""
-        return self._control.disk_failed()
+    def disk_failed(self, directory: str) -> int:
+        """Take every replica in a data directory offline, and return how many there were."""
+        return self._control.disk_failed(self.logs.keys_in(directory))
 
     def begin_shutdown(self) -> None:
         """This broker is about to leave: it still gives up leads, but does not start to follow the new leaders."""

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.broker.counters import Counters
+from harness.broker.log.directories import LogDirectories
 from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
-from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import Partition, PartitionError, TopicPartition
 from harness.broker.purgatory import Purgatory
@@ -28,7 +28,7 @@ class Replicas:
     """All partitions that this broker was told to replicate since it started."""
 
     broker_id: int
-    logs: LogManager
+    logs: LogDirectories
     metadata: MetadataCache
     state_log: StateLog
     rules: ProtocolRules
@@ -46,7 +46,7 @@ class Replicas:
     counters: Counters = field(default_factory=Counters)
     _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
     _offline: set[TopicPartition] = field(default_factory=set)
-    """What the failed disk holds, or should hold."""
+    """What failed disks hold, or should hold."""
     _checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
     def load_high_watermarks(self) -> None:
@@ -137,17 +137,12 @@ class Replicas:
         """How many partitions should be here and are not."""
         return len(self._offline)
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether there is something that should be here and is not."""
-        return bool(self._offline)
-
-    def take_offline(self) -> list[Partition]:
-        """Give every partition up, because the disk has failed, and return them; who waits for one is answered."""
-        taken = self.all()
-        self._partitions.clear()
+    def take_offline(self, held: set[TopicPartition]) -> list[Partition]:
+        """Give up what a failed disk held, and return what of it was hosted; who waits for one is answered."""
+        taken = [partition for partition in self.all() if partition.key in held]
+        self._offline |= held
         for partition in taken:
-            self._offline.add(partition.key)
+            del self._partitions[partition.key]
             partition.take_offline()
         for partition in taken:
             self.wake(partition.key)

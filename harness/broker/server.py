@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from harness.broker.background import every
@@ -32,6 +33,7 @@ from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
 from harness.broker.housekeeping import Housekeeping
+from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
@@ -88,7 +90,8 @@ class Server(Protocol):
 class Surroundings:
     """All that a broker touches outside itself; a simulation brings its own."""
 
-    storage: Storage
+    storages: Mapping[str, Storage]
+    """The data directories, by their names."""
     open_session: Callable[[], ZooKeeper]
     transport: Transport
     make_server: Callable[[Dispatcher], Server]
@@ -115,8 +118,13 @@ class Broker:
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         self._metadata = MetadataCache()
         rules = rules_with(self._planted_bugs)
-        self._directory = LogDirectory(outside.storage)
-        self._logs = LogManager(self._directory, epoch_assigned=self._epoch_assigned, rules=rules)
+        self._disks = {name: LogDirectory(storage) for name, storage in outside.storages.items()}
+        self._logs = LogDirectories(
+            {
+                name: DataDirectory(disk=disk, logs=LogManager(disk, epoch_assigned=self._epoch_assigned, rules=rules))
+                for name, disk in self._disks.items()
+            }
+        )
         self._topic_configs = TopicConfigs(config, self._session)
         rules = rules_with(self._planted_bugs)
         self._replicas = ReplicaManager(
@@ -137,14 +145,17 @@ class Broker:
             wall_ms=outside.wall_ms,
             rules=rules,
         )
-        self._disk_failures = DirectoryFailures(
-            broker_id=config.broker_id,
-            directory=self._directory,
-            take_offline=self._replicas.disk_failed,
-            zookeeper=lambda: self._session.current,
-            state_log=self._state_log,
-            rules=rules,
-        )
+        self._disk_failures = [
+            DirectoryFailures(
+                broker_id=config.broker_id,
+                directory=disk,
+                take_offline=partial(self._replicas.disk_failed, name),
+                zookeeper=lambda: self._session.current,
+                state_log=self._state_log,
+                rules=rules,
+            )
+            for name, disk in self._disks.items()
+        ]
         self._housekeeping = Housekeeping(replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms)
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
@@ -166,7 +177,8 @@ class Broker:
         zk = self._session.current
         await ensure_persistent_paths(zk)
         cluster_id = await read_or_create_cluster_id(zk, new_uuid(self._outside.rng))
-        claim_data_directory(self._outside.storage, broker_id=self._config.broker_id, cluster_id=cluster_id)
+        for storage in self._outside.storages.values():
+            claim_data_directory(storage, broker_id=self._config.broker_id, cluster_id=cluster_id)
         self._load_logs()
         offsets_partitions = await self._offsets_partitions(zk)
         self._coordinator = self._new_coordinator(offsets_partitions)
@@ -186,7 +198,8 @@ class Broker:
         self._session.before_new_session(self._controller.before_new_session)
         self._session.after_new_session(self._renew)
         await self._controller.start()
-        self._disk_failures.start()
+        for failures in self._disk_failures:
+            failures.start()
         self._housekeeping.start()
         if exporter is not None:
             await exporter.start(self.metrics)
@@ -227,7 +240,7 @@ class Broker:
 
     def _emit_start(self) -> None:
         properties = "".join(f"{name}={value}\n" for name, value in sorted(self._config.values.items()))
-        clean = self._outside.storage.exists(CLEAN_SHUTDOWN_MARKER)
+        clean = all(storage.exists(CLEAN_SHUTDOWN_MARKER) for storage in self._outside.storages.values())
         self._state_log.emit(
             BrokerStart(
                 config_digest=hashlib.sha256(properties.encode()).hexdigest(),
@@ -398,7 +411,8 @@ class Broker:
             await asyncio.gather(self._checkpointer, return_exceptions=True)
         await self._topic_configs.stop()
         await self._housekeeping.stop()
-        await self._disk_failures.stop()
+        for failures in self._disk_failures:
+            await failures.stop()
         if self._coordinator is not None:
             await self._coordinator.stop()
         await self._replicas.stop()

@@ -21,6 +21,7 @@ FIXED = frozenset(
         "advertised.listeners",
         "inter.broker.listener.name",
         "log.dir",
+        "log.dirs",
         "zookeeper.connect",
         "prometheus.host",
         "prometheus.port",

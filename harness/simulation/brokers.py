@@ -163,7 +163,7 @@ class SimulatedBroker:
             return sessions[-1]
 
         outside = Surroundings(
-            storage=self.disk,
+            storages={config["log.dir"]: self.disk},
             open_session=open_session,
             transport=MemoryTransport(world.network, self.host),
             make_server=partial(MemoryServer, world.network),

@@ -14,6 +14,8 @@ from harness.broker.fetch_sessions import FetchSessions
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
+from harness.broker.log.directories import DataDirectory, LogDirectories
+from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.log.records import Record
 from harness.broker.metadata_cache import MetadataCache
@@ -129,7 +131,8 @@ class Broker:
         state_log = RecordingStateLog(self.events)
         self.zookeeper = zookeeper
         rules = rules_with(planted_bugs)
-        self.logs = LogManager(self.storage, epoch_assigned=self._epoch_assigned, rules=rules)
+        logs = LogManager(self.storage, epoch_assigned=self._epoch_assigned, rules=rules)
+        self.logs = LogDirectories({"d": DataDirectory(disk=LogDirectory(self.storage), logs=logs)})
         self.logs.load()
         self.metadata = MetadataCache()
         self.manager = ReplicaManager(

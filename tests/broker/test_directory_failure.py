@@ -19,7 +19,7 @@ def test_whoever_asks_for_an_offline_replica_is_told_so():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
-            assert cluster[1].manager.disk_failed() == 1
+            assert cluster[1].manager.disk_failed("d") == 1
             assert cluster[1].manager.partition("t", 0) is None
             assert (await cluster.produce(1, "b")).error is STORAGE_ERROR
             assert await cluster.tell(1) == [STORAGE_ERROR]
@@ -42,7 +42,7 @@ def test_a_producer_that_waits_is_told_at_once():
             cluster.network.isolate(1)
             waiting = await cluster.begin(cluster.produce(1, "a", timeout_s=60))
             assert not waiting.done()
-            cluster[1].manager.disk_failed()
+            cluster[1].manager.disk_failed("d")
             assert (await waiting).error is STORAGE_ERROR
 
     run(main())

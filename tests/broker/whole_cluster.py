@@ -49,7 +49,7 @@ class WholeCluster:
     network: Network = field(
         default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True),
     )
-    disks: dict[int, MemoryStorage] = field(default_factory=dict)
+    disks: dict[object, MemoryStorage] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
     sessions: dict[int, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class WholeCluster:
 
         self.logs.setdefault(broker_id, RecordingStateLog([]))
         outside = Surroundings(
-            storage=self.disks.setdefault(broker_id, MemoryStorage()),
+            storages={name: self.disk(broker_id, name) for name in config.log_dirs},
             open_session=open_session,
             transport=MemoryTransport(self.network, HOST),
             make_server=partial(MemoryServer, self.network),
@@ -92,6 +92,11 @@ class WholeCluster:
             rng=random.Random(broker_id),
         )
         return Broker(config, outside, planted_bugs=self.planted_bugs)
+
+    def disk(self, broker_id: int, name: str) -> MemoryStorage:
+        """Return the disk of a data directory; `disks` has that of the first by the broker alone."""
+        key = broker_id if name == "/d" else (broker_id, name)
+        return self.disks.setdefault(key, MemoryStorage())
 
     async def start(self, *broker_ids: int) -> None:
         """Start brokers and wait until each knows of all."""

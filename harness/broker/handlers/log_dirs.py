@@ -47,19 +47,23 @@ class LogDirHandlers:
         asked = None
         if request.topics is not None:
             asked = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-        offline = self.replica_manager.replicas.has_failed
+        logs = self.replica_manager.logs
         hosted = [p for p in self.replica_manager.replicas.all() if asked is None or p.key in asked]
         return DescribeLogDirsResponse(
             throttle_time_ms=0,
             results=[
                 _Directory(
-                    error_code=ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.NONE,
-                    log_dir=self.config["log.dir"],
+                    error_code=ErrorCode.KAFKA_STORAGE_ERROR if logs.has_failed(name) else ErrorCode.NONE,
+                    log_dir=name,
                     topics=[
                         _Described(name=topic, partitions=[_size(partition) for partition in group])
-                        for topic, group in groupby(hosted, key=lambda partition: partition.key[0])
+                        for topic, group in groupby(
+                            (partition for partition in hosted if logs.directory_of(*partition.key) == name),
+                            key=lambda partition: partition.key[0],
+                        )
                     ],
                 )
+                for name in logs.names
             ],
         )
 

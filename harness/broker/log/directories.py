@@ -1,0 +1,152 @@
+"""All logs of one broker, in however many data directories (`log.dirs`): each is a `LogManager` of its own.
+
+A new log goes where there are the fewest (Kafka's `LogManager.nextLogDirs`). A directory that fails takes its own logs
+with it and no others; it keeps its place here, so that nobody makes a second log of what it holds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.broker.log.checkpoint import PartitionOffsets
+from harness.broker.log.directory import DirectoryOffline, LogDirectory
+from harness.broker.log.log import Log, LogSettings
+from harness.broker.log.manager import LogManager
+from harness.broker.log.recovery import LoadedLog
+from harness.broker.log.storage import StorageError
+
+LogKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataDirectory:
+    """One data directory."""
+
+    disk: LogDirectory
+    logs: LogManager
+
+
+class LogDirectories:
+    """What `LogManager` is for one directory, for several; by the names that the configuration gives them."""
+
+    def __init__(self, directories: Mapping[str, DataDirectory]) -> None:
+        self._directories = dict(directories)
+
+    @property
+    def names(self) -> list[str]:
+        """All directories, in the order of the configuration."""
+        return list(self._directories)
+
+    def has_failed(self, name: str) -> bool:
+        """Whether a directory has failed."""
+        return self._directories[name].disk.failed
+
+    def keys_in(self, name: str) -> set[LogKey]:
+        """Return what a directory holds, or held when it failed."""
+        return {(log.topic, log.partition) for log in self._directories[name].logs.logs()}
+
+    def directory_of(self, topic: str, partition: int) -> str | None:
+        """Return the directory that holds a log; None when there is no such log."""
+        found = (name for name, each in self._directories.items() if each.logs.get(topic, partition) is not None)
+        return next(found, None)
+
+    def load(self) -> list[LoadedLog]:
+        """Open every log in every directory.
+
+        Raises:
+            StorageError: a leader-epoch checkpoint is malformed, or two directories hold the same log.
+            OSError: a disk refused.
+        """
+        loaded = [log for each in self._directories.values() for log in each.logs.load()]
+        keys = [(log.topic, log.partition) for log in loaded]
+        twice = sorted({f"{topic}-{partition}" for topic, partition in keys if keys.count((topic, partition)) > 1})
+        if twice:
+            raise StorageError(f"more than one data directory holds {', '.join(twice)}")
+        return loaded
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        """Return the log, or None when this broker has none of that partition."""
+        name = self.directory_of(topic, partition)
+        return None if name is None else self._directories[name].logs.get(topic, partition)
+
+    def get_or_create(self, topic: str, partition: int, settings: LogSettings | None = None) -> Log:
+        """Return the log; a new one is in the directory that has the fewest.
+
+        Raises:
+            OSError: no directory works, or the disk refused.
+        """
+        name = self.directory_of(topic, partition)
+        if name is not None:
+            return self._directories[name].logs.get_or_create(topic, partition, settings)
+        chosen = min(self._online(), key=lambda each: len(each.logs.logs()))
+        return chosen.logs.get_or_create(topic, partition, settings)
+
+    def delete(self, topic: str, partition: int) -> str | None:
+        """Put a log aside and return where it is to be removed from later; None when there is no such log."""
+        name = self.directory_of(topic, partition)
+        folder = None if name is None else self._directories[name].logs.delete(topic, partition)
+        return None if folder is None else f"{name}/{folder}"
+
+    def put_aside(self) -> list[str]:
+        """Return where deleted logs are still on disk."""
+        return [f"{name}/{folder}" for name, each in self._directories.items() for folder in each.logs.put_aside()]
+
+    def remove(self, place: str) -> None:
+        """Remove what `delete` has put aside; raises OSError."""
+        name, _, folder = place.rpartition("/")
+        self._directories[name].logs.remove(folder)
+
+    def logs(self) -> list[Log]:
+        """Return all logs, sorted by topic and partition."""
+        found = [log for each in self._directories.values() for log in each.logs.logs()]
+        return sorted(found, key=lambda log: (log.topic, log.partition))
+
+    def read_high_watermarks(self) -> PartitionOffsets:
+        """Return the checkpointed high watermarks; raises StorageError when a checkpoint is malformed."""
+        return {key: at for each in self._directories.values() for key, at in each.logs.read_high_watermarks().items()}
+
+    def write_high_watermarks(self, high_watermarks: Mapping[LogKey, int]) -> None:
+        """Checkpoint the high watermarks, each where its log is; partitions left out are forgotten."""
+        self._each_online(
+            lambda logs: logs.write_high_watermarks(
+                {key: offset for key, offset in high_watermarks.items() if logs.get(*key) is not None}
+            )
+        )
+
+    def checkpoint_recovery_points(self) -> None:
+        """Sync the segments that are full, and checkpoint up to where logs are synced and where they start."""
+        self._each_online(LogManager.checkpoint_recovery_points)
+
+    def close_clean(self) -> None:
+        """Sync and close every log, and let the next start trust the directories where that went well.
+
+        Raises:
+            OSError: a disk refused, or had before.
+        """
+        for each in self._directories.values():
+            if each.disk.failed:
+                each.logs.close()
+        self._each_online(LogManager.close_clean)
+        if any(each.disk.failed for each in self._directories.values()):
+            raise DirectoryOffline("a data directory has failed")
+
+    def close(self) -> None:
+        """Close every log without syncing, as after a failed start."""
+        for each in self._directories.values():
+            each.logs.close()
+
+    def _online(self) -> list[DataDirectory]:
+        online = [each for each in self._directories.values() if not each.disk.failed]
+        if not online:
+            raise DirectoryOffline("every data directory has failed")
+        return online
+
+    def _each_online(self, act: Callable[[LogManager], None]) -> None:
+        """Do something with every directory that works, then raise the first error that there was."""
+        errors = []
+        for each in self._online():
+            try:
+                act(each.logs)
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
