@@ -1,7 +1,6 @@
 """`chaos keep`: one simulated schedule recorded with its verdict, for the tests of judges and broker."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -33,16 +32,19 @@ def keep(
     from harness.plan import make_plan
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
+    from harness.scratch import scratch_folder
+    from harness.store import make_parent
     from harness.sweep import Candidate, found_in
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
     refuse_unless_able(loaded)
     if folder.exists():
         raise ScenarioError(f"{folder} exists already")
-    with spark_session(patient(None)) as spark, TemporaryDirectory(prefix="chaos-keep-") as scratch:
+    make_parent(folder)
+    with spark_session(patient(None)) as spark, scratch_folder() as scratch:
         candidate = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
-        (verdict,) = judge_candidates(spark, [candidate], Path(scratch))
+        (verdict,) = judge_candidates(spark, [candidate], scratch)
         if verdict.error:
             raise ScenarioError(f"seed {seed} leaves no history: {verdict.error}")
-        History(folder).write(loaded, Path(scratch, "schedules.parquet"), verdict, about)
+        History(folder).write(loaded, scratch / "schedules.parquet", verdict, about)
     typer.echo(f"{folder}: {', '.join(found_in(verdict)) or 'held'}")

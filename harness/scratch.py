@@ -32,9 +32,9 @@ def new_scratch_folder(parent: Path | None = None) -> Path:
 
 
 @contextmanager
-def small_scratch_folder() -> Iterator[Path]:
-    """Yield an empty folder for few and small files, in memory where there is room, and remove it."""
-    folder = new_scratch_folder(MEMORY if _has_room() else None)
+def scratch_folder(*, small: bool = False) -> Iterator[Path]:
+    """Yield an empty folder and remove it; one for `small` files is in memory, where that has room."""
+    folder = new_scratch_folder(MEMORY if small and _has_room() else None)
     try:
         yield folder
     finally:

@@ -4,6 +4,7 @@ A schedule's seed depends on the sweep's seed and its own number alone, so a lon
 """
 
 import shlex
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,6 +128,12 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
     return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay)
+
+
+def discard_empty(sweep: Sweep) -> None:
+    """Remove the folder of a sweep of which nothing was begun."""
+    if not sweep.histories.exists():
+        shutil.rmtree(sweep.root, ignore_errors=True)
 
 
 def schedule_seed(seed: int, number: int) -> int:

@@ -14,9 +14,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from harness.errors import EvidenceError, Interrupted
+from harness.errors import EvidenceError, HarnessError, Interrupted
 from harness.plan import MAX_SEED
-from harness.sweep import DRIVER, Summary, Sweep, earlier_simulated_s, load_sweep, new_sweep, replay_command, summarize
+from harness.sweep import (
+    DRIVER,
+    Summary,
+    Sweep,
+    discard_empty,
+    earlier_simulated_s,
+    load_sweep,
+    new_sweep,
+    replay_command,
+    summarize,
+)
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -60,8 +70,12 @@ def simulate(
     refuse_unless_able(loaded)
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
-    with _interruptible(sweep):
-        summary = carry_out(sweep, master, shrink=shrink)
+    try:
+        with _interruptible(sweep):
+            summary = carry_out(sweep, master, shrink=shrink)
+    except HarnessError:
+        discard_empty(sweep)
+        raise
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json") | {"folder": str(sweep.root)}, indent=2))
     else:

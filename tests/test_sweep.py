@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.errors import EvidenceError, Interrupted
+from harness.errors import EvidenceError, HarnessError, Interrupted
 from harness.result import CheckResult, FaultResult, RunResult
 from harness.sweep import (
     ScheduleVerdict,
@@ -190,3 +190,33 @@ def test_what_cannot_be_judged_again_is_said(
         cli.main()
     assert ended.value.code == cli.exit_code_of(EvidenceError())
     assert wanted in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["keep", "smoke", "--about", "a test"], ["shrink", "smoke", "--finding", "I10", "--out"]],
+    ids=lambda it: it[0],
+)
+def test_what_could_not_be_written_in_the_end_is_refused_at_the_start(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("sys.argv", ["chaos", *command, str(tmp_path / "file" / "kept"), "--seed", "1"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == ExitCode.USAGE
+    assert "kept cannot be written: " in capsys.readouterr().err
+
+
+def test_a_sweep_of_which_nothing_began_leaves_no_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def no_spark(*_arguments: object, **_options: object) -> Summary:
+        raise HarnessError("Spark did not start: no such master")
+
+    monkeypatch.setattr("harness.sweep_command.carry_out", no_spark)
+    monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", "--master", "foo", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "no such master" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -138,7 +138,8 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         tail = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
-        raise HarnessError(f"Spark did not start: {error}; it said: {' | '.join(tail) or 'nothing'}") from error
+        why = " ".join(str(error).splitlines()[:2])  # the rest is where in Java
+        raise HarnessError(f"Spark did not start: {why}; it said: {' | '.join(tail) or 'nothing'}") from error
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)

@@ -154,7 +154,8 @@ def _write(
         except (PySparkException, Py4JError) as error:
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
         except BaseException:
-            spark.sparkContext.cancelAllJobs()
+            while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet
+                spark.sparkContext.cancelAllJobs()
             raise
 
 

@@ -3,7 +3,6 @@
 import json
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +51,9 @@ def shrink(
     from harness.plan import make_plan
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
+    from harness.scratch import scratch_folder
     from harness.shrinking.shrink import shrink as shrunk_to
+    from harness.store import make_parent
     from harness.sweep import Candidate
     from harness.terminal import PatientConsole, TerminalProgress
 
@@ -60,8 +61,10 @@ def shrink(
     refuse_unless_able(loaded)
     progress = TerminalProgress(PatientConsole(stderr=True))
     first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
-    with spark_session(patient(None)) as spark, TemporaryDirectory(prefix="chaos-shrink-") as scratch:
-        shrunk = shrunk_to(first, SparkJudge(spark, Path(scratch)), progress, finding=finding)
+    if out is not None:
+        make_parent(out)
+    with spark_session(patient(None)) as spark, scratch_folder() as scratch:
+        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=finding)
     path = out or FOLDER / f"{shrunk.scenario.name}-{seed}.yaml"
     shrunk.write(path)
     if as_json:
@@ -99,12 +102,13 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
     """
     from harness.errors import ScenarioError
     from harness.plan import make_plan
+    from harness.scratch import scratch_folder
     from harness.shrinking.shrink import shrink as shrunk_to
     from harness.sweep import Candidate, found_in
 
     small: dict[str, str] = {}
-    with TemporaryDirectory(prefix="chaos-shrink-") as scratch:
-        judge = SparkJudge(spark, Path(scratch))
+    with scratch_folder() as scratch:
+        judge = SparkJudge(spark, scratch)
         for found in (*summary.violations, *summary.doubts):
             if found.what in small:
                 continue

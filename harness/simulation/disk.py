@@ -35,6 +35,7 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         """Drop everything from `size` on."""
+        self.storage.take(min(size - len(self.data), 0))
         del self.data[size:]
 
     def sync(self) -> None:
@@ -69,9 +70,9 @@ class MemoryStorage:
     _durable_folders: set[str] = field(default_factory=lambda: {""})
 
     def take(self, size: int) -> None:
-        """Use up space; raises OSError when there is not enough."""
+        """Use up space; raises OSError when there is not enough. Less than none is given back."""
         if self.space_left is not None:
-            if size > self.space_left:
+            if size > max(self.space_left, 0):
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.space_left -= size
 
@@ -104,6 +105,9 @@ class MemoryStorage:
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of a file, atomically and durably."""
         self._need_folder(path)
+        self.take(len(data))  # both are there for a moment
+        if path in self.files:
+            self.take(-self.files[path].size)
         self.files[path] = MemoryFile(self, bytearray(data), bytes(data))
         self.commit()
 
@@ -117,9 +121,10 @@ class MemoryStorage:
         return sorted(posixpath.basename(p) for p in inside)
 
     def make_folder(self, path: str) -> None:
-        """Create a folder with its parents, durably."""
+        """Create a folder with its parents, durably; raises OSError where not even a name has room."""
         if path in self.folders:
             return
+        self.take(1)
         while path:
             self.folders.add(path)
             path = posixpath.dirname(path)
@@ -141,6 +146,7 @@ class MemoryStorage:
         def gone(p: str) -> bool:
             return p == path or p.startswith(path + "/")
 
+        self.take(-sum(file.size for p, file in self.files.items() if gone(p)))
         self.files = {p: file for p, file in self.files.items() if not gone(p)}
         self.folders = {p for p in self.folders if not gone(p)}
 

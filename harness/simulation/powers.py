@@ -130,7 +130,7 @@ class DiskPowers(_Expiring):
 
     async def disk_is_full(self, broker_id: int) -> bool:
         """Return whether anything more fits on a broker's disk."""
-        return self._cluster[broker_id].disk.space_left == 0
+        return self._cluster[broker_id].disk.space_left is not None
 
 
 class ZookeeperPowers(_Expiring):

@@ -16,7 +16,7 @@ from harness.plan import Plan, make_plan
 from harness.result import RunResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
-from harness.scratch import small_scratch_folder
+from harness.scratch import scratch_folder
 from harness.simulation.apart import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, apart, limited
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import simulate_plan
@@ -101,7 +101,7 @@ def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> 
 
 def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
     history = simulate_plan(scenario, plan)
-    with small_scratch_folder() as scratch:
+    with scratch_folder(small=True) as scratch:
         folder = RunFolder(scratch / run_id)
         folder.root.mkdir()
         write_evidence(history, folder)

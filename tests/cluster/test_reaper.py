@@ -565,7 +565,7 @@ def test_a_scratch_folder_in_memory_goes_too(world: World, tmp_path: Path, monke
     memory.mkdir()
     monkeypatch.setattr(scratch, "MEMORY", memory)
     monkeypatch.delenv("TMPDIR")
-    with scratch.small_scratch_folder() as folder:
+    with scratch.scratch_folder(small=True) as folder:
         assert folder.parent == memory
     assert not folder.exists()
     left = memory / "chaos-spark-1-1-x"
@@ -577,11 +577,11 @@ def test_a_small_scratch_folder_is_no_file_in_memory_where_that_has_no_room_or_a
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert world.runs.exists()
-    with scratch.small_scratch_folder() as folder:
+    with scratch.scratch_folder(small=True) as folder:
         assert folder.parent == tmp_path / "tmp", "TMPDIR names it"
     monkeypatch.delenv("TMPDIR")
     monkeypatch.setattr(scratch, "FREE_BYTES", 1 << 60)
-    with scratch.small_scratch_folder() as folder:
+    with scratch.scratch_folder(small=True) as folder:
         assert folder.parent == tmp_path / "tmp", "there is no room"
 
 

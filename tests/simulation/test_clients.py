@@ -161,3 +161,15 @@ def test_in_the_end_everything_is_read_once_more_when_that_is_asked_for() -> Non
     live = [record.offset for end in ends(operations, OpKind.POLL) if end.mode == "assign" for record in end.records]
     assert again[: len(live)] == live
     assert again == list(range(len(again)))
+
+
+def test_what_piles_up_while_there_is_no_leader_goes_in_batches_that_brokers_take() -> None:
+    async def nobody_leads(cluster: SimulatedCluster) -> None:
+        for broker in cluster.brokers.values():
+            broker.kill()
+        await asyncio.sleep(8)  # longer than a session
+        assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+
+    load = {"value_bytes": 100_000, "message_timeout_ms": 30_000, "batch_records": 1000}
+    operations = told(nobody_leads, 14.0, load=load)
+    assert outcomes(operations, OpKind.SEND) == {OpType.OK}

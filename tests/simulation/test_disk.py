@@ -1,5 +1,6 @@
 import errno
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -114,3 +115,31 @@ def test_a_full_disk_takes_nothing_of_a_write_that_does_not_fit() -> None:
 def test_a_file_needs_its_folder() -> None:
     with pytest.raises(FileNotFoundError):
         MemoryStorage().open_append("absent/a")
+
+
+def test_a_full_disk_takes_no_new_name_and_leaves_what_was_to_be_replaced() -> None:
+    storage = MemoryStorage(space_left=10)
+    storage.replace("a", b"12345678")
+    with pytest.raises(OSError, match="No space left") as refused:
+        storage.replace("a", b"123")
+    assert refused.value.errno == errno.ENOSPC
+    assert storage.read("a") == b"12345678"
+    storage.space_left = 0
+    with pytest.raises(OSError, match="No space left"):
+        storage.make_folder("logs")
+    assert not storage.exists("logs")
+
+
+@pytest.mark.parametrize(
+    "free",
+    [
+        pytest.param(lambda storage: storage.remove("a"), id="what is removed"),
+        pytest.param(lambda storage: storage.open_append("a").truncate(0), id="what is cut off"),
+    ],
+)
+def test_space_comes_back_with(free: Callable[[MemoryStorage], None]) -> None:
+    storage = MemoryStorage(space_left=8)
+    storage.replace("a", b"12345678")
+    free(storage)
+    storage.replace("b", b"12345678")
+    assert storage.space_left == 0

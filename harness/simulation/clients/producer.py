@@ -27,6 +27,10 @@ PRODUCE_VERSION = 8
 RETRY_S = 0.05
 NO_ACKS = 0
 FLUSH_MARGIN_S = 2.0
+BATCH_BYTES = 1_000_000
+"""librdkafka's `batch.size`, less than what brokers take by default; a larger record goes alone."""
+RECORD_BYTES = 40
+"""More than a record takes beside key and value."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +43,11 @@ class Pending:
     """When it may be sent: batches wait a moment for more."""
     expires_s: float
     attempts: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """At most what it adds to a batch."""
+        return RECORD_BYTES + len(self.record.key or b"") + len(self.record.value or b"")
 
 
 class SimulatedProducer:
@@ -139,8 +148,14 @@ class SimulatedProducer:
         """Return all that waits, once the oldest has waited for long enough; at most what one batch holds."""
         if queue[0].ready_s > now_s():
             return []
-        most = min(len(queue), self._plan.parameters["batch_records"])
-        return [queue.popleft() for _ in range(most)]
+        batch = [queue.popleft()]
+        size = batch[0].size_bytes
+        while queue and len(batch) < self._plan.parameters["batch_records"]:
+            size += queue[0].size_bytes
+            if size > BATCH_BYTES:
+                break
+            batch.append(queue.popleft())
+        return batch
 
     def _send_batch(
         self, connection: MemoryConnection, place: Place, batch: list[Pending], numbering: Numbering = UNNUMBERED
