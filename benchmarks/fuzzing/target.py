@@ -238,10 +238,8 @@ def _requests(stream: bytes) -> Iterator[Any]:
         size = int.from_bytes(stream[at : at + 4], signed=True)
         if size <= 0:
             return
-        try:
+        with contextlib.suppress(MalformedMessage):  # ApiVersions of an unknown version is answered all the same
             header = decode_request_header(stream[at + 4 : at + 4 + size])
             if header.api_key in VERSIONS:
                 yield decode_request(REQUESTS[ApiKey(header.api_key)], header)
-        except MalformedMessage:
-            return
         at += 4 + size

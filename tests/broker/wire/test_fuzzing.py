@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fuzzing.frames import Frames
-from benchmarks.fuzzing.target import FuzzedBroker
+from benchmarks.fuzzing.target import Fault, FuzzedBroker
 from harness.broker.wire.codec import decode_request, decode_request_header, encode_request
 from harness.broker.wire.dispatch import Dispatcher
-from harness.broker.wire.messages import REQUESTS, ApiKey, FetchRequest, MetadataRequest
+from harness.broker.wire.messages import REQUESTS, ApiKey, DeleteTopicsRequest, FetchRequest, MetadataRequest
 from harness.simulation.loop import run
 
 STREAMS = 20
@@ -72,3 +72,17 @@ def test_what_harms_a_broker_is_noticed(
         return [fault.kind for fault in target.faults]
 
     assert run(play()) == faults
+
+
+def test_a_request_may_wait_behind_one_whose_version_nobody_knows() -> None:
+    """As the fuzzer met it: ApiVersions v4, which is refused, and DeleteTopics with three weeks of time."""
+    unknown = bytes.fromhex("0000001a00120004fffffc18000466757a7a00001d00010001750000003200")
+    topics = DeleteTopicsRequest(topic_names=["__consumer_offsets"], timeout_ms=1_929_379_840)
+    stream = unknown[:30] + bytes(encode_request(topics, 3, correlation_id=1, client_id="c"))
+
+    async def play() -> list[Fault]:
+        async with FuzzedBroker.running(seed=1) as target:
+            await target.feed(stream)
+        return target.faults
+
+    assert run(play()) == []
