@@ -42,9 +42,14 @@ def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, un
 
 
 def with_unclean_election(
-    rows: DataFrame, leader_epochs: DataFrame, settings: Settings, *, until: str | None = None
+    rows: DataFrame,
+    leader_epochs: DataFrame,
+    settings: Settings,
+    *,
+    since: str = "leader_epoch",
+    until: str | None = None,
 ) -> DataFrame:
-    """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than `leader_epoch`.
+    """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than that in `since`.
 
     A row without an epoch counts as older than every election. `until` names a column with the last epoch that counts.
     """
@@ -54,10 +59,10 @@ def with_unclean_election(
         .groupBy(*PARTITION_KEY)
         .agg(F.collect_set("leader_epoch").alias("unclean_epochs"))
     )
-    since = F.coalesce("leader_epoch", F.lit(-1))
+    first = F.coalesce(since, F.lit(-1))
 
     def counts(epoch: Column) -> Column:
-        return (epoch > since) if until is None else (epoch > since) & (epoch <= F.col(until))
+        return (epoch > first) if until is None else (epoch > first) & (epoch <= F.col(until))
 
     return (
         rows.join(elections, on=list(PARTITION_KEY), how="left")

@@ -91,6 +91,7 @@ def ended_at(offset: int, *, at_s: float) -> Row:
 def stepped(previous: int, offset: int, *, polls: tuple[int, int] = (0, 1), **other: Any) -> Row:
     """A reader that came from offset `previous` to `offset`, in these polls."""
     row = {**_HERE, "process": "c0", "mode": "assign", "previous_index": polls[0], "previous_offset": previous}
+    row |= {"previous_leader_epoch": 0}
     return "poll_steps", row | {"index": polls[1], "offset": offset, "leader_epoch": 0} | other
 
 
@@ -98,6 +99,7 @@ def overtaken(*, acknowledged_ns: int, invoke_ns: int, **other: Any) -> Row:
     """A send, asked at `invoke_ns`, that landed before an earlier one, which was acknowledged at `acknowledged_ns`."""
     row = {**_HERE, "process": "p0", "acks": -1, "earlier_index": 0, "earlier_offset": 7, "index": 1, "offset": 4}
     row |= {"earlier_complete_ns": acknowledged_ns, "value": "b", "invoke_ns": invoke_ns, "leader_epoch": 0}
+    row |= {"earlier_leader_epoch": 0}
     return "send_reversals", row | other
 
 

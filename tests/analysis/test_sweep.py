@@ -9,7 +9,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
-from harness.analysis.sweep import HISTORIES, batches, judge, judge_candidates, patient, simulate
+from harness.analysis.sweep import HISTORIES, SHARE, batches, judge, judge_candidates, patient, simulate
 from harness.plan import make_plan
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.source import options
@@ -19,12 +19,12 @@ from harness.sweep import Candidate, Summary, Sweep, new_sweep, schedule_seed, s
 from harness.sweep_command import rejudge
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
-from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
 
 pytestmark = pytest.mark.spark
 
-SCHEDULES = 20
-"""More than two tasks' shares."""
+SCHEDULES = 200
+TWO_FAULTS = ({**KILL_LEADER, "duration_s": 3.0}, {**EXPIRE_CONTROLLER, "at_s": 6.5})
 
 
 class Watched:
@@ -38,7 +38,8 @@ class Watched:
 @pytest.fixture(scope="module")
 def swept(spark, tmp_path_factory):
     """A sweep of a scenario that must hold, and how it said to go on."""
-    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=SCHEDULES, root=tmp_path_factory.mktemp("holds"))
+    holds = scenario(*TWO_FAULTS, load={"rate_per_s": 16})
+    sweep = Sweep(scenario=holds, seed=7, schedules=SCHEDULES, root=tmp_path_factory.mktemp("holds"))
     watched = Watched()
     simulate(spark, sweep, watched)
     return sweep, judge(spark, sweep, [], watched), watched.seen
@@ -58,7 +59,7 @@ def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
 def test_the_histories_are_those_of_the_seeds_in_any_process(swept):
     sweep, verdicts, _ = swept
     assert len({verdict.digest for verdict in verdicts}) == SCHEDULES
-    for verdict in verdicts[::7]:
+    for verdict in verdicts[::40]:
         assert verdict.digest == simulate_one(sweep.scenario, verdict.seed).digest()
 
 
@@ -77,7 +78,7 @@ def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, s
     (whole,) = batches(spark, sweep.histories)
     parts = batches(spark, sweep.histories, batch_bytes=1)
     assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
-    assert len(parts) == len(whole.paths) == 3
+    assert len(parts) == len(whole.paths) == SCHEDULES // SHARE
 
 
 def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
@@ -193,11 +194,9 @@ def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
 
 def test_candidates_are_judged_together_each_under_its_own_settings(spark, tmp_path):
     """A lost record is a violation under acks=all and expected under acks=1; a bad plan costs only itself."""
-    strict = load_scenario("acks-all-on-append", options(None, [], ["workloads.0.parameters.rate_per_s=50"]))
-    lenient = load_scenario(
-        "acks-all-on-append",
-        options(None, [], ["workloads.0.parameters.rate_per_s=50", "workloads.0.parameters.acks=1"]),
-    )
+    asked_of = ["workloads.0.parameters.rate_per_s=50", "checks=[lost-write, unseen]"]
+    strict = load_scenario("acks-all-on-append", options(None, [], asked_of))
+    lenient = load_scenario("acks-all-on-append", options(None, [], [*asked_of, "workloads.0.parameters.acks=1"]))
     intact = scenario(KILL_LEADER, checks=["I1"])
     seed = schedule_seed(1, 0)
     broken = make_plan(intact, 3)

@@ -18,7 +18,10 @@ CASES = {
     "it goes back within a poll": Case(rows=[*SEEN, stepped(5, 2, polls=(1, 1))], verdict=PASS, severities=[]),
     "it subscribed": Case(rows=[*SEEN, stepped(5, 2, mode="subscribe")], verdict=PASS, severities=["note"]),
     "an unclean election between": Case(
-        rows=[*SEEN, stepped(5, 2), elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+        rows=[*SEEN, stepped(5, 2, leader_epoch=2), elected_uncleanly(2, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
     ),
     "nobody read anything": Case(rows=[], verdict=UNKNOWN, said="polls"),
 }

@@ -27,6 +27,22 @@ CASES = {
     "an unclean election between": Case(
         rows=[*SENT, LATER, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
+    "an unclean election between, whose leader took the later one": Case(
+        rows=[*SENT, overtaken(acknowledged_ns=2, invoke_ns=5, leader_epoch=2), elected_uncleanly(2, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "an unclean election before both": Case(
+        rows=[
+            *SENT,
+            overtaken(acknowledged_ns=2, invoke_ns=5, leader_epoch=2, earlier_leader_epoch=2),
+            elected_uncleanly(2, 1),
+        ],
+        settings=UNCLEAN,
+        verdict=FAIL,
+        severities=["violation"],
+    ),
     "nobody sent anything": Case(rows=[], verdict=UNKNOWN, said="sends"),
 }
 

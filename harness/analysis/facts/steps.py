@@ -13,12 +13,13 @@ from harness.history import OpKind, OpType
 def poll_steps(polls: DataFrame) -> DataFrame:
     """One row a step of a reader that is not to the next offset; a reader that starts again is another one."""
     in_turn = in_order("run_id", "process", "mode", "topic", "partition", by=("index", "position"))
-    before = F.lag(F.struct("index", "offset")).over(in_turn)
+    before = F.lag(F.struct("index", "offset", "leader_epoch")).over(in_turn)
     return conform(
         polls.withColumn("before", before)
         .where(F.col("offset") != F.col("before.offset") + 1)
         .withColumn("previous_index", F.col("before.index"))
-        .withColumn("previous_offset", F.col("before.offset")),
+        .withColumn("previous_offset", F.col("before.offset"))
+        .withColumn("previous_leader_epoch", F.col("before.leader_epoch")),
         POLL_STEPS,
     )
 
@@ -28,14 +29,15 @@ def send_reversals(sends: DataFrame) -> DataFrame:
     earlier = in_order("run_id", "process", "topic", "partition", by=("index",)).rowsBetween(
         Window.unboundedPreceding, -1
     )
-    furthest = F.max(F.struct("offset", "index", "complete_ns")).over(earlier)
+    furthest = F.max(F.struct("offset", "index", "complete_ns", "leader_epoch")).over(earlier)
     return conform(
         sends.where((F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull())
         .withColumn("furthest", furthest)
         .where(F.col("offset") < F.col("furthest.offset"))
         .withColumn("earlier_index", F.col("furthest.index"))
         .withColumn("earlier_offset", F.col("furthest.offset"))
-        .withColumn("earlier_complete_ns", F.col("furthest.complete_ns")),
+        .withColumn("earlier_complete_ns", F.col("furthest.complete_ns"))
+        .withColumn("earlier_leader_epoch", F.col("furthest.leader_epoch")),
         SEND_REVERSALS,
     )
 

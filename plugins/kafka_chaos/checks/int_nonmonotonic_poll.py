@@ -26,7 +26,8 @@ class IntNonmonotonicPoll:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = with_unclean_election(regressions(facts, within_poll=True), facts["leader_epochs"], settings)
+        rows = regressions(facts, within_poll=True)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         found = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
             rows,

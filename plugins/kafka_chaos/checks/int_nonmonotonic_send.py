@@ -29,7 +29,8 @@ class IntNonmonotonicSend:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
         over_before = F.col("earlier_complete_ns") < F.col("invoke_ns")
-        rows = with_unclean_election(facts["send_reversals"].where(~over_before), facts["leader_epochs"], settings)
+        rows = facts["send_reversals"].where(~over_before)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="earlier_leader_epoch")
         return finding(
             rows,
             self.name,

@@ -26,7 +26,8 @@ class IntPollSkip:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = with_unclean_election(skips(facts, within_poll=True), facts["leader_epochs"], settings)
+        rows = skips(facts, within_poll=True)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         found = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
             rows,

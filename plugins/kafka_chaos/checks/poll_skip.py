@@ -27,7 +27,8 @@ class PollSkip:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = with_unclean_election(skips(facts, within_poll=False), facts["leader_epochs"], settings)
+        rows = skips(facts, within_poll=False)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
         found = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
             rows,
