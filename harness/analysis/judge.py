@@ -50,6 +50,20 @@ class Judgement:
     """Rows a fact."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked about some runs."""
+
+    run_ids: Sequence[str]
+    settings: Settings
+    checks: Sequence[str] = ()
+    """Names; none for all."""
+
+    def plugins(self) -> list[Check]:
+        """Return the checks; raises PluginError when there is none of one of the names."""
+        return [registry.check(name) for name in self.checks or registry.names(registry.Kind.CHECK)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """How often a check found something of one severity in one run, and the first of it."""
@@ -75,30 +89,46 @@ def judge_runs(
         PluginError: there is no check of one of the names.
     """
     with spark_session() as spark:
-        run_ids = [folder.run_id for folder in folders]
-        return judge_sources(spark, read(spark, folders), run_ids, settings, checks, into=into)
+        question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
+        return judge_sources(spark, read(spark, folders), [question], into=into)
 
 
 def judge_sources(
     spark: SparkSession,
     sources: Sources,
-    run_ids: Sequence[str],
-    settings: Settings,
-    checks: Sequence[str] = (),
+    questions: Sequence[Question],
     *,
     into: RunFolder,
     kept: bool = True,
 ) -> list[Judgement]:
     """Return what the checks make of each of the runs that the sources hold, wherever these come from.
 
-    Findings are written to the folder `into`; so are the facts if they are `kept`.
+    The facts are made once, whatever is asked of which run. Findings are written to the folder `into`; so are the facts
+    if they are `kept`.
+
+    Args:
+        spark: An open session.
+        sources: The lines of all runs.
+        questions: No run is in two of them; the answers have their order.
+        into: Where findings and facts go.
+        kept: Whether the facts are written.
+
+    Raises:
+        PluginError: there is no check of one of the names.
     """
-    plugins = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
+    run_ids = [run_id for question in questions for run_id in question.run_ids]
+    asked = [(question, question.plugins()) for question in questions]
+    plugins = {run_id: plugins for question, plugins in asked for run_id in question.run_ids}
+    shutil.rmtree(into.findings, ignore_errors=True)
     with tuned(spark, sources.size_bytes, together=sources.together), built(sources) as facts:
         counts = row_counts(facts, run_ids)
         if kept:
             write_facts(facts, into.facts)
-        unknown = _run_checks(spark, plugins, facts, settings, counts, into.findings)
+        unknown: Unknown = {}
+        for question, checks in asked:
+            of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)
+            rows = {run_id: counts[run_id] for run_id in question.run_ids}
+            unknown |= _run_checks(spark, checks, of_runs, question.settings, rows, into.findings)
         found = _read_findings(spark, into.findings)
         remarks, damaged = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
@@ -110,7 +140,7 @@ def judge_sources(
                     unknown.get((run_id, plugin.name), ""),
                     {severity: found.get((run_id, plugin.name, severity), _Found()) for severity in Severity},
                 )
-                for plugin in plugins
+                for plugin in plugins[run_id]
             ],
             evidence=remarks.get(run_id, []),
             damaged=run_id in damaged,
@@ -132,12 +162,11 @@ def _run_checks(
     counts: Mapping[str, Mapping[str, int]],
     folder: Path,
 ) -> Unknown:
-    """Write the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
+    """Add the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
 
     Where that job breaks, the checks are asked one by one, and one that breaks about fewer and fewer runs, so that
     neither a bad check nor a bad run costs the answers of others.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     unknown = unknown_runs(plugins, facts, counts)
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:

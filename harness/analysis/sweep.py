@@ -26,7 +26,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness import registry
-from harness.analysis.judge import Judgement, judge_sources
+from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.sources import LINES, SCHEMAS, from_table
 from harness.checks import Settings
 from harness.errors import ClusterError
@@ -112,16 +112,20 @@ def judge_histories(
 ) -> list[ScheduleVerdict]:
     """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
     told = progress or _Unseen()
-    groups: dict[tuple[Settings, tuple[str, ...]], set[int]] = {}
-    for number, each in enumerate(candidates):
-        groups.setdefault((settings_of(each.scenario, each.plan), tuple(each.scenario.checks)), set()).add(number)
+
+    def asked(number: int) -> Asked:
+        candidate = candidates[number]
+        return settings_of(candidate.scenario, candidate.plan), tuple(candidate.scenario.checks)
+
     verdicts: list[ScheduleVerdict] = []
-    for index, ((settings, checks), of_group) in enumerate(groups.items()):
-        for part, batch in enumerate(batches(spark, histories, only=of_group)):
-            into = RunFolder(root / "judged" / f"{index:04}-{part:04}")
-            verdicts += _judged(spark, batch, settings, checks, into)
-            told.done("judged", len(verdicts), len(candidates))
+    for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
+        verdicts += _judged(spark, batch, asked, RunFolder(root / "judged" / f"{part:04}"))
+        told.done("judged", len(verdicts), len(candidates))
     return sorted(verdicts, key=lambda verdict: verdict.number)
+
+
+Asked = tuple[Settings, tuple[str, ...]]
+"""What is asked of a schedule: by which settings, and which checks, none for all."""
 
 
 class _Unseen:
@@ -165,11 +169,12 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
     Those that the table has lost come last.
     """
     settings = settings_of(sweep.scenario, make_plan(sweep.scenario, schedule_seed(sweep.seed, 0)))
+    of_each = settings, tuple(checks)
     verdicts: list[ScheduleVerdict] = []
     with sweep.verdicts.open("w", encoding="utf-8") as file:
         progress.done("judged", 0, sweep.schedules)
         for number, batch in enumerate(batches(spark, sweep.histories)):
-            judged = _judged(spark, batch, settings, checks, RunFolder(sweep.judged / f"{number:04}"))
+            judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"))
             file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
             file.flush()
             verdicts += judged
@@ -204,9 +209,7 @@ def batches(
     return [*found, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else found
 
 
-def _judged(
-    spark: SparkSession, batch: Batch, settings: Settings, checks: Sequence[str], into: RunFolder
-) -> list[ScheduleVerdict]:
+def _judged(spark: SparkSession, batch: Batch, asked: Callable[[int], Asked], into: RunFolder) -> list[ScheduleVerdict]:
     """Return the verdicts on one batch; what the checks found is kept, the facts are not.
 
     Where it cannot be judged, its halves are, so that one schedule that cannot be read costs no other its verdict.
@@ -224,7 +227,7 @@ def _judged(
         folder = RunFolder(into.root / f"{attempt:02}") if attempt else into
         run_ids = [row.run_id for row in part]
         try:
-            judged = judge_sources(spark, sources, run_ids, settings, checks, into=folder, kept=False)
+            judged = judge_sources(spark, sources, _questions(part, asked), into=folder, kept=False)
             judgements |= {judgement.run_id: judgement for judgement in judged}
         except (PySparkException, Py4JError) as error:
             logger.warning("batch.failed schedules=%d error=%s", len(part), str(error).splitlines()[0])
@@ -233,6 +236,14 @@ def _judged(
             else:
                 waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
     return [_verdict(row, judgements.get(row.run_id), errors.get(row.run_id, "")) for row in batch.rows]
+
+
+def _questions(rows: Iterable[T.Row], asked: Callable[[int], Asked]) -> list[Question]:
+    """Return what is asked of schedules, those of whom the same is asked together."""
+    run_ids: dict[Asked, list[str]] = {}
+    for row in rows:
+        run_ids.setdefault(asked(row.number), []).append(row.run_id)
+    return [Question(run_ids=each, settings=settings, checks=checks) for (settings, checks), each in run_ids.items()]
 
 
 def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVerdict:
