@@ -28,8 +28,12 @@ SCHEDULES = 40
 """Five tasks' shares, for two executors of one core each."""
 END_S = 30
 LIGHT_JVMS = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try."""
+MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try.
 
+By C's own `kill`: Python's is refused in a simulated run.
+"""
+
+import ctypes
 import os
 import signal
 
@@ -40,6 +44,7 @@ from harness.faults import Fault
 from kafka_chaos.faults.pause import Pause
 
 EXECUTOR = psutil.Process(os.getppid()).ppid()
+KILL = ctypes.CDLL(None).kill
 DONE = 3
 
 
@@ -52,7 +57,7 @@ class Murder(Pause):
         if (task.partitionId(), task.attemptNumber()) == (2, 0):
             Murder.injected += 1
             if Murder.injected > DONE:
-                os.kill(EXECUTOR, signal.SIGKILL)
+                KILL(EXECUTOR, signal.SIGKILL)
         return await super().inject(arena, injection)
 
 
