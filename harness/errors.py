@@ -35,3 +35,16 @@ class DeadlineError(ClusterError):
 
 class Interrupted(HarnessError):
     """Ctrl-C or SIGTERM ended a phase; what was in force is healed. Exit code 3 unless a violation was found."""
+
+
+def not_interrupted(error: BaseException) -> None:
+    """Raise KeyboardInterrupt if the error stands for one.
+
+    Ctrl-C cuts the connection to the JVM; PySpark's clean-up of the call that it met (`SCCallSiteSync`) needs that
+    connection, and its error takes the interrupt's place. Who goes on after an error asks this first.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        cause = cause.__context__

@@ -10,7 +10,7 @@ from harness import registry
 from harness.broker.config import PROPERTIES
 from harness.checks import Settings
 from harness.cluster.broker_properties import profile
-from harness.errors import EvidenceError, HarnessError
+from harness.errors import EvidenceError, HarnessError, not_interrupted
 from harness.faults import MayForfeit
 from harness.journal import fault_results, read_journal
 from harness.phase_log import Phase, PhaseNotes, ends, started_at
@@ -171,6 +171,7 @@ def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> li
         notes.remark(f"{who} could not judge: {error}", damaged=True)
         return []
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises is no reason to lose the run
+        not_interrupted(error)
         notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", damaged=True)
         return []
     if not results:

@@ -33,8 +33,8 @@ def keep(
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
     from harness.scratch import scratch_folder
-    from harness.store import make_parent
     from harness.sweep import Candidate, found_in
+    from harness.writable import make_parent
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
     refuse_unless_able(loaded)

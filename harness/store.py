@@ -1,24 +1,7 @@
 """Where everything of one run lies: the only place that knows the names inside a run folder."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-
-from harness.errors import ScenarioError
-
-
-def make_parent(path: Path) -> None:
-    """Make the folder of what is to be written when long work is done, so that it is not done for nothing.
-
-    Raises:
-        ScenarioError: it cannot be made, or nothing can be written there.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ScenarioError(f"{path} cannot be written: {error}") from error
-    if not os.access(path.parent, os.W_OK):
-        raise ScenarioError(f"{path} cannot be written: nothing can be written in {path.parent}")
 
 
 @dataclass(frozen=True, slots=True)

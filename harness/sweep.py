@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import ClusterError, EvidenceError
 from harness.plan import Plan
 from harness.result import CheckResult, RunResult
-from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.seeds import derived_seed
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
@@ -97,6 +96,8 @@ def load_sweep(root: Path) -> Sweep:
         EvidenceError: it is not the folder of a sweep, or not readable.
         ScenarioError: its scenario is not one that this version knows.
     """
+    from harness.scenario.file import read_scenario  # a parser of YAML, which the command line starts without
+
     path = asked_file(root)
     try:
         asked = Asked.model_validate_json(path.read_bytes())
@@ -119,6 +120,8 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     Raises:
         ClusterError: the folder cannot be made.
     """
+    from harness.scenario.file import scenario_yaml
+
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
     try:

@@ -106,7 +106,8 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"the sweep was interrupted; what was done is in {sweep.root}") from None
+        done = f"; what was done is in {sweep.root}" if sweep.histories.exists() else " before anything was done"
+        raise Interrupted(f"the sweep was interrupted{done}") from None
 
 
 def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:

@@ -148,10 +148,13 @@ def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
     assert "1 held, 1 violated, 1 inconclusive (1 without a history)" in out
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["in the middle", "before it began"])
 def test_a_sweep_that_is_interrupted_claims_no_violation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    begun: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def interrupted(*_arguments: object, **_options: object) -> Summary:
+    def interrupted(sweep: Sweep, *_arguments: object, **_options: object) -> Summary:
+        if begun:
+            sweep.histories.mkdir()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("harness.sweep_command.carry_out", interrupted)
@@ -159,7 +162,10 @@ def test_a_sweep_that_is_interrupted_claims_no_violation(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == cli.exit_code_of(Interrupted())
-    assert "the sweep was interrupted; what was done is in" in capsys.readouterr().err
+    folders = list(tmp_path.iterdir())
+    where = f"; what was done is in {folders[0]}" if begun else " before anything was done"
+    assert f"the sweep was interrupted{where}" in " ".join(capsys.readouterr().err.split())
+    assert len(folders) == int(begun)
 
 
 def test_a_sweep_s_folder_says_what_was_asked(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
+from harness.errors import not_interrupted
 from harness.result import CheckResult
 from harness.store import RunFolder
 from harness.verdict import SystemVerdict
@@ -118,7 +119,7 @@ def judge_sources(
     """
     run_ids = [run_id for question in questions for run_id in question.run_ids]
     asked = [(question, question.plugins()) for question in questions]
-    plugins = {run_id: plugins for question, plugins in asked for run_id in question.run_ids}
+    checks_of = {run_id: checks for question, checks in asked for run_id in question.run_ids}
     shutil.rmtree(into.findings, ignore_errors=True)
     with tuned(spark, sources.size_bytes, together=sources.together), built(sources) as facts:
         counts = row_counts(facts, run_ids)
@@ -140,7 +141,7 @@ def judge_sources(
                     unknown.get((run_id, plugin.name), ""),
                     {severity: found.get((run_id, plugin.name, severity), _Found()) for severity in Severity},
                 )
-                for plugin in plugins[run_id]
+                for plugin in checks_of[run_id]
             ],
             evidence=remarks.get(run_id, []),
             damaged=run_id in damaged,
@@ -206,6 +207,7 @@ def _broken(checks: Sequence[Check], job: Callable[[Sequence[Check]], None]) -> 
     try:
         job(checks)
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
+        not_interrupted(error)
         if len(checks) == 1:
             return [(checks[0], error)]
         return [each for check in checks for each in _broken([check], job)]
@@ -223,6 +225,7 @@ def _broken_runs(run_ids: Sequence[str], job: Callable[[Sequence[str]], None]) -
         try:
             job(part)
         except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
+            not_interrupted(error)
             if len(part) == 1 or attempt >= ATTEMPTS:
                 broken += [(run_id, error) for run_id in part]
             else:

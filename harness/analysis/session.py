@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -84,7 +84,8 @@ def spark_session(master: str | None = None, *, lasting: bool = False) -> Iterat
         try:
             yield spark
         finally:
-            spark.stop()
+            with suppress(Py4JError):  # an interrupt may have cut the connection; the JVM ends below in any case
+                spark.stop()
     finally:
         end()
         atexit.unregister(end)

@@ -29,7 +29,7 @@ from harness import registry
 from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.sources import LINES, SCHEMAS, from_table
 from harness.checks import Settings
-from harness.errors import ClusterError
+from harness.errors import ClusterError, not_interrupted
 from harness.judging import settings_of
 from harness.plan import make_plan
 from harness.result import RunResult
@@ -230,6 +230,7 @@ def _judged(spark: SparkSession, batch: Batch, asked: Callable[[int], Asked], in
             judged = judge_sources(spark, sources, _questions(part, asked), into=folder, kept=False)
             judgements |= {judgement.run_id: judgement for judgement in judged}
         except (PySparkException, Py4JError) as error:
+            not_interrupted(error)
             logger.warning("batch.failed schedules=%d error=%s", len(part), str(error).splitlines()[0])
             if len(part) == 1 or attempt >= JUDGING_ATTEMPTS:
                 errors |= dict.fromkeys(run_ids, f"it could not be judged: {str(error).splitlines()[0]}")

@@ -200,11 +200,11 @@ class FetchSessions:
         if self.rules.fetch_session_epochs_are_checked and epoch != session.epoch:
             raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         session.update(named, forgotten)
+        session.epoch = next_epoch(session.epoch)  # so that one that still waits finds itself overtaken
         if not session.partitions:
             del self._sessions[session_id]
             return Sessionless(named)
         self._touch(session)
-        session.epoch = next_epoch(session.epoch)
         return _IncrementalFetch([each.asked for each in session.partitions.values()], session, session.epoch)
 
     def create(self, privileged: bool, size: int) -> FetchSession | None:

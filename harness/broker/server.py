@@ -24,7 +24,7 @@ from harness.broker.coordinator.store import OffsetStore
 from harness.broker.fetch_sessions import FetchSessions
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.configs import ConfigHandlers
-from harness.broker.handlers.control import ControlHandlers
+from harness.broker.handlers.control import ControlHandlers, waking, with_topic_configs
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.leadership import LeadershipHandlers
@@ -50,10 +50,10 @@ from harness.broker.topic_changes import TopicChanges
 from harness.broker.topic_configs import TopicConfigs
 from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC
-from harness.broker.wire.dispatch import CloseConnection, Dispatcher, Handler, RequestContext
-from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, UpdateMetadataRequest
-from harness.broker.wire.transport import Message, Transport
-from harness.broker.zookeeper.client import SessionExpired, ZooKeeper, ZooKeeperError
+from harness.broker.wire.dispatch import Dispatcher, Handler
+from harness.broker.wire.messages import ApiKey
+from harness.broker.wire.transport import Transport
+from harness.broker.zookeeper.client import SessionExpired, ZooKeeper
 from harness.broker.zookeeper.registration import (
     BrokerIdTaken,
     ensure_persistent_paths,
@@ -126,7 +126,6 @@ class Broker:
             }
         )
         self._topic_configs = TopicConfigs(config, self._session)
-        rules = rules_with(self._planted_bugs)
         self._replicas = ReplicaManager(
             config=config,
             logs=self._logs,
@@ -314,9 +313,11 @@ class Broker:
             ApiKey.FETCH: data.fetch,
             ApiKey.LIST_OFFSETS: data.list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
-            ApiKey.LEADER_AND_ISR: self._with_topic_configs(control.leader_and_isr),
+            ApiKey.LEADER_AND_ISR: with_topic_configs(self._topic_configs, control.leader_and_isr),
             ApiKey.STOP_REPLICA: control.stop_replica,
-            ApiKey.UPDATE_METADATA: self._waking(control.update_metadata, self._creator, leadership),
+            ApiKey.UPDATE_METADATA: waking(
+                control.update_metadata, self._creator.metadata_changed, leadership.metadata_changed
+            ),
             ApiKey.METADATA: metadata.describe,
             ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
             ApiKey.DESCRIBE_CLUSTER: metadata.describe_cluster,
@@ -336,30 +337,6 @@ class Broker:
             ApiKey.DELETE_RECORDS: log_dirs.delete_records,
             ApiKey.DESCRIBE_LOG_DIRS: log_dirs.describe,
         }
-
-    def _with_topic_configs(self, handle: Handler) -> Handler:
-        """Have the configuration of every topic at hand before its replicas are made."""
-
-        async def handle_with_configs(request: LeaderAndIsrRequest, context: RequestContext) -> Message | None:
-            try:
-                await self._topic_configs.load(topic.topic_name for topic in request.topic_states)
-            except ZooKeeperError as error:  # the controller sends it again
-                raise CloseConnection(f"topic configurations cannot be read: {error!r}") from error
-            return await handle(request, context)
-
-        return handle_with_configs
-
-    def _waking(self, handle: Handler, *waiting: TopicCreator | LeadershipHandlers) -> Handler:
-        """Look again at requests that wait for leaders, once those are known."""
-
-        async def handle_and_wake(request: UpdateMetadataRequest, context: RequestContext) -> Message | None:
-            response = await handle(request, context)
-            topics = [topic.topic_name for topic in request.topic_states]
-            for requests in waiting:
-                requests.metadata_changed(topics)
-            return response
-
-        return handle_and_wake
 
     # --- the session ---
 

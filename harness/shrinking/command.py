@@ -53,9 +53,9 @@ def shrink(
     from harness.scenario.source import options
     from harness.scratch import scratch_folder
     from harness.shrinking.shrink import shrink as shrunk_to
-    from harness.store import make_parent
     from harness.sweep import Candidate
     from harness.terminal import PatientConsole, TerminalProgress
+    from harness.writable import make_parent
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
     refuse_unless_able(loaded)

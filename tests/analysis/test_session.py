@@ -43,6 +43,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 import psutil
 from harness.analysis.session import spark_session
+from harness.errors import not_interrupted
 
 def interrupt():
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
@@ -55,6 +56,7 @@ try:
         try:
             spark.range(10**13).selectExpr("sum(hash(id))").collect()
         except Exception as error:
+            not_interrupted(error)
             print(f"taken for an error of the job: {error}")
 except KeyboardInterrupt:
     print("interrupted")

@@ -131,6 +131,16 @@ def test_an_answer_that_comes_after_the_next_request_is_refused() -> None:
     assert (refusal.value.error, refusal.value.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session)
 
 
+def test_an_answer_that_comes_after_the_session_has_no_partition_left_is_refused() -> None:
+    sessions = Sessions()
+    session = sessions.full(A)
+    slow = sessions.begin(session, 1, [], privileged=False)
+    sessions.fetch(session, 2, forgotten=[A])
+    with pytest.raises(FetchSessionError) as refusal:
+        slow.answer([Read(asked(A), ErrorCode.NONE, 0, 0)])
+    assert refusal.value.error is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
 @pytest.mark.parametrize("epoch", [FIRST_EPOCH, FINAL_EPOCH], ids=["and a new one begins", "and no other begins"])
 def test_a_full_fetch_ends_the_session_that_it_names(epoch: int) -> None:
     sessions = Sessions()

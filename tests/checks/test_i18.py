@@ -15,7 +15,11 @@ CASES = {
         ],
         verdict=PASS,
     ),
-    "only ZooKeeper tells": Case(rows=[registered(1)], verdict=PASS),
+    "only ZooKeeper tells": Case(rows=[registered(1)], verdict=UNKNOWN, said="by ZooKeeper and its broker"),
+    "of one life only ZooKeeper tells": Case(
+        rows=[registered(1, until_zxid=20), registered(1, 30, session="0x2"), registered(1, source="broker")],
+        verdict=PASS,
+    ),
     "the broker lives by another session": Case(
         rows=[registered(1), registered(1, session="0x2", source="broker")],
         verdict=FAIL,

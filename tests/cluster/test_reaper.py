@@ -573,18 +573,6 @@ def test_a_scratch_folder_in_memory_goes_too(world: World, tmp_path: Path, monke
     assert fates(reap([world.runs]).items) == {("removed", "folder", str(left))}
 
 
-def test_a_small_scratch_folder_is_no_file_in_memory_where_that_has_no_room_or_another_place_was_named(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert world.runs.exists()
-    with scratch.scratch_folder(small=True) as folder:
-        assert folder.parent == tmp_path / "tmp", "TMPDIR names it"
-    monkeypatch.delenv("TMPDIR")
-    monkeypatch.setattr(scratch, "FREE_BYTES", 1 << 60)
-    with scratch.scratch_folder(small=True) as folder:
-        assert folder.parent == tmp_path / "tmp", "there is no room"
-
-
 def test_the_command_prints_a_table_and_says_by_its_exit_code_whether_all_is_gone(world: World) -> None:
     run = world.run()
     went_through(run, *STOPPED)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from harness.broker.control_requests import ControlRequest, received
 from harness.broker.replica_manager import ReplicaManager
 from harness.broker.state_log import StateLog
-from harness.broker.wire.dispatch import RequestContext
+from harness.broker.topic_configs import TopicConfigs
+from harness.broker.wire.dispatch import CloseConnection, Handler, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
     LeaderAndIsrRequest,
@@ -20,6 +21,8 @@ from harness.broker.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from harness.broker.wire.transport import Message
+from harness.broker.zookeeper.client import ZooKeeperError
 from harness.events import Fenced
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -72,3 +75,29 @@ class ControlHandlers:
         )
         self.state_log.emit(received(api, request, "stale_broker_epoch", []))
         return True
+
+
+def with_topic_configs(configs: TopicConfigs, handle: Handler) -> Handler:
+    """Have the configuration of every topic in a LeaderAndIsr at hand before its replicas are made."""
+
+    async def handle_with_configs(request: LeaderAndIsrRequest, context: RequestContext) -> Message | None:
+        try:
+            await configs.load(topic.topic_name for topic in request.topic_states)
+        except ZooKeeperError as error:  # the controller sends it again
+            raise CloseConnection(f"topic configurations cannot be read: {error!r}") from error
+        return await handle(request, context)
+
+    return handle_with_configs
+
+
+def waking(handle: Handler, *tell: Callable[[list[str]], None]) -> Handler:
+    """Tell those who wait for leaders, once an UpdateMetadata has been handled, which topics were in it."""
+
+    async def handle_and_wake(request: UpdateMetadataRequest, context: RequestContext) -> Message | None:
+        response = await handle(request, context)
+        topics = [topic.topic_name for topic in request.topic_states]
+        for each in tell:
+            each(topics)
+        return response
+
+    return handle_and_wake

@@ -4,6 +4,7 @@ A new log goes where there are the fewest (Kafka's `LogManager.nextLogDirs`). A 
 with it and no others; it keeps its place here, so that nobody makes a second log of what it holds.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -57,8 +58,8 @@ class LogDirectories:
             OSError: a disk refused.
         """
         loaded = [log for each in self._directories.values() for log in each.logs.load()]
-        keys = [(log.topic, log.partition) for log in loaded]
-        twice = sorted({f"{topic}-{partition}" for topic, partition in keys if keys.count((topic, partition)) > 1})
+        found = Counter(f"{log.topic}-{log.partition}" for log in loaded)
+        twice = sorted(name for name, times in found.items() if times > 1)
         if twice:
             raise StorageError(f"more than one data directory holds {', '.join(twice)}")
         return loaded

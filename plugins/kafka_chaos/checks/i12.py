@@ -84,8 +84,7 @@ class EpochsInLogs:
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
                 "Epochs never decrease along a log and are their writers': broker %d holds records of epoch %d of "
-                "%s-%d "
-                "from offset %d to %d, but %s.",
+                "%s-%d from offset %d to %d, but %s.",
                 "broker",
                 "leader_epoch",
                 "topic",

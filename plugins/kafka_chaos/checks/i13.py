@@ -54,8 +54,7 @@ class IsrJoins:
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
                 "A follower joins the ISR with all that is committed: broker %d was proposed for %s-%d in epoch %d "
-                "with "
-                "its log ending at %d, the high watermark at %d and the epoch's start at %d.",
+                "with its log ending at %d, the high watermark at %d and the epoch's start at %d.",
                 "joining",
                 "topic",
                 "partition",

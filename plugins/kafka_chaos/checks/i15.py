@@ -45,8 +45,7 @@ class Truncations:
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
                 "A follower truncates to the end of the largest common epoch: broker %d cut %s-%d from %d to %d in "
-                "epoch "
-                "%d (reason: %s), %s.",
+                "epoch %d (reason: %s), %s.",
                 "broker",
                 "topic",
                 "partition",

@@ -92,8 +92,7 @@ class CommittedOffsets:
             severity=severity(self.name, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A group's last committed offset is in the log of the offsets topic: %s was told of offset %d of "
-                "%s-%d, "
-                "and no replica has it.",
+                "%s-%d, and no replica has it.",
                 "group",
                 "offset",
                 "topic",

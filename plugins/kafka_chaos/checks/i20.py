@@ -55,8 +55,7 @@ class Recovery:
             severity=F.when(late, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
             message=F.format_string(
                 "Once everything is healed every partition is whole again: %s-%d ended with %s and ISR %s, while "
-                "brokers "
-                "%s are registered and %s are assigned.",
+                "brokers %s are registered and %s are assigned.",
                 "topic",
                 "partition",
                 F.when(F.col("leader") == NO_LEADER, "no leader").otherwise(

@@ -61,8 +61,7 @@ class CleanElections:
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
                 "An unclean election is known as one: controller %d elected broker %d for %s-%d in epoch %d from "
-                "outside "
-                "the ISR %s and called it clean.",
+                "outside the ISR %s and called it clean.",
                 "broker",
                 "leader",
                 "topic",

@@ -57,9 +57,8 @@ class StrongIsr:
             self.name,
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
-                "What is called committed all of ZooKeeper's ISR has: in epoch %d the high watermark of %s-%d rose "
-                "to %d "
-                "under version %d with ISR %s, and the log of broker %d had come to %d.",
+                "What is called committed all of ZooKeeper's ISR has: in epoch %d the high watermark of %s-%d rose to "
+                "%d under version %d with ISR %s, and the log of broker %d had come to %d.",
                 "leader_epoch",
                 "topic",
                 "partition",
@@ -94,9 +93,8 @@ class StrongIsr:
             self.name,
             severity=severity(self.name, settings, unclean=F.col("unclean")),
             message=F.format_string(
-                "What was called committed stays in every log of the ISR: the high watermark of %s-%d had been %d "
-                "in epoch "
-                "%d, and the log of broker %d ends at %d.",
+                "What was called committed stays in every log of the ISR: the high watermark of %s-%d had been %d in "
+                "epoch %d, and the log of broker %d ends at %d.",
                 "topic",
                 "partition",
                 F.col("exposed.high_watermark"),

@@ -34,9 +34,8 @@ class WeakIsr:
             self.name,
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
-                "What a leader calls committed its whole ISR has: in epoch %d the high watermark of %s-%d rose to "
-                "%d with "
-                "ISR %s, and the log of broker %d had come to %d.",
+                "What a leader calls committed its whole ISR has: in epoch %d the high watermark of %s-%d rose to %d "
+                "with ISR %s, and the log of broker %d had come to %d.",
                 "leader_epoch",
                 "topic",
                 "partition",

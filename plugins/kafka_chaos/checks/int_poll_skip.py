@@ -8,9 +8,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import finding, unreadable
 from harness.analysis.reading import shown, skips
-from harness.checks import Check, Settings
+from harness.checks import Check, Settings, Severity
 
 
 class IntPollSkip:
@@ -26,13 +26,10 @@ class IntPollSkip:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
-        rows = skips(facts, within_poll=True)
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
-        found = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
-            rows,
+            skips(facts, within_poll=True),
             self.name,
-            severity=found,
+            severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
                 "A poll leaves nothing out: that of %s gave %s-%d offset %d after offset %d, and offset %d was "
                 "read by others.",

@@ -9,7 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import finding, severity, unreadable
+from harness.analysis.sending import overtaken, shown
 from harness.checks import Check, Settings
 
 
@@ -26,9 +27,7 @@ class NonmonotonicSend:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
-        over_before = F.col("earlier_complete_ns") < F.col("invoke_ns")
-        rows = facts["send_reversals"].where(over_before)
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="earlier_leader_epoch")
+        rows = overtaken(facts, settings, under_way_together=False)
         return finding(
             rows,
             self.name,
@@ -42,16 +41,7 @@ class NonmonotonicSend:
                 "offset",
                 "earlier_offset",
             ),
-            evidence=F.array(
-                event(
-                    "sends",
-                    "process",
-                    F.col("earlier_index").alias("index"),
-                    F.col("earlier_offset").alias("offset"),
-                    F.col("earlier_complete_ns").alias("complete_ns"),
-                ),
-                event("sends", "process", "index", "value", "offset", "invoke_ns"),
-            ),
+            evidence=shown(),
         )
 
 

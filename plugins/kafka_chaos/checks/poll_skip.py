@@ -35,9 +35,8 @@ class PollSkip:
             self.name,
             severity=unless_subscribed(found),
             message=F.format_string(
-                "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset "
-                "%d was read "
-                "by others.",
+                "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset %d "
+                "was read by others.",
                 "process",
                 "topic",
                 "partition",

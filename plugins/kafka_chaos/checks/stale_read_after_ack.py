@@ -52,9 +52,8 @@ class StaleReadAfterAck:
             self.name,
             severity=severity(self.name, settings, unclean=F.col("unclean")),
             message=F.format_string(
-                "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at "
-                "offset %d "
-                "after %s had been acknowledged at offset %d.",
+                "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at offset "
+                "%d after %s had been acknowledged at offset %d.",
                 "process",
                 "topic",
                 "partition",

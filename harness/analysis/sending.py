@@ -1,0 +1,26 @@
+"""Records that landed before one that their process had sent earlier: in turn, or while both were under way."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, with_unclean_election
+from harness.checks import Settings
+
+
+def overtaken(facts: dict[str, DataFrame], settings: Settings, *, under_way_together: bool) -> DataFrame:
+    """The reversals of either kind, with `unclean`: whether an unclean election may have taken the earlier record."""
+    in_turn = F.col("earlier_complete_ns") < F.col("invoke_ns")
+    rows = facts["send_reversals"].where(~in_turn if under_way_together else in_turn)
+    return with_unclean_election(rows, facts["leader_epochs"], settings, since="earlier_leader_epoch")
+
+
+def shown() -> Column:
+    """The two sends of a reversal, as evidence."""
+    earlier = event(
+        "sends",
+        "process",
+        F.col("earlier_index").alias("index"),
+        F.col("earlier_offset").alias("offset"),
+        F.col("earlier_complete_ns").alias("complete_ns"),
+    )
+    return F.array(earlier, event("sends", "process", "index", "value", "offset", "invoke_ns"))
