@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.broker.log.batch import first_header
+from harness.broker.log.compression import ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
 from harness.broker.partition import ACKS_ALL, Partition, PartitionError, TopicPartition
 from harness.broker.replicas import Replicas, now_s
@@ -39,6 +41,8 @@ class ProduceParams:
     correlation_id: int
     internal: bool = False
     """Whether the broker itself writes: only then may `__consumer_offsets` be written to."""
+    knows_zstd: bool = True
+    """Whether batches may be compressed with zstd: older clients' may not (KIP-110)."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -167,6 +171,8 @@ class Appender:
             return _Outcome(item.key, ErrorCode.INVALID_REQUIRED_ACKS)
         if topic == GROUP_METADATA_TOPIC and not params.internal:
             return _Outcome(item.key, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if not params.knows_zstd and _is_zstd(item.records):
+            return _Outcome(item.key, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         partition = None
         min_insync_replicas = self.min_insync_replicas(topic)
         try:
@@ -208,3 +214,8 @@ class Appender:
                 duration_ms=round(duration_s * 1000, 3),
             )
         )
+
+
+def _is_zstd(records: bytes) -> bool:
+    header = first_header(records)
+    return header is not None and header.codec == ZSTD

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.broker.isr import IsrKeeper
 from harness.broker.log.batch import next_batch_size, parse_header
+from harness.broker.log.compression import CODEC_NAMES, ZSTD
 from harness.broker.log.log import OffsetOutOfRange
 from harness.broker.partition import Partition, PartitionError, TopicPartition
 from harness.broker.replicas import Replicas, now_s
@@ -56,6 +57,8 @@ class FetchLimits:
     """How much the answer may have, asked when it is made."""
     only_from_leader: bool = True
     """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
+    knows_zstd: bool = True
+    """Whether who asks can read zstd (KIP-110, from Fetch v10 on)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,9 +80,15 @@ class DelayedFetch:
         """Return the partition to read from.
 
         Raises:
-            PartitionError: it is not led here in that epoch (nor followed, if the sender may read from a follower), or
-                the sender is no replica of it.
+            PartitionError: it is not led here in that epoch (nor followed, if the sender may read from a follower), the
+                sender is no replica of it, or cannot read what its topic is compressed with.
         """
+        partition = self._served(asked)
+        if partition.log.settings.compression == CODEC_NAMES[ZSTD] and not self.limits.knows_zstd:
+            raise PartitionError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "the sender's version of Fetch has no zstd")
+        return partition
+
+    def _served(self, asked: FetchedPartition) -> Partition:
         if not self.is_follower and not self.limits.only_from_leader:
             return self.replicas.followed_or_led(*asked.key, asked.current_leader_epoch)
         partition = self.replicas.led(*asked.key, asked.current_leader_epoch)

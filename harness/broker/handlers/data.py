@@ -9,7 +9,7 @@ from harness.broker.appending import AppendResult, ProduceParams, ToAppend
 from harness.broker.config import BrokerConfig
 from harness.broker.fetch_sessions import FetchSessionError, FetchSessions
 from harness.broker.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
-from harness.broker.log.batch import HEADER_BYTES, MAGIC, MAGIC_AT, parse_header
+from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.offset_lookup import NOTHING, find_offset
 from harness.broker.partition import PartitionError, TopicPartition
@@ -32,6 +32,9 @@ from harness.events import Fenced, OffsetForLeaderEpoch
 READ_UNCOMMITTED = 0
 FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
 """The version of Fetch whose consumers may read from any replica (KIP-392)."""
+FETCH_KNOWS_ZSTD_SINCE = 10
+PRODUCE_KNOWS_ZSTD_SINCE = 7
+"""The versions from which on clients know zstd (KIP-110)."""
 OFFSET_NOT_AVAILABLE_SINCE = 5
 """The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
 
@@ -100,6 +103,7 @@ class DataHandlers:
             timeout_s=request.timeout_ms / 1000,
             client=context.client_id,
             correlation_id=context.correlation_id,
+            knows_zstd=context.api_version >= PRODUCE_KNOWS_ZSTD_SINCE,
         )
         return await self.replica_manager.append_all(items, params)
 
@@ -125,6 +129,7 @@ class DataHandlers:
             max_wait_s=request.max_wait_ms / 1000,
             room=context.room,
             only_from_leader=context.api_version < FOLLOWERS_SERVE_CONSUMERS_SINCE,
+            knows_zstd=context.api_version >= FETCH_KNOWS_ZSTD_SINCE,
         )
         is_follower = request.replica_id > CONSUMER
         try:
@@ -259,7 +264,8 @@ def _by_topic(
 
 def _is_transactional(records: bytes) -> bool:
     """Whether these are records of a transaction, which this broker does not take part in."""
-    return len(records) >= HEADER_BYTES and records[MAGIC_AT] == MAGIC and parse_header(records).is_transactional
+    header = first_header(records)
+    return header is not None and header.is_transactional
 
 
 def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:

@@ -90,6 +90,12 @@ def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader._make(_HEADER.unpack_from(data, position))
 
 
+def first_header(records: Buffer) -> BatchHeader | None:
+    """Return the header that records begin with, if they begin like a batch; nothing is checked."""
+    like_a_batch = len(records) >= HEADER_BYTES and records[MAGIC_AT] == MAGIC
+    return parse_header(records) if like_a_batch else None
+
+
 def next_batch_size(data: Buffer, position: int) -> int | None:
     """Return the size of the batch at `position`, of whatever format, or None when it is not all there.
 

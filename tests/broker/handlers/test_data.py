@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.broker.log.batch import build_batch, parse_header
+from harness.broker.log.batch import build_batch, parse_header, recompressed
+from harness.broker.log.compression import GZIP, ZSTD
 from harness.broker.log.records import Record
 from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.dispatch import CloseConnection
@@ -29,7 +30,12 @@ _Epochs = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 TRANSACTIONAL = 0x10
 
 
-async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitions=(0,), timeout_ms=1000):
+def compressed(codec):
+    sent = bytearray(batch("a"))
+    return bytes(recompressed(sent, parse_header(sent), codec))
+
+
+async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitions=(0,), timeout_ms=1000, version=8):
     request = ProduceRequest(
         transactional_id=None,
         acks=acks,
@@ -41,7 +47,7 @@ async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitio
             )
         ],
     )
-    response = await cluster[broker_id].data.produce(request, context(ApiKey.PRODUCE, 8))
+    response = await cluster[broker_id].data.produce(request, context(ApiKey.PRODUCE, version))
     return response and [
         (p.index, p.error_code, p.base_offset) for t in response.responses for p in t.partition_responses
     ]
@@ -134,6 +140,9 @@ async def epoch_end(cluster, broker_id, asked, *, current=-1, replica=2):
             53,
             id="as part of a transaction",
         ),
+        pytest.param(1, compressed(ZSTD), {"version": 6}, 76, id="with zstd, of which this version knows nothing"),
+        pytest.param(1, compressed(ZSTD), {"version": 7}, 0, id="with zstd"),
+        pytest.param(1, compressed(GZIP), {"version": 6}, 0, id="with gzip, which was always there"),
     ],
 )
 def test_produce(broker_id, records, options, error):
@@ -210,6 +219,26 @@ def test_the_answer_is_on_the_state_change_log():
 
 
 # --- Fetch ---
+
+
+@pytest.mark.parametrize(
+    ("compression", "version", "error"),
+    [
+        pytest.param("zstd", 9, 76, id="not by who cannot read it"),
+        pytest.param("zstd", 10, 0, id="by who can"),
+        pytest.param("gzip", 9, 0, id="nothing is asked where it is another codec"),
+    ],
+)
+def test_what_a_topic_compresses_with_zstd_is_read(compression, version, error):
+    async def play():
+        async with ReplicaCluster(compression_type=compression) as cluster:
+            await cluster.elect(1)
+            await cluster.produce(1, "a")
+            [answer] = await fetch(cluster, 1, 0, version=version, wait_ms=1000)
+            assert answer.error_code == error
+            assert bool(answer.records) == (error == 0)
+
+    run(play())
 
 
 @pytest.mark.parametrize(
