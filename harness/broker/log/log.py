@@ -234,7 +234,8 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds `offset` or a later one; the log end may come out lower, at the start of a batch.
 
-        Epochs that start at or after the new end are dropped even when no record is (KAFKA-10706).
+        Epochs that start at or after the new end are dropped even when no record is (KAFKA-10706). It is synced at
+        once: after a power loss what was dropped would stand under epochs that were noted since.
         """
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -242,6 +243,7 @@ class Log:
         if offset < self.log_end_offset:
             self._lower_recovery_point(offset)
             self._drop_from(offset)
+            self.segments[-1].sync()
             if self._producers is not None and self._producers.reaches(offset):
                 self._producers = None
             offset = self.log_end_offset
@@ -251,11 +253,12 @@ class Log:
             self._save_epochs()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
+        """Drop everything, for good; the next record gets `offset`."""
         self._lower_recovery_point(offset)
         for segment in reversed(self.segments):
             segment.delete()
         self.segments = [self._new_segment(offset)]
+        self.segments[-1].sync()
         self._producers = None
         self.log_start_offset = offset
         self.recovery_point = offset

@@ -138,6 +138,8 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
             for lost in reversed(later):
                 lost.delete()
             break
+    if dropped:
+        segments[-1].sync()
     return dropped
 
 

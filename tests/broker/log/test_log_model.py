@@ -22,8 +22,6 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch = 0
         self.times: dict[int, int] = {}
         """The timestamp of every offset that was ever written, as it was written last."""
-        self.cut = False
-        """Whether something was dropped that is still synced: after a power loss it is there again."""
 
     @property
     def end(self) -> int:
@@ -49,7 +47,6 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(-2, 12))
     def truncate(self, back: int) -> None:
         offset = max(self.end - back, 0)
-        self.cut = self.cut or offset < self.end
         self.log.truncate_to(offset)
         self.batches = [b for b in self.batches if b[1] < offset]
         self.start = min(self.start, offset)
@@ -60,14 +57,12 @@ class LogMachine(RuleBasedStateMachine):
         self.start = self.end + ahead
         self.batches = []
         self.flushed = self.start
-        self.cut = True
         self.log.truncate_fully_and_start_at(self.start)
 
     @rule()
     def flush(self) -> None:
         self.log.flush()
         self.flushed = self.end
-        self.cut = False
 
     @rule()
     def checkpoint(self) -> None:
@@ -82,7 +77,6 @@ class LogMachine(RuleBasedStateMachine):
                 segment.seal()
         self.reopen(clean=clean)
 
-    @precondition(lambda self: not self.cut)
     @rule()
     def lose_power(self) -> None:
         self.storage.lose_power()
