@@ -60,10 +60,14 @@ class Stage:
         asyncio.run(self._view.close())
 
     def create(self, replicas: str = "ABC", **config: str) -> None:
-        """Create the topic with one partition on these brokers, the first of them its leader."""
+        """Create the topic with one partition on these brokers, the first of them its leader, and one record in it.
+
+        With the record all followers have fetched: one that has not leaves the ISR by its lag, before its session ends.
+        """
         assignments = {0: [self.ids[part] for part in replicas]}
         self.admin.create_topics({self.topic: {"assignments": assignments, "configs": config}})
         self.until_isr(replicas)
+        self.write(1, acks="all")
 
     def kill(self, part: str) -> None:
         """SIGKILL a broker."""
@@ -74,8 +78,9 @@ class Stage:
         self._peer.stop(self.ids[part])
 
     def start(self, part: str) -> None:
-        """Start a broker again."""
+        """Start a broker again and wait until it is registered."""
         self._peer.start(self.ids[part])
+        self.until(f"{part} registered", lambda seen: self.ids[part] in seen.registered)
 
     def pause(self, part: str) -> None:
         """SIGSTOP a broker."""
