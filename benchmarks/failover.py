@@ -3,7 +3,8 @@
     python -m benchmarks.failover [--rounds 3]
 
 A producer with acks=all writes to one partition 200 times a second; the longest gap between two acknowledgements
-around each event is the time without writes. The session time-out is 6 s on both sides.
+around each event is the time without writes. Of it, what lies after the new leader stands in ZooKeeper is the brokers'
+own: the first write that is acknowledged later than that. The session time-out is 6 s on both sides.
 """
 
 import argparse
@@ -19,11 +20,16 @@ from confluent_kafka import Producer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers import SESSION_TIMEOUT_MS, create_topic, leader_of, peers, running
+from benchmarks.peers import SESSION_TIMEOUT_MS, Peer, create_topic, leader_of, peers, running
+from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
+from harness.zookeeper.transaction_log import read_transaction_log
+
+TOPIC = "gaps"
+FIGURES = ("leader killed", "new leader in ZooKeeper to first write", "controlled shutdown", "SIGTERM to exit")
 
 
 class Writer:
-    """Writes in the background and remembers when each write was acknowledged."""
+    """Writes in the background and remembers when each write was acknowledged, in seconds of the wall clock."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.instants: list[float] = []
@@ -45,7 +51,7 @@ class Writer:
 
     def _delivered(self, error: object, _message: object) -> None:
         if error is None:
-            self.instants.append(time.monotonic())
+            self.instants.append(time.time())
 
     def _write(self) -> None:
         while not self._stop.is_set():
@@ -69,6 +75,17 @@ class Writer:
         self._thread.join()
 
 
+def since_elected_s(peer: Peer, acknowledged: list[float]) -> float:
+    """Return the seconds from the last change of leader in ZooKeeper to the first acknowledgement after it."""
+    path, elected_s, leader = partition_state_path(TOPIC, 0), 0.0, -1
+    for change in read_transaction_log(peer.zookeeper_data).changes:
+        if change.path == path and change.data:
+            state = PartitionStateZnode.decode(TOPIC, 0, change.data.encode())
+            if state.leader not in (leader, -1):
+                leader, elected_s = state.leader, change.time_ms / 1000
+    return next(instant for instant in acknowledged if instant > elected_s) - elected_s
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
@@ -78,20 +95,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
         for kind in peers():
             with running(kind, Path(folder)) as peer:
-                create_topic(peer, "gaps", 1)
-                writer = Writer(peer.bootstrap_servers, "gaps")
-                figures: dict[str, list[float]] = {
-                    "leader killed": [],
-                    "controlled shutdown": [],
-                    "SIGTERM to exit": [],
-                }
+                create_topic(peer, TOPIC, 1)
+                writer = Writer(peer.bootstrap_servers, TOPIC)
+                figures = {name: list[float]() for name in FIGURES}
                 time.sleep(3)
                 for _ in range(options.rounds):
-                    leader = leader_of(peer, "gaps")
+                    leader = leader_of(peer, TOPIC)
                     figures["leader killed"].append(writer.gap_around(lambda b=leader: peer.kill(b), session_s + 5))
+                    figures["new leader in ZooKeeper to first write"].append(since_elected_s(peer, writer.instants))
                     peer.start(leader)
                     time.sleep(6)
-                    leader = leader_of(peer, "gaps")
+                    leader = leader_of(peer, TOPIC)
                     took: list[float] = []
                     figures["controlled shutdown"].append(
                         writer.gap_around(lambda b=leader, t=took: t.append(peer.stop(b)), 5)

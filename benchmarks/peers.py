@@ -72,16 +72,17 @@ def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
 
 def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
     """Create a topic with replication factor 3 and wait until the broker that is asked knows its leaders."""
+    patience_s = 30 + partitions / 10
     admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
-    admin.create_topics([new])[topic].result(30)
-    deadline = time.monotonic() + 30
+    admin.create_topics([new], operation_timeout=patience_s, request_timeout=patience_s)[topic].result()
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         found = admin.list_topics(timeout=10).topics.get(topic)
         if found and len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values()):
             return
         time.sleep(0.05)
-    raise TimeoutError(f"{peer.name}: topic {topic} has no leaders after 30 s")
+    raise TimeoutError(f"{peer.name}: topic {topic} has no leaders after {patience_s:g} s")
 
 
 class Ours:

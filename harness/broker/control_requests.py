@@ -151,15 +151,17 @@ class ControlRequests:
 
     def _make_followers(self, changes: list[_Change]) -> list[Partition]:
         self.fetchers.unfollow(change.key for change in changes)
-        made = []
+        made, as_they_are = [], set()
         for change in changes:
             partition = self._host(change)
             if partition is not None:
+                if partition.leader == change.state.leader and not self.rules.truncation_follows_every_epoch:
+                    as_they_are.add(partition.key)
                 partition.make_follower(change.state)
                 self.replicas.wake(partition.key)
                 made.append(partition)
         if not self.shutting_down:
-            self.fetchers.follow(made)
+            self.fetchers.follow(made, as_they_are)
         return made
 
     # --- the disk ---

@@ -8,7 +8,7 @@ short here.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker import fetcher_messages as messages
@@ -77,13 +77,13 @@ class LeaderFetcher:
         """How many partitions are followed; failed ones do not count."""
         return len(self._followed)
 
-    def follow(self, partitions: Iterable[Partition]) -> None:
-        """Begin to follow partitions in their current leader epoch, truncation first."""
+    def follow(self, partitions: Iterable[Partition], as_they_are: Container[TopicPartition]) -> None:
+        """Begin to follow partitions in their current leader epoch, truncation first but for some."""
         for partition in partitions:
             self._followed[partition.key] = Following(
                 partition=partition,
                 leader_epoch=partition.leader_epoch,
-                truncating=self.settings.rules.truncate_by_leader_epoch,
+                truncating=self.settings.rules.truncate_by_leader_epoch and partition.key not in as_they_are,
             )
         self._wake.set()
         if self._polling and self._connection is not None:
@@ -346,8 +346,8 @@ class Fetchers:
     _by_leader: dict[int, tuple[LeaderFetcher, asyncio.Task[None]]] = field(default_factory=dict)
     _stopping: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def follow(self, partitions: Iterable[Partition]) -> None:
-        """Begin to follow partitions, each at its own leader."""
+    def follow(self, partitions: Iterable[Partition], as_they_are: Container[TopicPartition] = ()) -> None:
+        """Begin to follow partitions, each at its own leader; a planted bug takes some `as_they_are`."""
         by_leader: dict[int, list[Partition]] = {}
         for partition in partitions:
             by_leader.setdefault(partition.leader, []).append(partition)
@@ -357,7 +357,7 @@ class Fetchers:
                 task = asyncio.create_task(fetcher.run(), name=f"fetcher-{leader_id}")
                 task.add_done_callback(_log_end)
                 self._by_leader[leader_id] = (fetcher, task)
-            self._by_leader[leader_id][0].follow(led)
+            self._by_leader[leader_id][0].follow(led, as_they_are)
 
     def unfollow(self, keys: Iterable[TopicPartition]) -> None:
         """Stop to follow partitions, whoever leads them."""

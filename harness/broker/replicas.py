@@ -150,7 +150,8 @@ class Replicas:
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Return what belongs into the checkpoint: partitions not heard of yet keep what they had."""
-        return self._checkpointed | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
+        not_heard_of = self._checkpointed if self.rules.high_watermarks_are_kept else {}
+        return not_heard_of | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
 
     # --- waking who waits ---
 

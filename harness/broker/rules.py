@@ -26,6 +26,12 @@ class ProtocolRules:
     """How far a new follower truncates is for the leader's epochs to say (`LeaderFetcher._truncate`, KIP-101)."""
     truncation_compares_epochs: bool = True
     """A follower that has not the epoch of the answer goes back further (`LeaderFetcher._answered`, KIP-279)."""
+    truncation_follows_every_epoch: bool = True
+    """A follower truncates in each new leader epoch, whoever leads it (`ControlRequests._make_followers`,
+    KAFKA-7164)."""
+    high_watermarks_are_kept: bool = True
+    """The checkpoint keeps those of partitions that the broker has not heard of yet (`Replicas.high_watermarks`,
+    KAFKA-1647)."""
     isr_joins_from_epoch_start: bool = True
     """Who joins the ISR has all that the leader had when its epoch began (`Partition.wants_to_join`, KAFKA-7128)."""
     isr_counts_once_accepted: bool = True
@@ -55,6 +61,9 @@ class ProtocolRules:
     """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
     controller_resigns_when_replaced: bool = True
     """A controller whose session is over, or that finds another one, stops to act (`Controller._resign`)."""
+    registrations_are_of_this_session: bool = True
+    """A broker takes no registration for its own that ends with another session (`registration._existing`,
+    KAFKA-7165)."""
     bounced_brokers_are_noticed: bool = True
     """A broker that registered anew is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
     old_controllers_are_refused: bool = True
@@ -122,6 +131,18 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="truncation_compares_epochs",
         origin="a follower truncates to the offset it is answered, whatever epoch that belongs to (before KIP-279)",
         effect="replicas diverge after two quick changes of leader",
+    ),
+    PlantedBug(
+        name="no-truncation-with-same-leader",
+        rule="truncation_follows_every_epoch",
+        origin="a follower goes on as it was when the leader of a new epoch is the one it knows (KAFKA-7164)",
+        effect="replicas diverge when the follower has not heard of a leader in between",
+    ),
+    PlantedBug(
+        name="high-watermarks-forgotten",
+        rule="high_watermarks_are_kept",
+        origin="the checkpoint has only what the broker was told of since it started (KAFKA-1647)",
+        effect="after two restarts a replica takes nothing for committed: consumers wait, and it may drop what is",
     ),
     PlantedBug(
         name="isr-join-without-epoch-start",
@@ -194,6 +215,12 @@ PLANTED_BUGS: tuple[PlantedBug, ...] = (
         rule="controller_resigns_when_replaced",
         origin="a controller keeps acting after its session has expired or another one was elected",
         effect="writes that only the fence stops, requests that only epochs stop",
+    ),
+    PlantedBug(
+        name="registration-of-old-session",
+        rule="registrations_are_of_this_session",
+        origin="a broker finds a registration with its id and takes it for its own (KAFKA-1387, KAFKA-7165)",
+        effect="it disappears when the old session ends: a broker that lives and that nobody knows",
     ),
     PlantedBug(
         name="bounced-brokers-ignored",

@@ -117,7 +117,7 @@ class Broker:
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         self._metadata = MetadataCache()
-        rules = rules_with(self._planted_bugs)
+        rules = self._rules = rules_with(self._planted_bugs)
         self._disks = {name: LogDirectory(storage) for name, storage in outside.storages.items()}
         self._logs = LogDirectories(
             {
@@ -348,6 +348,7 @@ class Broker:
             self._registration,
             previous_session_id=self._session.previous_session_id,
             state_log=self._state_log,
+            rules=self._rules,
         )
 
     async def _renew(self) -> None:

@@ -50,6 +50,36 @@ async def follower_that_missed_an_epoch(cluster: ReplicaCluster) -> Any:
     return cluster[2].prints() == cluster[3].prints()
 
 
+async def follower_that_missed_a_leader(cluster: ReplicaCluster) -> Any:
+    """Broker 2 has a record that its leader has dropped, as a follower of 3, before it leads again."""
+    await cluster.elect(1)
+    cluster.network.isolate(3)
+    await cluster.produce(1, "a", acks=1)
+    await asyncio.sleep(1)
+    await cluster.elect(3, tell=[1, 3])
+    cluster.network.heal()
+    await cluster.produce(3, "b", acks=1)
+    await cluster.until(lambda: cluster[1].prints() == cluster[3].prints(), "broker 1 follows")
+    await cluster.elect(1)
+    await asyncio.sleep(5)
+    return cluster[2].prints() == cluster[1].prints()
+
+
+async def high_watermark_of_a_partition_that_was_not_heard_of(cluster: ReplicaCluster) -> Any:
+    """Broker 2 starts, is told of one of its two partitions, and checkpoints."""
+    for partition in (0, 1):
+        await cluster.elect(1, partition=partition)
+        await cluster.produce(1, "a", partition=partition)
+        await cluster.settled(partition)
+    await cluster[2].manager.stop()
+    broker = await cluster.start(2)
+    await cluster.tell(2, partition=1)
+    await cluster.produce(1, "b", partition=1)
+    await cluster.until(lambda: broker.replica(1).high_watermark == 2, "broker 2 follows")
+    await broker.manager.stop()
+    return broker.logs.read_high_watermarks().get((TOPIC, 0), 0)
+
+
 async def follower_below_the_epoch_start(cluster: ReplicaCluster) -> Any:
     await cluster.elect(1, isr=[1])
     partition = cluster[1].replica()
@@ -133,6 +163,10 @@ async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaClus
     [
         pytest.param("truncate-to-high-watermark", truncations_after_a_leader_change, [], [0, 0], id="truncation"),
         pytest.param("truncation-in-one-round", follower_that_missed_an_epoch, True, False, id="second round"),
+        pytest.param("no-truncation-with-same-leader", follower_that_missed_a_leader, True, False, id="same leader"),
+        pytest.param(
+            "high-watermarks-forgotten", high_watermark_of_a_partition_that_was_not_heard_of, 1, 0, id="checkpoint"
+        ),
         pytest.param("isr-join-without-epoch-start", follower_below_the_epoch_start, False, True, id="joining"),
         pytest.param("isr-before-zookeeper", isr_while_zookeeper_is_away, (1, 2, 3), (1,), id="accepted ISR"),
         pytest.param(

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.zookeeper.client import Create, NodeExists, NoNode, OpResult, Set, Stat, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.pipeline import all_of
@@ -45,7 +46,12 @@ async def read_or_create_cluster_id(zk: ZooKeeper, proposed: str) -> str:
 
 
 async def register_broker(
-    zk: ZooKeeper, registration: BrokerRegistration, *, previous_session_id: int, state_log: StateLog
+    zk: ZooKeeper,
+    registration: BrokerRegistration,
+    *,
+    previous_session_id: int,
+    state_log: StateLog,
+    rules: ProtocolRules,
 ) -> int:
     """Create `/brokers/ids/<id>` and return its czxid, which is the broker epoch (KIP-380).
 
@@ -60,7 +66,11 @@ async def register_broker(
         created = await zk.multi(
             [Create(path=path, data=b"", ephemeral=True), Set(path=path, data=registration.encode(), version=0)]
         )
-        stat = created[1] if isinstance(created[1], Stat) else await _existing(zk, path, created, previous_session_id)
+        stat = (
+            created[1]
+            if isinstance(created[1], Stat)
+            else await _existing(zk, path, created, previous_session_id, rules)
+        )
         if stat is not None:
             state_log.registered(stat.czxid)
             state_log.emit(BrokerRegistered(czxid=stat.czxid))
@@ -68,12 +78,14 @@ async def register_broker(
     raise BrokerIdTaken(f"{path} came and went {_MAX_TRIES} times")
 
 
-async def _existing(zk: ZooKeeper, path: str, created: Sequence[OpResult], previous_session_id: int) -> Stat | None:
+async def _existing(
+    zk: ZooKeeper, path: str, created: Sequence[OpResult], previous_session_id: int, rules: ProtocolRules
+) -> Stat | None:
     """Return the stat of a registration that is ours already, or None when creating it is to be tried again."""
     if not isinstance(created[0], NodeExists):
         raise ZooKeeperError(f"{path}: cannot register: {created}")
     stat = await zk.exists(path)
-    if stat is None or stat.ephemeral_owner == zk.session_id:
+    if stat is None or stat.ephemeral_owner == zk.session_id or not rules.registrations_are_of_this_session:
         return stat
     if stat.ephemeral_owner != previous_session_id:
         owner = f"{path} belongs to session 0x{stat.ephemeral_owner:x}, this is 0x{zk.session_id:x}"
