@@ -25,6 +25,8 @@ from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state
 from harness.zookeeper.transaction_log import read_transaction_log
 
 TOPIC = "gaps"
+ALIVE_S = 0.5
+GIVE_UP_S = 120.0
 FIGURES = ("leader killed", "new leader in ZooKeeper to first write", "controlled shutdown", "SIGTERM to exit")
 
 
@@ -63,8 +65,10 @@ class Writer:
         """Do something to the cluster and return the longest time without an acknowledgement until it settled."""
         first = max(len(self.instants) - 1, 0)
         act()
-        deadline = time.monotonic() + settle_s
-        while time.monotonic() < deadline:
+        began = time.monotonic()
+        while time.monotonic() < began + settle_s or time.time() - self.instants[-1] > ALIVE_S:
+            if time.monotonic() > began + GIVE_UP_S:
+                raise TimeoutError(f"no write was acknowledged for {GIVE_UP_S:g} s")
             time.sleep(0.1)
         instants = self.instants[first:]
         return max(b - a for a, b in itertools.pairwise(instants))

@@ -20,6 +20,7 @@ from harness.zookeeper.kazoo_view import KazooView
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
 SESSION_TIMEOUT_MS = 6_000
 PAUSE_AT_MOST_S = 120.0
+START_AT_MOST_S = 180.0
 LOG4J = """log4j.rootLogger=WARN, f
 log4j.appender.f=org.apache.log4j.FileAppender
 log4j.appender.f.File=${kafka.logfile}
@@ -189,7 +190,7 @@ class RealKafka:
 
     def _wait_registered(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + START_AT_MOST_S
         while time.monotonic() < deadline:
             try:
                 metadata = admin.list_topics(timeout=1)

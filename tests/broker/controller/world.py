@@ -98,6 +98,7 @@ class FakeBroker:
             registration_of(self.broker_id),
             previous_session_id=self.session.previous_session_id,
             state_log=self.log,
+            rules=self.rules,
         )
 
     async def _renew(self) -> None:
