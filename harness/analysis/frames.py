@@ -1,11 +1,17 @@
 """Small steps that facts and checks share; each takes and returns a frame or a column."""
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.table import Table
 
+PLANNERS = 2
+"""Plans made at once: each is made by one thread."""
 PARTITION_KEY = ("run_id", "topic", "partition")
 
 
@@ -23,6 +29,44 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
             for column in table.columns
         )
     )
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames in as many tasks as one of them would take.
+
+    A union has a task for each partition of each part, and every one of these tasks is sent the plan of all parts: with
+    dozens of checks, reading plans would cost more than judging.
+    """
+    spark = frames[0].sparkSession
+    tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    return _union(planned(frames) if is_local(spark) else frames).coalesce(int(tasks))
+
+
+def planned(frames: Iterable[DataFrame]) -> list[DataFrame]:
+    """Return the same rows as if read from somewhere; they are computed when they are first asked for, and kept.
+
+    The optimizer goes through a whole plan until nothing changes in it: many small plans cost less than a large one,
+    and whoever builds on these rows plans from here. Only for a local master: what a lost executor kept would be gone.
+    """
+
+    def kept(frame: DataFrame) -> DataFrame:
+        return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
+
+    with ThreadPoolExecutor(max_workers=PLANNERS) as pool:
+        return list(pool.map(kept, frames))
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Return whether the session's tasks run in its own process."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the union by halves: each step is analysed whole, so one after the other would be quadratic."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return _union(frames[:middle]).unionByName(_union(frames[middle:]))
 
 
 def known(name: str, unknown: int = -1) -> Column:

@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from harness import registry
 from harness.analysis.facts.build import Facts, built, row_counts, write_facts
+from harness.analysis.frames import united
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
@@ -172,7 +173,7 @@ def _run_checks(
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
-        rows = reduce(DataFrame.unionByName, [check.findings(of_runs, settings) for check in checks])
+        rows = united([check.findings(of_runs, settings) for check in checks])
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
         rows.write.mode("append").partitionBy("check").parquet(str(folder))
@@ -257,7 +258,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
             rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
         ]
         if named:
-            rows = reduce(DataFrame.unionByName, named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
+            rows = united(named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
             unknown.update({(row.run_id, row.check): row.reason for row in rows.collect()})
 
     for check, error in _broken(checks, ask):

@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
+from typing import Any
 
 import psutil
+from py4j.java_gateway import JavaClass, JVMView  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -49,6 +51,8 @@ _ONE_COLLECTOR = "-XX:+UseSerialGC"
 _ALL_COLLECT = "-XX:+UseParallelGC"
 _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 """A run is judged before the JVM's second compiler has earned what it costs."""
+_ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
+"""What the JVM reserves with both compilers; with one it reserves a fifth, which planning fills."""
 
 _QUIET = """\
 rootLogger.level = error
@@ -136,6 +140,7 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
             with said.open("wb") as output:
                 gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
+            _remember_names(gateway.jvm)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         tail = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
@@ -144,6 +149,26 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)
+
+
+_ASKED_FOR = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+"""Java classes that PySpark asks for with each column."""
+
+
+class _KnownClass(JavaClass):  # type: ignore[misc]
+    """A Java class with static methods only; each is looked for once."""
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+        setattr(self, name, method)
+        return method
+
+
+def _remember_names(jvm: JVMView) -> None:
+    """Keep the classes that make columns: py4j would look through every jar for their names, column by column."""
+    for name in _ASKED_FOR:
+        found = getattr(jvm, name)
+        setattr(jvm, name, _KnownClass(found._fqn, found._gateway_client))
 
 
 def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
@@ -166,7 +191,10 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
     }
     if master.startswith("local"):
-        java += [*([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER]), "-Djava.net.preferIPv4Stack=true"]
+        java += [
+            *([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER, _ROOM_FOR_CODE]),
+            "-Djava.net.preferIPv4Stack=true",
+        ]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",

@@ -6,7 +6,7 @@ does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so t
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -147,6 +147,10 @@ class Sources:
         """All of them."""
         return (self.operations, self.journal, self.zookeeper, self.replicas, self.state_changes)
 
+    def kept_as(self, frames: Mapping[str, DataFrame]) -> "Sources":
+        """Return the same lines from other frames, one a kind of file."""
+        return Sources(**frames, size_bytes=self.size_bytes, torn=self.torn, together=self.together)
+
 
 def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     """Return what the run folders hold; a file or folder that is missing reads as no lines."""
@@ -193,7 +197,7 @@ def _is_torn(path: Path) -> bool:
 def _in_run(path: Path) -> str:
     found = re.search(_RUN_AND_FILE, str(path))
     assert found is not None, f"no file of a run: {path}"
-    return found[0]
+    return f"{found[1]}/{found[2]}"
 
 
 def _with_lines(paths: Iterable[Path]) -> list[Path]:
@@ -241,5 +245,5 @@ def _with_corrupt(schema: T.StructType) -> T.StructType:
 
 
 _PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-_RUN_AND_FILE = r"([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
+_RUN_AND_FILE = r"^(?:[^/]*/)*?([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
 """Run folder and file within it, of any path that `read` lists."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 
-from pyspark import SparkContext, StorageLevel
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -35,8 +35,9 @@ from harness.analysis.facts.protocol import (
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
 from harness.analysis.facts.znodes import controller_epochs, registrations, topics
+from harness.analysis.frames import is_local, planned, united
 from harness.analysis.schemas import TABLES
-from harness.analysis.sources import Sources, no_rows
+from harness.analysis.sources import SCHEMAS, Sources, no_rows
 
 Facts = dict[str, DataFrame]
 
@@ -95,16 +96,13 @@ def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
 
 @contextmanager
 def built(sources: Sources) -> Iterator[Facts]:
-    """Yield every fact, each computed when it is first asked for, and kept as long as this lasts.
-
-    Whoever builds on a fact plans from there: with the way to it in its plan, planning would cost more than judging.
-    """
+    """Yield every fact, each computed when it is first asked for, and kept as long as this lasts."""
     context = sources.operations.sparkSession.sparkContext
     before = set(context._jsc.getPersistentRDDs())
     try:
-        with cached(sources.frames):
-            first = from_lines(sources)
-            with _kept(context, first) as first, _kept(context, from_facts(first, sources)) as more:
+        with _kept({kind: getattr(sources, kind) for kind in SCHEMAS}) as lines:
+            sources = sources.kept_as(lines)
+            with _kept(from_lines(sources)) as first, _kept(from_facts(first, sources)) as more:
                 yield first | more
     finally:
         for number, rows in dict(context._jsc.getPersistentRDDs()).items():
@@ -113,20 +111,19 @@ def built(sources: Sources) -> Iterator[Facts]:
 
 
 @contextmanager
-def _kept(context: SparkContext, facts: Facts) -> Iterator[Facts]:
-    """Yield the same rows, as if read from somewhere; on a cluster, where executors die, they can be computed again."""
-    if str(context.master).startswith("local"):
-        level = StorageLevel.MEMORY_AND_DISK
-        yield {name: frame.localCheckpoint(eager=False, storageLevel=level) for name, frame in facts.items()}
+def _kept(frames: Facts) -> Iterator[Facts]:
+    """Yield the same rows, kept once computed; on a cluster, where executors die, with the way to them."""
+    if all(is_local(frame.sparkSession) for frame in frames.values()):
+        yield dict(zip(frames, planned(frames.values()), strict=True))
         return
-    with cached(facts.values()):
-        yield facts
+    with cached(frames.values()):
+        yield frames
 
 
 @contextmanager
 def cached(frames: Iterable[DataFrame]) -> Iterator[None]:
     """Keep the frames once they have been computed, in memory as far as it reaches."""
-    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in frames]
+    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK_DESER) for frame in frames]
     try:
         yield
     finally:
@@ -141,7 +138,7 @@ def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]
         frame.groupBy("run_id").agg(F.count("*").alias("number")).withColumn("fact", F.lit(name))
         for name, frame in facts.items()
     ]
-    for row in reduce(DataFrame.unionByName, counted).collect():
+    for row in united(counted).collect():
         counts[row.run_id][row.fact] = row.number
     return counts
 
