@@ -7,6 +7,7 @@ singly at a fixed rate and each one's time to its acknowledgement is measured. P
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -89,6 +90,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=6)
     options = parser.parse_args()
     rows: dict[str, dict[str, float]] = {}
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
         for kind in peers():
             with running(kind, Path(folder)) as peer:
@@ -109,6 +111,7 @@ def main() -> None:
         ratio = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
         table.add_row(figure, *(f"{value:,.2f}" for value in values), *ratio)
     Console().print(table)
+    print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ own: the first write that is acknowledged later than that. The session time-out 
 
 import argparse
 import itertools
+import os
 import statistics
 import tempfile
 import threading
@@ -96,6 +97,7 @@ def main() -> None:
     options = parser.parse_args()
     session_s = SESSION_TIMEOUT_MS / 1e3
     rows: dict[str, dict[str, list[float]]] = {}
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
         for kind in peers():
             with running(kind, Path(folder)) as peer:
@@ -127,6 +129,7 @@ def main() -> None:
         )
         table.add_row(figure, *cells)
     Console().print(table)
+    print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 
 if __name__ == "__main__":

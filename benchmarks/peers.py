@@ -163,7 +163,8 @@ class RealKafka:
             (root / f"{broker_id}.properties").write_text(
                 f"broker.id={broker_id}\nlisteners=PLAINTEXT://127.0.0.1:{port + 1 + broker_id}\n"
                 f"log.dirs={root}/{broker_id}.data\nzookeeper.connect={self.zookeeper_connect}\n"
-                f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}\nauto.create.topics.enable=false\n"
+                f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}\n"
+                f"zookeeper.connection.timeout.ms={START_AT_MOST_S * 1000:.0f}\nauto.create.topics.enable=false\n"
                 "default.replication.factor=3\noffsets.topic.num.partitions=4\ngroup.initial.rebalance.delay.ms=0\n"
                 + more
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from harness import registry
+from harness.cluster.broker_properties import DIRECTORIES
 from harness.cluster.driver import DRIVER, CarriesOutRuns
 from harness.errors import Refused
 from harness.plan import make_plan
@@ -17,6 +18,11 @@ def refuse_unless_able(scenario: Scenario) -> None:
     """
     _refuse(scenario.driver, needed_by(scenario))
     _refuse_unknown_roles(scenario)
+    if DIRECTORIES in scenario.cluster.properties and _only_runs(scenario.driver):
+        raise Refused(
+            f"the driver {scenario.driver} gives every broker one data directory, and {DIRECTORIES} asks for several;"
+            f" drivers that can: {_with_real_brokers(scenario)}"
+        )
 
 
 def refuse_unless_there(driver: str) -> None:
@@ -65,11 +71,15 @@ def _refuse_unknown_roles(scenario: Scenario) -> None:
         f"{client.role} of {client.workload}" for client in make_plan(scenario, 0).clients if client.role not in known
     }
     if unknown:
-        able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, needed_by(scenario))]
         raise Refused(
             f"the driver {scenario.driver} has no client for {', '.join(sorted(unknown))}; it has"
-            f" {', '.join(sorted(known))}; drivers that run any: {', '.join(able) or 'none'}"
+            f" {', '.join(sorted(known))}; drivers that run any: {_with_real_brokers(scenario)}"
         )
+
+
+def _with_real_brokers(scenario: Scenario) -> str:
+    able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, needed_by(scenario))]
+    return ", ".join(able) or "none"
 
 
 def _refuse(driver: str, needed: set[str]) -> None:

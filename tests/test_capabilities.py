@@ -110,6 +110,14 @@ def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
         capabilities.refuse_unless_there("simulated")
 
 
+def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = scenario("kill")
+    several = asked.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
+    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    with pytest.raises(Refused, match=r"one data directory, and log.dirs asks for several; drivers that can: none"):
+        capabilities.refuse_unless_able(asked.model_copy(update={"driver": "simulated", "cluster": several}))
+
+
 def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = scenario("kill").model_copy(update={"driver": "simulated"})
     capabilities.refuse_unless_able(simulated)

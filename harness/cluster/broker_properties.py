@@ -1,5 +1,6 @@
 """Which Kafka properties the brokers of a run get: the harness's profile, what was asked for, what the driver fixes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,15 @@ FIXED = frozenset(
         "advertised.listeners",
         "inter.broker.listener.name",
         "log.dir",
-        "log.dirs",
         "zookeeper.connect",
         "prometheus.host",
         "prometheus.port",
     }
 )
 """What only the driver may set."""
+DIRECTORIES = "log.dirs"
+"""Several data directories (JBOD), by name: where they lie is the driver's to say."""
+_DIRECTORY = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
 
 
 def profile(brokers: int) -> dict[str, str]:
@@ -45,6 +48,19 @@ def profile(brokers: int) -> dict[str, str]:
         "offsets.topic.replication.factor": replication_factor,
         "auto.create.topics.enable": "false",
     }
+
+
+def directories(given: Mapping[str, str]) -> list[str]:
+    """Return the names of the data directories that are asked for; none for the one that every broker has anyway.
+
+    Raises:
+        ValueError: a name is a path, could be a replica's, or comes twice.
+    """
+    text = given.get(DIRECTORIES, "")
+    names = [name.strip() for name in text.split(",")] if text else []
+    if any(not _DIRECTORY.fullmatch(name) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"expected different names of folders in the broker's own, like disk1,disk2, not {text!r}")
+    return names
 
 
 def check(brokers: int, given: Mapping[str, str]) -> None:
@@ -65,6 +81,10 @@ def check(brokers: int, given: Mapping[str, str]) -> None:
         "log.dir": "/",
         "zookeeper.connect": f"{LOOPBACK}:3",
     }
+    try:
+        directories(given)
+    except ValueError as error:
+        raise ScenarioError(f"broker properties: {DIRECTORIES}: {error}") from error
     lines = [name for name, value in given.items() if "\n" in name + value]
     if lines:
         raise ScenarioError(f"broker properties: a line break in {', '.join(lines)}")
@@ -99,6 +119,8 @@ def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str], place
         "log.dir": place.log_dir,
         "zookeeper.connect": place.zookeeper_connect,
     }
+    if names := directories(given):
+        own[DIRECTORIES] = ",".join(f"{place.log_dir}/{name}" for name in names)
     metrics_port = layout.brokers[broker_id].metrics
     if metrics_port is not None:
         own |= {"prometheus.host": place.metrics_host, "prometheus.port": str(metrics_port)}

@@ -18,6 +18,8 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+"""Every data directory has one."""
 CHECKPOINT_VERSION = 0
 UNKNOWN = -1
 
@@ -40,8 +42,18 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path) -> list[Repl
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
     The broker may run, but what it appends meanwhile may then be missing or half there. Damage is noted in the state,
-    and never an error.
+    and never an error. A broker with several data directories has them as folders of `log_dir`.
     """
+    states = [state for directory in _directories(log_dir) for state in _dump_directory(folder, broker_id, directory)]
+    return sorted(states, key=lambda state: (state.topic, state.partition))
+
+
+def _directories(log_dir: Path) -> list[Path]:
+    marks = sorted(log_dir.glob(f"*/{META_PROPERTIES}"))
+    return [mark.parent for mark in marks] or [log_dir]
+
+
+def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path) -> list[ReplicaState]:
     problems: list[str] = []
     names = (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)
     checkpoints = {name: _offsets(log_dir / name, problems) for name in names}

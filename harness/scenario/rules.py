@@ -13,7 +13,7 @@ from harness.broker.config import PROPERTIES
 from harness.broker.config_types import Property
 from harness.broker.rules import PLANTED_BUGS
 from harness.broker.topic_properties import TOPIC_PROPERTIES, TopicProperty
-from harness.cluster.broker_properties import FIXED
+from harness.cluster.broker_properties import DIRECTORIES, FIXED, directories
 from harness.errors import PluginError
 from harness.registry import Kind, unknown_message
 from harness.scenario.draft import Draft
@@ -68,6 +68,10 @@ def broker_properties(draft: Draft) -> Iterator[Problem]:
     settable = [prop for prop in PROPERTIES if prop.name not in FIXED]
     for name in draft.properties.keys() & FIXED:
         yield Problem(("cluster", "properties", name), "is set by the harness for each broker")
+    try:
+        directories(draft.properties)
+    except ValueError as error:
+        yield Problem(("cluster", "properties", DIRECTORIES), str(error))
     given = {name: text for name, text in draft.properties.items() if name not in FIXED}
     yield from _properties(("cluster", "properties"), given, settable)
 

@@ -73,6 +73,9 @@ def test_what_is_asked_for_wins_over_the_profile(tmp_path: Path) -> None:
         pytest.param(1, {"no.such": "1"}, "unknown property no.such", id="an unknown name"),
         pytest.param(1, {"min.insync.replicas": "many"}, "min.insync.replicas=many", id="a value of the wrong type"),
         pytest.param(1, {"log.dir": "/", "listeners": "x"}, "sets listeners, log.dir", id="what the driver sets"),
+        pytest.param(1, {"log.dirs": "/a,/b"}, "different names of folders", id="data directories outside"),
+        pytest.param(1, {"log.dirs": "t-0,b"}, "different names of folders", id="one that a replica could have"),
+        pytest.param(1, {"log.dirs": "a,a"}, "different names of folders", id="one directory twice"),
         pytest.param(1, {"broker.rack": "a\nb"}, "a line break in broker.rack", id="a line break"),
     ],
 )
@@ -82,4 +85,9 @@ def test_wrong_properties_are_refused(brokers: int, given: dict[str, str], messa
 
 
 def test_right_properties_are_accepted() -> None:
-    broker_properties.check(3, {"min.insync.replicas": "2"})
+    broker_properties.check(3, {"min.insync.replicas": "2", "log.dirs": "disk1, disk2"})
+
+
+def test_several_data_directories_lie_in_the_broker_s_own_folder(tmp_path: Path) -> None:
+    path = broker_properties.write(layout(tmp_path, 1), 0, {"log.dirs": "disk1, disk2"}, place(tmp_path, 0))
+    assert parse_config(read(path)).log_dirs == (f"{tmp_path}/data/disk1", f"{tmp_path}/data/disk2")

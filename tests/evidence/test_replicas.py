@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,19 @@ def test_only_whole_replicas_are_dumped_by_topic_and_partition(tmp_path: Path, l
     states = dump_replicas(RunFolder(tmp_path / "run"), 1, log_dir)
     assert [(state.topic, state.partition) for state in states] == [("a", 0), ("t.x-y", 9), ("t.x-y", 10)]
     assert [state.high_watermark for state in states] == [-1, -1, 0]
+
+
+def test_replicas_of_several_data_directories_are_dumped_each_with_its_own_checkpoints(
+    tmp_path: Path, log_dir: Path, batch: Any
+) -> None:
+    other = tmp_path / "all" / "disk2"
+    shutil.copytree(log_dir, other)
+    log_dir = log_dir.rename(tmp_path / "all" / "disk1")
+    (other / "replication-offset-checkpoint").write_text("0\n1\na 0 1\n")
+    replica(log_dir, "t-0", batch(b"a"), batch(b"b", base_offset=1))
+    replica(other, "a-0", batch(b"a"))
+    states = dump_replicas(RunFolder(tmp_path / "run"), 1, tmp_path / "all")
+    assert [(state.topic, state.high_watermark, state.log_end_offset) for state in states] == [("a", 1, 1), ("t", 2, 2)]
 
 
 def test_a_broker_that_never_had_a_data_directory_has_no_replicas(tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      "properties.zookeeper.session.timeout.ms: must be a whole number", id="malformed property"),
         pytest.param("zookeeper.session.timeout.ms: 4000", "broker.id: 7", "s.yaml:5: cluster.properties.broker.id: "
                      "is set by the harness for each broker", id="a property of the harness"),
+        pytest.param("zookeeper.session.timeout.ms: 4000", "log.dirs: /a", "s.yaml:5: cluster.properties.log.dirs: "
+                     "expected different names of folders in the broker's own, like disk1,disk2, not '/a'",
+                     id="a data directory outside"),
         pytest.param("leader(orders,1)", "leader(order,1)", "s.yaml:17: faults.0.target: unknown topic 'order' (did "
                      "you mean orders?)", id="a topic that does not exist"),
         pytest.param("leader(orders,1)", "leader(orders,2)", "s.yaml:17: faults.0.target: topic orders has no "
