@@ -145,7 +145,7 @@ def judge(folder: RunFolder, answer: Connection) -> None:
         instants.append(time.time())
         judgement = judge_facts(folder, settings)
         checked = time.time()
-        suites = runner.run(folder)
+        suites = runner.run(folder, settings)
         instants += [facts_written(folder), checked, time.time()]
         cpu_s = sum(cpu_seconds(process) for process in [psutil.Process(), *jvms(psutil.Process())])
     session_s, facts_s, checks_s, suites_s = (after - before for before, after in itertools.pairwise(instants))

@@ -1,70 +1,38 @@
 """Expectations about leader epochs, for any table with one row a leader epoch."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
-from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.metrics.map_metric_provider.multicolumn_condition_partial import (
-    multicolumn_condition_partial,
-)
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
-from expectations.windows import WindowExpectation, WindowMetric
+from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.rows import Rows, Values
 
 
-class LeaderEpochIncreases(WindowMetric):
-    """Whether a row's epoch is higher than the one of the row before it."""
-
-    condition_metric_name = "leader_epochs.increase"
-    condition_value_keys = ("epoch_column", "order_column", "key_columns")
-
-    @multicolumn_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
-    def _spark(
-        cls, columns: DataFrame, epoch_column: str, order_column: str, key_columns: list[str], **kwargs: Any
-    ) -> Column:
-        in_order = Window.partitionBy(*key_columns).orderBy(order_column)
-        previous = F.lag(epoch_column).over(in_order)
-        return previous.isNull() | (F.col(epoch_column) > previous)
-
-
-class ExpectLeaderEpochsToIncrease(WindowExpectation):
+class ExpectLeaderEpochsToIncrease(RowExpectation):
     """Expect the leader epochs of each partition to strictly increase in the order in which they were decided."""
 
     key_columns: list[str] = pydantic.Field(default=["topic", "partition"], description="What names one partition")
     epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch")
     order_column: str = pydantic.Field(default="zxid", description="What orders the decisions")
 
-    map_metric: ClassVar[str] = "leader_epochs.increase"
-    success_keys: ClassVar[tuple[str, ...]] = ("mostly", "epoch_column", "order_column", "key_columns")
     args_keys = ("key_columns", "epoch_column", "order_column")
     column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "order_column")
     sentence: ClassVar[str] = "$epoch_column must strictly increase in the order of $order_column, for each $key."
 
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": ["shard"], "epoch_column": "term", "order_column": "at"},
+        holds={"shard": ["a", "a", "b"], "term": [1, 2, 1], "at": [10, 11, 10]},
+        breaks={"shard": ["a", "a", "b"], "term": [2, 2, 1], "at": [10, 11, 12]},
+    )
 
-class OneLeaderPerLeaderEpoch(WindowMetric):
-    """Whether all rows of a row's epoch name one leader, those without a leader aside."""
-
-    condition_metric_name = "leader_epochs.one_leader"
-    condition_value_keys = ("leader_column", "epoch_column", "key_columns", "no_leader")
-
-    @multicolumn_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
-    def _spark(
-        cls,
-        columns: DataFrame,
-        leader_column: str,
-        epoch_column: str,
-        key_columns: list[str],
-        no_leader: int,
-        **kwargs: Any,
-    ) -> Column:
-        of_epoch = Window.partitionBy(*key_columns, epoch_column)
-        leader = F.when(F.col(leader_column) != no_leader, F.col(leader_column))
-        return F.coalesce(F.min(leader).over(of_epoch) == F.max(leader).over(of_epoch), F.lit(True))
+    def met(self, rows: Rows) -> Values:
+        """Whether the epoch is higher than that of the row before it."""
+        return rows[self.epoch_column] > rows.previous(
+            self.epoch_column, order=self.order_column, keys=self.key_columns
+        )
 
 
-class ExpectOneLeaderPerLeaderEpoch(WindowExpectation):
+class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
     """Expect at most one leader in each leader epoch of a partition."""
 
     key_columns: list[str] = pydantic.Field(default=["topic", "partition"], description="What names one partition")
@@ -72,8 +40,40 @@ class ExpectOneLeaderPerLeaderEpoch(WindowExpectation):
     leader_column: str = pydantic.Field(default="leader", description="The broker that leads")
     no_leader: int = pydantic.Field(default=-1, description="What stands for no leader")
 
-    map_metric: ClassVar[str] = "leader_epochs.one_leader"
-    success_keys: ClassVar[tuple[str, ...]] = ("mostly", "leader_column", "epoch_column", "key_columns", "no_leader")
     args_keys = ("key_columns", "epoch_column", "leader_column")
     column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "leader_column")
     sentence: ClassVar[str] = "There must be at most one $leader_column in each $epoch_column, for each $key."
+
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": ["shard"], "epoch_column": "term", "leader_column": "node", "no_leader": 0},
+        holds={"shard": ["a", "a", "a"], "term": [1, 1, 2], "node": [7, 0, 8]},
+        breaks={"shard": ["a", "a", "a"], "term": [1, 1, 2], "node": [7, 8, 8]},
+    )
+
+    def met(self, rows: Rows) -> Values:
+        """Whether all rows of the row's epoch name one leader, those without a leader aside."""
+        leader = rows[self.leader_column]
+        return rows.alike(rows.where(leader != self.no_leader, leader), keys=[*self.key_columns, self.epoch_column])
+
+
+class ExpectUncleanElectionsOnlyWhereAllowed(RowExpectation):
+    """Expect a leader from outside the ISR only where unclean election was allowed."""
+
+    key_columns: list[str] = pydantic.Field(default=["topic", "partition"], description="What names one partition")
+    epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch")
+    unclean_column: str = pydantic.Field(default="unclean", description="Whether the leader was outside the ISR")
+    allowed_column: str = pydantic.Field(default="unclean_allowed", description="Whether that was allowed")
+
+    args_keys = ("key_columns", "epoch_column", "unclean_column", "allowed_column")
+    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "unclean_column", "allowed_column")
+    sentence: ClassVar[str] = "No $epoch_column may begin $unclean_column where $allowed_column is false."
+
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": [], "epoch_column": "term", "unclean_column": "unsafe", "allowed_column": "forced"},
+        holds={"term": [1, 2], "unsafe": [False, True], "forced": [False, True]},
+        breaks={"term": [1, 2], "unsafe": [False, True], "forced": [False, False]},
+    )
+
+    def met(self, rows: Rows) -> Values:
+        """Whether the election was clean, or another one allowed."""
+        return ~rows[self.unclean_column] | rows[self.allowed_column]

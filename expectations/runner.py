@@ -1,4 +1,4 @@
-"""Runs the suites on a run's facts, writes Data Docs beside them, and says what came out.
+"""Runs the suites on a run's tables as one checkpoint, writes Data Docs beside them, and says what came out.
 
 Great Expectations is imported when the first suite runs, never before, and is told to send nothing home.
 """
@@ -6,44 +6,73 @@ Great Expectations is imported when the first suite runs, never before, and is t
 import json
 import os
 import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expectations.data_docs import make_offline
-from harness.analysis.facts.build import read_facts
+from expectations.later import import_later
+from harness import registry
 from harness.analysis.session import spark_session
+from harness.checks import Settings
 from harness.result import SuiteResult
 from harness.store import RunFolder
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
-    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
-    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
-    from pyspark.sql import DataFrame
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
     from expectations.suites import Suite
+    from expectations.tables import Table
 
 os.environ["GX_ANALYTICS_ENABLED"] = "False"
 
 FAILURES_SHOWN = 5
 """Rows of a failed expectation that its sentence names."""
+CHECKPOINT = "judge"
 
 
-def run(folder: RunFolder) -> list[SuiteResult]:
-    """Return what each suite makes of the facts of a run; Data Docs and `expectations.json` are written beside them."""
+def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> list[SuiteResult]:
+    """Return what each suite makes of its table; Data Docs and `expectations.json` are written to the run folder.
+
+    Args:
+        folder: A run that the checks have judged.
+        settings: What the run was allowed to do.
+        checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
+            needs is not asked either.
+    """
+    import_later("altair", "scipy.stats")
+    from expectations.data_docs import make_offline
+    from expectations.losses import losses_allowed
     from expectations.suites import SUITES
+    from expectations.tables import table_of
 
-    with spark_session() as spark:
-        facts = read_facts(spark, folder.facts)
-        context = _context(folder.data_docs)
-        source = context.data_sources.add_spark("facts")
-        results = [_validated(context, source, suite, facts[suite.fact], folder.run_id) for suite in SUITES]
-        context.build_data_docs()
+    may_lose = losses_allowed(folder, settings)
+    needed = needed_tables(checks)
+    context = _context(folder.data_docs)
+    suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
+    tables = {suite.name: table_of(folder, suite.table) for suite in suites}
+    answers = _answers(context, folder.run_id, [(suite, tables[suite.name]) for suite in suites])
+    context.build_data_docs()
+    results = [
+        answers.get(suite.name, _no_evidence(suite))
+        for suite in suites
+        if suite.name in answers or suite.table in needed
+    ]
     make_offline(folder.data_docs, folder.run_id, results)
-    answers = [result.model_dump(mode="json") for result in results]
-    folder.expectations.write_text(json.dumps(answers, indent=2) + "\n", encoding="utf-8")
+    kept = [result.model_dump(mode="json") for result in results]
+    folder.expectations.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     return results
+
+
+def needed_tables(checks: Sequence[str]) -> set[str]:
+    """Return the tables without which a run cannot pass: what its checks need, and what they found."""
+    from expectations.suites import FINDINGS
+
+    asked = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
+    return {FINDINGS, *(name for check in asked for name in check.needs)}
 
 
 def _context(data_docs: Path) -> "EphemeralDataContext":
@@ -71,33 +100,62 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _validated(
-    context: "EphemeralDataContext", source: "SparkDatasource", suite: "Suite", fact: "DataFrame", run_id: str
-) -> SuiteResult:
-    """Return what one suite makes of its fact; a fact without rows is no evidence, so UNKNOWN."""
+def _answers(
+    context: "EphemeralDataContext", run_id: str, asked: "Sequence[tuple[Suite, Table | None]]"
+) -> dict[str, SuiteResult]:
+    """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
+
+    That nothing was found is evidence; a fact without rows is none.
+    """
+    from great_expectations.checkpoint.checkpoint import Checkpoint
     from great_expectations.core import RunIdentifier, ValidationDefinition
 
-    batch = source.add_dataframe_asset(suite.fact).add_batch_definition_whole_dataframe("whole")
-    definition = ValidationDefinition(name=suite.name, data=batch, suite=context.suites.add(suite.build()))
-    if fact.isEmpty():
-        return SuiteResult(suite=suite.name, verdict=SystemVerdict.UNKNOWN.name, evaluated=0, unsuccessful=0)
-    result = context.validation_definitions.add(definition).run(
-        batch_parameters={"dataframe": fact}, result_format="SUMMARY", run_id=RunIdentifier(run_name=run_id)
-    )
+    from expectations.suites import FINDINGS
+    from expectations.validation import TableValidation
+
+    with ExitStack() as stack:
+        validations: list[ValidationDefinition] = []
+        for suite, table in asked:
+            if table is None or not (table.number or suite.table == FINDINGS):
+                continue
+            if table.is_small:
+                frame = table.in_pandas(suite.columns)
+            else:
+                frame = table.in_spark(stack.enter_context(spark_session()), suite.columns)
+            validations.append(TableValidation.of(context, suite, frame))
+        if not validations:
+            return {}
+        checkpoint = Checkpoint(name=CHECKPOINT, validation_definitions=validations)
+        results = checkpoint.run(run_id=RunIdentifier(run_name=run_id)).run_results.values()
+    by_name = {suite.name: suite for suite, _table in asked}
+    return {result.suite_name: _answer(by_name[result.suite_name], result) for result in results}
+
+
+def _no_evidence(suite: "Suite") -> SuiteResult:
+    return SuiteResult(suite=suite.name, verdict=SystemVerdict.UNKNOWN.name, evaluated=0, unsuccessful=0)
+
+
+def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:
+    """Return what one suite came to; what broke as a program proves nothing."""
     failures = [_told(single) for single in result.results if not single.success]
-    broken = [_raised(single.exception_info) for single in result.results]
-    verdict = SystemVerdict.PASS
-    if any(broken):
-        verdict = SystemVerdict.UNKNOWN
-    if len(failures) > sum(broken):
+    broken = sum(_raised(single.exception_info) for single in result.results)
+    verdict = SystemVerdict.UNKNOWN if broken else SystemVerdict.PASS
+    if len(failures) > broken:
         verdict = SystemVerdict.FAIL
+    excused = [single for single in result.results if single.success and suite.is_losable(_config(single).type)]
     return SuiteResult(
         suite=suite.name,
         verdict=verdict.name,
         evaluated=len(result.results),
         unsuccessful=len(failures),
         failures=failures,
+        expected=[_told(single) for single in excused if single.result.get("unexpected_count")],
     )
+
+
+def _config(result: "ExpectationValidationResult") -> "ExpectationConfiguration":
+    assert result.expectation_config is not None, "a result carries the expectation that it is about"
+    return result.expectation_config
 
 
 def _raised(info: dict[str, Any] | None) -> bool:
@@ -108,12 +166,11 @@ def _raised(info: dict[str, Any] | None) -> bool:
 
 def _told(result: "ExpectationValidationResult") -> str:
     """Return a failed expectation as a sentence, with the first rows that failed it."""
-    from expectations.windows import WindowExpectation
+    from expectations.row_expectation import RowExpectation
 
-    assert result.expectation_config is not None, "a result carries the expectation that it is about"
-    config = result.expectation_config
+    config = _config(result)
     expectation = config.to_domain_obj()
-    if isinstance(expectation, WindowExpectation):
+    if isinstance(expectation, RowExpectation):
         sentence = expectation.told(config.kwargs)
     else:
         parameters = {name: value for name, value in config.kwargs.items() if name != "batch_id"}

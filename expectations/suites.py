@@ -1,61 +1,175 @@
 """The suites: which expectations each fact must meet. `suites/*.json` holds the same, for people and other tools."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from great_expectations.core.expectation_suite import ExpectationSuite
 from great_expectations.expectations.core.expect_column_values_to_be_between import ExpectColumnValuesToBeBetween
 from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
 from great_expectations.expectations.core.expect_column_values_to_not_be_null import ExpectColumnValuesToNotBeNull
+from great_expectations.expectations.expectation import Expectation
 
 from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress
-from expectations.leader_epochs import ExpectLeaderEpochsToIncrease, ExpectOneLeaderPerLeaderEpoch
+from expectations.controller_epochs import (
+    ExpectControllerEpochsNeverToGoBack,
+    ExpectControllerEpochsToBeContinuous,
+    ExpectOneControllerPerControllerEpoch,
+)
+from expectations.findings import ExpectFindingsToHaveEvidence, ExpectNoViolations
+from expectations.high_watermarks import ExpectHighWatermarksNeverToGoBack, ExpectHighWatermarksNotToPassLogEnd
+from expectations.isr_changes import (
+    ExpectIsrMembersOnce,
+    ExpectIsrNeverToBeEmpty,
+    ExpectIsrWithinReplicas,
+    ExpectLeaderInIsr,
+    ExpectZkVersionsToIncrease,
+)
+from expectations.leader_epochs import (
+    ExpectLeaderEpochsToIncrease,
+    ExpectOneLeaderPerLeaderEpoch,
+    ExpectUncleanElectionsOnlyWhereAllowed,
+)
+from expectations.records import (
+    ExpectLeaderEpochsNeverToGoBackInTheLog,
+    ExpectOneRecordPerOffset,
+    ExpectProducerSequencesToIncrease,
+    ExpectReplicasToHoldTheSameRecords,
+)
+from expectations.row_expectation import RowExpectation
 from harness.analysis import schemas
 
 PARTITION = ["run_id", "topic", "partition"]
+LIFE = [*PARTITION, "life"]
+REPLICA = ["run_id", "broker", "topic", "partition"]
+FINDINGS = "findings"
+"""The table of what the checks found, which is no fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """One suite and the fact that it is about."""
+    """What is expected of one table; its expectations are the library's own only where the table is always small."""
 
     name: str
-    fact: str
-    build: Callable[[], ExpectationSuite]
+    table: str
+    expectations: tuple[Expectation, ...]
+    losable: frozenset[str] = frozenset()
+    """Types of those that may fail where committed records may be lost: after a power loss or an unclean election."""
+
+    def build(self) -> ExpectationSuite:
+        """Return it as Great Expectations knows it."""
+        return ExpectationSuite(name=self.name, expectations=[each.copy() for each in self.expectations])
+
+    def where_losses_are_allowed(self) -> "Suite":
+        """Return the same, except that what a loss explains is counted and shown, and fails nothing."""
+        return replace(self, expectations=tuple(map(self._excused, self.expectations)))
+
+    def _excused(self, expectation: Expectation) -> Expectation:
+        return (
+            expectation.copy(update={"mostly": 0.0}) if self.is_losable(expectation.expectation_type) else expectation
+        )
+
+    def is_losable(self, type_: str) -> bool:
+        """Return whether a loss explains that an expectation of this type is not met."""
+        return type_ in self.losable
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        read: list[str] = []
+        for expectation in self.expectations:
+            if isinstance(expectation, RowExpectation):
+                read += [*expectation.named_columns, *expectation.only]
+            else:
+                read.append(expectation.configuration.kwargs["column"])
+        return list(dict.fromkeys(read))
 
 
-def leader_epochs() -> ExpectationSuite:
-    """Return what holds for `leader_epochs`; a leader that is only claimed has no place in ZooKeeper's order."""
-    return ExpectationSuite(
-        name="leader_epochs",
-        expectations=[
-            ExpectLeaderEpochsToIncrease(key_columns=[*PARTITION, "life"], order_column="zxid"),
-            ExpectOneLeaderPerLeaderEpoch(key_columns=PARTITION),
-            ExpectColumnValuesToNotBeNull(column="leader"),
-            ExpectColumnValuesToBeBetween(column="leader_epoch", min_value=0),
-        ],
-    )
-
-
-def committed_offsets() -> ExpectationSuite:
-    """Return what holds for `committed_offsets`; rows that do not count have no place in the order."""
-    return ExpectationSuite(
-        name="committed_offsets",
-        expectations=[
-            ExpectCommittedOffsetsNeverToRegress(
-                key_columns=["run_id", "group", "topic", "partition"], order_column="counts_ns", kind_column="kind"
-            ),
-            ExpectColumnValuesToBeBetween(column="offset", min_value=-1),
-            ExpectColumnValuesToBeInSet(column="outcome", value_set=["ok", "fail", "info"]),
-        ],
-    )
-
+LEADER_EPOCHS = Suite(
+    name="leader_epochs",
+    table=schemas.LEADER_EPOCHS.name,
+    expectations=(
+        ExpectLeaderEpochsToIncrease(key_columns=LIFE),  # a leader that is only claimed has no place in the order
+        ExpectOneLeaderPerLeaderEpoch(key_columns=PARTITION),
+        ExpectUncleanElectionsOnlyWhereAllowed(key_columns=PARTITION),
+        ExpectControllerEpochsNeverToGoBack(key_columns=LIFE),
+        ExpectColumnValuesToNotBeNull(column="leader"),
+        ExpectColumnValuesToBeBetween(column="leader_epoch", min_value=0),
+    ),
+)
+CONTROLLER_EPOCHS = Suite(
+    name="controller_epochs",
+    table=schemas.CONTROLLER_EPOCHS.name,
+    expectations=(
+        ExpectControllerEpochsToBeContinuous(key_columns=["run_id"], only={"source": "zookeeper"}),
+        ExpectOneControllerPerControllerEpoch(key_columns=["run_id"]),
+        ExpectColumnValuesToBeBetween(column="controller_epoch", min_value=1),
+    ),
+)
+ISR_CHANGES = Suite(
+    name="isr_changes",
+    table=schemas.ISR_CHANGES.name,
+    expectations=(
+        ExpectIsrNeverToBeEmpty(key_columns=PARTITION, isr_column="new_isr"),
+        ExpectIsrMembersOnce(key_columns=PARTITION, isr_column="new_isr"),
+        ExpectIsrWithinReplicas(key_columns=PARTITION, isr_column="new_isr"),
+        ExpectLeaderInIsr(key_columns=PARTITION, isr_column="new_isr"),
+        ExpectZkVersionsToIncrease(key_columns=LIFE),
+    ),
+)
+HIGH_WATERMARKS = Suite(
+    name="high_watermarks",
+    table=schemas.HIGH_WATERMARKS.name,
+    expectations=(
+        ExpectHighWatermarksNotToPassLogEnd(key_columns=REPLICA, high_watermark_column="new"),
+        ExpectHighWatermarksNeverToGoBack(
+            key_columns=[*REPLICA, "incarnation", "leader_epoch"],
+            high_watermark_column="new",
+            order_column="seq",
+            only={"role": "leader"},
+        ),
+    ),
+)
+COMMITTED_OFFSETS = Suite(
+    name="committed_offsets",
+    table=schemas.COMMITTED_OFFSETS.name,
+    expectations=(
+        ExpectCommittedOffsetsNeverToRegress(  # rows that do not count have no place in the order
+            key_columns=["run_id", "group", "topic", "partition"], order_column="counts_ns", kind_column="kind"
+        ),
+        ExpectColumnValuesToBeBetween(column="offset", min_value=-1),
+        ExpectColumnValuesToBeInSet(column="outcome", value_set=["ok", "fail", "info"]),
+    ),
+    losable=frozenset({ExpectCommittedOffsetsNeverToRegress.expectation_type}),
+)
+RECORDS = Suite(
+    name="records",
+    table=schemas.REPLICA_RECORDS.name,
+    expectations=(
+        ExpectOneRecordPerOffset(key_columns=REPLICA),
+        ExpectLeaderEpochsNeverToGoBackInTheLog(key_columns=REPLICA),
+        ExpectProducerSequencesToIncrease(key_columns=REPLICA),
+        ExpectReplicasToHoldTheSameRecords(key_columns=PARTITION),
+    ),
+)
+ALL_FINDINGS = Suite(
+    name="findings",
+    table=FINDINGS,
+    expectations=(
+        ExpectNoViolations(key_columns=["run_id", "check"]),
+        ExpectFindingsToHaveEvidence(key_columns=["run_id", "check"]),
+        ExpectColumnValuesToBeInSet(column="severity", value_set=["violation", "expected", "note"]),
+    ),
+)
 
 SUITES: tuple[Suite, ...] = (
-    Suite(name="leader_epochs", fact=schemas.LEADER_EPOCHS.name, build=leader_epochs),
-    Suite(name="committed_offsets", fact=schemas.COMMITTED_OFFSETS.name, build=committed_offsets),
+    LEADER_EPOCHS,
+    CONTROLLER_EPOCHS,
+    ISR_CHANGES,
+    HIGH_WATERMARKS,
+    COMMITTED_OFFSETS,
+    RECORDS,
+    ALL_FINDINGS,
 )
 
 

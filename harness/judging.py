@@ -153,9 +153,12 @@ def run_checks(folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: E
 
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
     """Return what the suites of expectations say of the facts that the checks left; uses a session that is open."""
+    scenario = scenario_of(folder)
+    settings = settings_of(scenario, load_plan(folder.plan))
 
     def suites() -> list[SuiteResult]:
-        results: list[SuiteResult] = registry.import_module("expectations.runner").run(folder)
+        runner = registry.import_module("expectations.runner")
+        results: list[SuiteResult] = runner.run(folder, settings, scenario.checks)
         return results
 
     found = _attempt(suites, "the suites", notes)

@@ -54,6 +54,8 @@ class SuiteResult(Part):
     unsuccessful: int
     failures: list[str] = []
     """The failed expectations as sentences."""
+    expected: list[str] = []
+    """Those that were not met, and need not be where the settings allow a loss; as sentences."""
 
 
 class RunResult(Part):

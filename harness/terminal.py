@@ -110,8 +110,9 @@ def show_result(console: Console, result: RunResult) -> None:
         reason = "; ".join(part for part in (seen, check.reason) if part)
         table.add_row("check", check.check, _styled(check.verdict), escape(reason))
     for suite in result.suites:
-        failures = "; ".join(suite.failures) or f"{suite.evaluated} expectations"
-        table.add_row("suite", suite.suite, _styled(suite.verdict), escape(failures))
+        unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
+        said = "; ".join(unmet) or f"{suite.evaluated} expectations"
+        table.add_row("suite", suite.suite, _styled(suite.verdict), escape(said))
     if result.faults or result.checks or result.suites:
         console.print(table)
     for remark in [*result.evidence, *result.residue]:

@@ -168,6 +168,7 @@ ISR_CHANGES = table_of(
     "one change of a partition's ISR in ZooKeeper",
     TOPIC,
     PARTITION,
+    Column("life", "int", "as in partition_states"),
     Column("zxid", "bigint", "transaction of the change"),
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
     Column("zk_version", "int", "version of the state znode after the change"),
@@ -175,6 +176,7 @@ ISR_CHANGES = table_of(
     Column("leader_epoch", "int", "leader epoch after the change"),
     Column("old_isr", "array<int>", "in-sync replicas before; empty for the creation"),
     Column("new_isr", "array<int>", "in-sync replicas after"),
+    Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 

@@ -1,84 +1,124 @@
-"""The custom expectations on tables that are not ours: other column names, and the sentence that Data Docs shows."""
+"""The custom expectations on tables that are not ours, in pandas and in Spark."""
 
+import pandas as pd
 import pytest
+
+from tests.expectations.conftest import ENGINES
 
 pytestmark = pytest.mark.spark
 
+in_both_engines = pytest.mark.parametrize("engine", ENGINES)
+TERMS = pd.DataFrame({"shard": ["a", "a", "a", "b"], "term": [2, None, 2, 1], "at": [10, 11, 12, 13]}).convert_dtypes()
+
 
 @pytest.fixture(scope="module")
-def batch_of(spark):
-    """Make a batch of a user's own table: call with rows and a schema."""
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
-
-    config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(), analytics_enabled=False)
-    context = gx.get_context(mode="ephemeral", project_config=config)
-    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    definition = (
-        context.data_sources.add_spark("own").add_dataframe_asset("table").add_batch_definition_whole_dataframe("whole")
-    )
-    return lambda rows, schema: definition.get_batch({"dataframe": spark.createDataFrame(rows, schema)})
-
-
-@pytest.mark.parametrize(
-    ("rows", "unexpected"),
-    [
-        pytest.param([("a", 1, 10), ("a", 2, 11), ("b", 1, 10)], [], id="epochs of each shard grow"),
-        pytest.param([("a", 2, 10), ("a", 2, 11)], [{"shard": "a", "term": 2, "at": 11}], id="an epoch is repeated"),
-        pytest.param([("a", 2, 10), ("a", None, 11)], [], id="a row without an epoch is left out"),
-    ],
-)
-def test_leader_epochs_of_another_system(batch_of, rows, unexpected):
+def increase():
+    """Make the expectation that terms increase: call with parameters to add."""
     from expectations.leader_epochs import ExpectLeaderEpochsToIncrease
 
-    expectation = ExpectLeaderEpochsToIncrease(key_columns=["shard"], epoch_column="term", order_column="at")
-    result = batch_of(rows, "shard string, term int, at int").validate(expectation)
-    assert result.success is (not unexpected)
-    assert result.result["partial_unexpected_list"] == unexpected
-
-
-@pytest.mark.parametrize(
-    ("rows", "success"),
-    [
-        pytest.param([("a", 1, 7), ("a", 1, 7), ("a", 2, 8)], True, id="one leader a term"),
-        pytest.param([("a", 1, 7), ("a", 1, 8)], False, id="two leaders in a term"),
-        pytest.param([("a", 1, 0), ("a", 1, 8)], True, id="zero stands for no leader"),
-    ],
-)
-def test_leaders_of_another_system(batch_of, rows, success):
-    from expectations.leader_epochs import ExpectOneLeaderPerLeaderEpoch
-
-    expectation = ExpectOneLeaderPerLeaderEpoch(
-        key_columns=["shard"], epoch_column="term", leader_column="node", no_leader=0
+    return lambda **more: ExpectLeaderEpochsToIncrease(
+        key_columns=["shard"], epoch_column="term", order_column="at", **more
     )
-    assert batch_of(rows, "shard string, term int, node int").validate(expectation).success is success
 
 
+@in_both_engines
+def test_the_rows_that_break_it_are_shown_and_one_with_a_null_is_not_judged(engine, batch_of, increase):
+    result = batch_of(engine, TERMS).validate(increase())
+    assert not result.success
+    assert result.result == {
+        "element_count": 4,
+        "missing_count": 1,
+        "unexpected_count": 1,
+        "unexpected_percent": pytest.approx(100 / 3),
+        "partial_unexpected_list": [{"shard": "a", "term": 2, "at": 12}],
+    }
+
+
+@in_both_engines
+def test_no_more_rows_are_shown_than_the_result_may_have(engine, batch_of, increase):
+    frame = pd.DataFrame({"shard": "a", "term": 1, "at": range(30)})
+    result = batch_of(engine, frame).validate(increase()).result
+    assert (result["unexpected_count"], len(result["partial_unexpected_list"])) == (29, 20)
+
+
+@in_both_engines
 @pytest.mark.parametrize(
-    ("rows", "success"),
+    ("more", "success"),
     [
-        pytest.param([("g", 1, 5), ("g", 2, 5), ("g", 3, 9), ("h", 4, 0)], True, id="it stays or grows"),
-        pytest.param([("g", 1, 5), ("g", 2, 9), ("g", 3, 6)], False, id="it goes back"),
+        pytest.param({"only": {"shard": "b"}}, True, id="only the rows of another shard are judged"),
+        pytest.param({"only": {"shard": "c"}}, True, id="no row is judged"),
+        pytest.param({"mostly": 0.6}, True, id="two rows of three are enough"),
+        pytest.param({"mostly": 0.7}, False, id="two rows of three are not enough"),
     ],
 )
-def test_committed_offsets_of_a_table_without_kinds(batch_of, rows, success):
+def test_which_rows_and_how_many_must_meet_it(engine, batch_of, increase, more, success):
+    assert batch_of(engine, TERMS).validate(increase(**more)).success is success
+
+
+@in_both_engines
+def test_a_table_without_the_column_is_told_so_and_proves_nothing(engine, batch_of, increase):
+    result = batch_of(engine, TERMS[["shard", "term"]]).validate(increase())
+    assert not result.success
+    assert "the table has no column at; it has shard, term" in str(result.exception_info)
+
+
+@in_both_engines
+def test_a_second_table_is_not_taken_for_the_first(engine, batch_of, increase):
+    assert not batch_of(engine, TERMS).validate(increase()).success
+    assert batch_of(engine, TERMS[TERMS["shard"] == "b"]).validate(increase()).success
+
+
+@in_both_engines
+def test_without_kinds_a_committed_offset_may_never_be_lower_than_any_before(engine, batch_of):
     from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress
 
     expectation = ExpectCommittedOffsetsNeverToRegress(
         key_columns=["team"], offset_column="position", order_column="day"
     )
-    assert batch_of(rows, "team string, day int, position bigint").validate(expectation).success is success
+    frame = pd.DataFrame({"team": ["g"] * 4, "day": [1, 2, 3, 4], "position": [5, 9, 6, 7]})
+    shown = batch_of(engine, frame).validate(expectation).result["partial_unexpected_list"]
+    assert [row["position"] for row in shown] == [6, 7]
 
 
-def test_an_expectation_says_its_sentence_with_the_columns_it_is_about():
-    from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress
+def test_all_expectations_about_one_spark_table_are_answered_by_one_job(spark, batch_of):
+    from great_expectations.core.expectation_suite import ExpectationSuite
 
-    expectation = ExpectCommittedOffsetsNeverToRegress(
-        key_columns=["team"], offset_column="position", order_column="day"
+    from expectations.suites import RECORDS
+
+    columns = {name: [0, 0] for name in RECORDS.columns}
+    batch = batch_of("spark", pd.DataFrame(columns | {"offset": [0, 1], "sequence": [0, 1]}))
+    spark.sparkContext.setJobGroup("judged", "all of a suite")
+    try:
+        result = batch.validate(ExpectationSuite(name="own", expectations=list(RECORDS.expectations)))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert result.success
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("judged")) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "wrong"),
+    [
+        pytest.param({"order_column": ""}, "order_column: an empty text names no column", id="a column without a name"),
+        pytest.param({"key_columns": [""]}, "key_columns", id="a key column without a name"),
+        pytest.param({"mostly": 1.5}, "mostly", id="more than all rows"),
+        pytest.param({"ordercolumn": "at"}, "ordercolumn", id="a parameter that there is not"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(parameters, wrong):
+    from expectations.leader_epochs import ExpectLeaderEpochsToIncrease
+
+    with pytest.raises(ValueError, match=wrong):
+        ExpectLeaderEpochsToIncrease(**parameters)
+
+
+def test_an_expectation_says_its_sentence_with_the_columns_it_is_about(increase):
+    expectation = increase(only={"kind": "x"}, mostly=0.5)
+    said = (
+        "Where kind is x: term must strictly increase in the order of at, for each shard. "
+        "At least 50 % of the rows must meet it."
     )
-    said = "position must never go back in the order of day, for each team."
     assert expectation.told(expectation.configuration.kwargs) == said
     (content,) = expectation._prescriptive_renderer(configuration=expectation.configuration)
-    template = content.string_template["template"]
-    assert template == ExpectCommittedOffsetsNeverToRegress.sentence
-    assert content.string_template["params"] == {"offset_column": "position", "order_column": "day", "key": "team"}
+    assert content.string_template["params"].items() >= {"epoch_column": "term", "key": "shard"}.items()
+    assert type(expectation).sentence in content.string_template["template"]

@@ -4,14 +4,18 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from harness.analysis.schemas import TABLES
+from harness.checks import Settings
 from harness.store import RunFolder
-from tests.analysis.fact_rows import committed, led, table_of
+from tests.analysis.fact_rows import ARROW_TYPES, Row, committed, fetched, held, led
 
 pytestmark = pytest.mark.spark
 
@@ -40,28 +44,39 @@ class Network:
             self.asked.append(host)
 
 
+SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
+LOST = [committed(5, at=(1, 2), counts_ns=2), fetched(-1, at=(3, 4), counts_ns=3)]
+
+
+def write(folder: RunFolder, *rows: Row) -> None:
+    """Write these rows, each as a file of its own, where the checks would have written facts."""
+    for place, (name, row) in enumerate(rows):
+        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in TABLES[name].columns])
+        path = folder.facts / f"{name}.parquet"
+        path.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist([row], schema), path / f"part-{place}.parquet")
+
+
 NETWORK = Network()
 sys.addaudithook(NETWORK.hook)
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
+def judged(tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
     """A run whose leader epochs go back and whose committed offsets are without a row."""
     from expectations.runner import run
-    from harness.analysis.facts.build import fact_path
 
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "run-1")
-    rows = [row for _, row in (led(1, 3, zxid=5), led(1, 2, zxid=6))]
-    table_of(spark, "leader_epochs", rows).write.parquet(str(fact_path(folder.facts, "leader_epochs")))
+    write(folder, led(1, 3, zxid=5), led(1, 2, zxid=6))
     NETWORK.watched = True
-    results = {result.suite: result for result in run(folder)}
+    results = {result.suite: result for result in run(folder, SETTINGS)}
     NETWORK.watched = False
     return folder, results
 
 
 def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
     result = judged[1]["leader_epochs"]
-    assert (result.verdict, result.evaluated, result.unsuccessful) == ("FAIL", 4, 1)
+    assert (result.verdict, result.evaluated, result.unsuccessful) == ("FAIL", 6, 1)
     (failure,) = result.failures
     assert failure.startswith("leader_epoch must strictly increase in the order of zxid, for each run_id, topic")
     assert '"leader_epoch": 2' in failure
@@ -101,17 +116,68 @@ def test_nothing_is_sent_anywhere(judged):
     assert NETWORK.asked == []
 
 
-def test_a_suite_that_holds_passes(spark, tmp_path):
-    from expectations.runner import run
-    from harness.analysis.facts.build import fact_path
+RUNS = {
+    "a suite that holds passes, and one without rows is asked where a check needs them": (
+        [led(1, 0), committed(5, at=(1, 2), counts_ns=2)],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "PASS", "findings": "UNKNOWN"},
+    ),
+    "a suite without rows that no check needs is not asked": (
+        [led(1, 0)],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "findings": "UNKNOWN"},
+    ),
+    "a committed offset that is gone fails": (
+        [*LOST, led(1, 0)],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "FAIL", "findings": "UNKNOWN"},
+    ),
+    "a committed offset that a power loss may take is expected": (
+        [*LOST, led(1, 0)],
+        {"power_loss": True},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "PASS, expected", "findings": "UNKNOWN"},
+    ),
+    "a committed offset that an allowed unclean election took is expected": (
+        [*LOST, led(1, 0, topic="__consumer_offsets", unclean=True, unclean_allowed=True)],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "PASS, expected", "findings": "UNKNOWN"},
+    ),
+    "an unclean election of another topic takes no committed offset": (
+        [*LOST, led(1, 0, unclean=True, unclean_allowed=True)],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "FAIL", "findings": "UNKNOWN"},
+    ),
+}
 
+
+@pytest.mark.parametrize("case", RUNS)
+def test_what_the_suites_make_of_a_run(case, tmp_path):
+    from expectations.runner import run
+
+    rows, settings, checks, verdicts = RUNS[case]
     folder = RunFolder(tmp_path / "run-2")
-    for name, row in (led(1, 0), committed(5, at=(1, 2), counts_ns=2)):
-        table_of(spark, name, [row]).write.parquet(str(fact_path(folder.facts, name)))
-    assert [(result.suite, result.verdict, result.failures) for result in run(folder)] == [
-        ("leader_epochs", "PASS", []),
-        ("committed_offsets", "PASS", []),
-    ]
+    write(folder, *rows)
+    found = run(folder, replace(SETTINGS, **settings), checks)
+    assert {one.suite: one.verdict + (", expected" if one.expected else "") for one in found} == verdicts
+    assert all("1 rows do not." in sentence for one in found for sentence in one.expected)
+
+
+def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_path, monkeypatch):
+    from expectations import tables
+    from expectations.runner import run
+
+    monkeypatch.setattr(tables, "SMALL_ROWS", 0)
+    folder = RunFolder(tmp_path / "run-3")
+    write(folder, held(1, "a", 0), held(2, "b", 0))
+    (records,) = (one for one in run(folder, SETTINGS, ["I1"]) if one.suite == "records")
+    assert (records.verdict, records.evaluated, records.unsuccessful) == ("FAIL", 4, 1)
+    assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
 
 def test_great_expectations_is_imported_when_a_suite_runs_and_not_before():

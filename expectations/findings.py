@@ -1,0 +1,52 @@
+"""Expectations about what checks found, for any table with one row a finding."""
+
+from typing import ClassVar
+
+from great_expectations.compatibility import pydantic
+
+from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.rows import Rows, Values
+
+
+class ExpectNoViolations(RowExpectation):
+    """Expect no finding to be a violation; what is expected or only noted may be there."""
+
+    key_columns: list[str] = pydantic.Field(default=["check"], description="What names the promise that is at stake")
+    severity_column: str = pydantic.Field(default="severity", description="What a finding means")
+    message_column: str = pydantic.Field(default="message", description="What was found, in a sentence")
+    violation: str = pydantic.Field(default="violation", description="What stands for a violation")
+
+    args_keys = ("key_columns", "severity_column", "message_column")
+    column_parameters: ClassVar[tuple[str, ...]] = ("severity_column", "message_column")
+    sentence: ClassVar[str] = "There must be no $violation of any $key."
+
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": ["promise"], "severity_column": "level", "message_column": "said", "violation": "error"},
+        holds={"promise": ["P1", "P2"], "level": ["info", "warning"], "said": ["x", "y"]},
+        breaks={"promise": ["P1", "P2"], "level": ["info", "error"], "said": ["x", "y"]},
+    )
+
+    def met(self, rows: Rows) -> Values:
+        """Whether it is something else."""
+        return rows[self.severity_column] != self.violation
+
+
+class ExpectFindingsToHaveEvidence(RowExpectation):
+    """Expect every finding to name the events that show it."""
+
+    key_columns: list[str] = pydantic.Field(default=["check"], description="What names the promise that is at stake")
+    evidence_column: str = pydantic.Field(default="evidence", description="The events, an array")
+
+    args_keys = ("key_columns", "evidence_column")
+    column_parameters: ClassVar[tuple[str, ...]] = ("evidence_column",)
+    sentence: ClassVar[str] = "$evidence_column must name at least one event, for each $key."
+
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": ["promise"], "evidence_column": "events"},
+        holds={"promise": ["P1", "P2"], "events": [["x"], ["y", "z"]]},
+        breaks={"promise": ["P1", "P2"], "events": [["x"], []]},
+    )
+
+    def met(self, rows: Rows) -> Values:
+        """Whether there is an event."""
+        return rows.size(self.evidence_column) > 0

@@ -1,0 +1,56 @@
+"""The rows of a table, and what an expectation may ask of them: the same questions of Spark and of pandas.
+
+Both answer by the rules of SQL: what is compared with a null is null, and a null decides nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Values = Any
+"""One value a row, a Spark column or a pandas series; both know `==`, `<`, `&`, `|`, `~` and `+`."""
+Only = dict[str, bool | int | str]
+"""What columns must hold, each one value."""
+
+
+class Rows(Protocol):
+    """The rows that are judged; a sequence is the rows with equal keys, in an order."""
+
+    def __getitem__(self, column: str) -> Values:
+        """The values of a column."""
+        ...
+
+    def previous(self, column: str, *, order: str, keys: Sequence[str]) -> Values:
+        """The value in the row before; null in the first."""
+        ...
+
+    def highest_before(self, column: str, *, order: str, keys: Sequence[str]) -> Values:
+        """The highest value in all rows before; null in the first."""
+        ...
+
+    def last_before(self, values: Values, *, order: str, keys: Sequence[str]) -> Values:
+        """The last value before that is not null; null where there is none."""
+        ...
+
+    def alike(self, values: Values, *, keys: Sequence[str]) -> Values:
+        """Whether all rows with these keys have one value, nulls aside."""
+        ...
+
+    def where(self, condition: Values, values: Values) -> Values:
+        """The values where a condition holds; null elsewhere."""
+        ...
+
+    def size(self, column: str) -> Values:
+        """How many elements an array has."""
+        ...
+
+    def kinds(self, column: str) -> Values:
+        """How many different elements an array has."""
+        ...
+
+    def has(self, column: str, element: str) -> Values:
+        """Whether the array in one column has the element in another."""
+        ...
+
+    def within(self, column: str, other: str) -> Values:
+        """Whether every element of one array is in another."""
+        ...

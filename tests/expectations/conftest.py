@@ -1,0 +1,52 @@
+"""What tests of expectations share: a context that writes nothing, and batches of tables in both engines."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINES = ("pandas", "spark")
+
+
+@pytest.fixture(scope="session")
+def gx_context() -> Any:
+    """A context in memory, without progress bars, that reports to nobody."""
+    from expectations.later import import_later
+
+    import_later("altair", "scipy.stats")
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+@pytest.fixture(scope="session")
+def batch_of(spark: "SparkSession", gx_context: Any) -> Callable[..., Any]:
+    """Make a batch of a user's own table: call with an engine and a pandas frame."""
+    assets = {
+        "pandas": gx_context.data_sources.add_pandas("own in pandas").add_dataframe_asset("table"),
+        "spark": gx_context.data_sources.add_spark("own in spark").add_dataframe_asset("table"),
+    }
+    batches = {engine: asset.add_batch_definition_whole_dataframe("whole") for engine, asset in assets.items()}
+
+    def batch(engine: str, frame: pd.DataFrame) -> Any:
+        if engine == "pandas":
+            return batches[engine].get_batch({"dataframe": frame})
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return batches[engine].get_batch({"dataframe": spark.createDataFrame(table)})
+
+    return batch
