@@ -48,6 +48,12 @@ def _asked(metric_value_kwargs: Kwargs) -> "RowExpectation":
     return cast("RowExpectation", get_expectation_impl(question["type"])(**question["asks"]))
 
 
+def spark_marks(expectation: "RowExpectation") -> tuple[Column, Column]:
+    """Return whether a row of a Spark frame is judged, and whether it is and breaks the expectation."""
+    judged = spark_rows.judged_rows(expectation.named_columns, expectation.only)
+    return judged, judged & ~F.coalesce(expectation.met(spark_rows.SparkRows(judged)), F.lit(True))
+
+
 class _Marks(SparkDFBatchData):
     """The rows of a Spark frame, with two marks an expectation: judged, and broken."""
 
@@ -62,9 +68,7 @@ class _Marks(SparkDFBatchData):
         if names[0] not in self._dataframe.columns:
             expectation = _asked(metric_value_kwargs)
             _refuse_strangers(expectation, self.table.columns)
-            judged = spark_rows.judged_rows(expectation.named_columns, expectation.only)
-            met = F.coalesce(expectation.met(spark_rows.SparkRows(judged)), F.lit(True))
-            self._dataframe = self._dataframe.withColumns({names[0]: judged, names[1]: judged & ~met})
+            self._dataframe = self._dataframe.withColumns(dict(zip(names, spark_marks(expectation), strict=True)))
         return column(names[0]), column(names[1])
 
 
