@@ -140,7 +140,7 @@ def judge(folder: RunFolder, answer: Connection) -> None:
 
     instants = [time.time()]
     settings = settings_of(scenario_of(folder), load_plan(folder.plan))
-    with spark_session() as spark:
+    with spark_session(size_bytes=folder.evidence_bytes()) as spark:
         spark.range(1).count()
         instants.append(time.time())
         judgement = judge_facts(folder, settings)

@@ -138,7 +138,8 @@ def run_checks(folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: E
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
-        kept.enter_context(registry.import_module("harness.analysis.session").spark_session())
+        session = registry.import_module("harness.analysis.session")
+        kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes()))
         judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:
             notes.remark(remark, damaged=judgement.damaged)

@@ -107,6 +107,10 @@ class RunFolder:
         }
         return {kind: sorted(path for path in paths if path.is_file()) for kind, paths in found.items()}
 
+    def evidence_bytes(self) -> int:
+        """Return the size of all these files."""
+        return sum(path.stat().st_size for paths in self.evidence().values() for path in paths)
+
     # What was made of it.
     @property
     def facts(self) -> Path:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import registry
-from harness.analysis.facts.build import Facts, built, row_counts, write_facts
+from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
@@ -90,7 +90,7 @@ def judge_runs(
     Raises:
         PluginError: there is no check of one of the names.
     """
-    with spark_session() as spark:
+    with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
         question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
         return judge_sources(spark, read(spark, folders), [question], into=into)
 
@@ -122,10 +122,9 @@ def judge_sources(
     asked = [(question, question.plugins()) for question in questions]
     checks_of = {run_id: checks for question, checks in asked for run_id in question.run_ids}
     shutil.rmtree(into.findings, ignore_errors=True)
-    with tuned(spark, sources.size_bytes, together=sources.together), built(sources) as facts:
+    size_bytes, together = sources.size_bytes, sources.together
+    with tuned(spark, size_bytes, together=together), built(sources, into.facts, kept=kept) as facts:
         counts = row_counts(facts, run_ids)
-        if kept:
-            write_facts(facts, into.facts)
         unknown: Unknown = {}
         for question, checks in asked:
             of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)

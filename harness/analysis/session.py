@@ -31,6 +31,8 @@ CLUSTER_PARTITIONS = 16
 """The same on a cluster, where a batch of runs is judged at once; Spark's own 200 would be mostly empty."""
 SMALL_BYTES = 100_000_000
 """Evidence that is read faster than the code to read it can be compiled."""
+LARGE_BYTES = 500_000_000
+"""Evidence that takes minutes to judge."""
 TASK_BYTES = 32_000_000
 """Lines that one task reads and parses."""
 GENERATED_CLASSES = 10_000
@@ -68,12 +70,13 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
 
 
 @contextmanager
-def spark_session(master: str | None = None, *, lasting: bool = False) -> Iterator[SparkSession]:
+def spark_session(master: str | None = None, *, lasting: bool = False, size_bytes: int = 0) -> Iterator[SparkSession]:
     """Yield the active session, or start one and end it with its JVM and its scratch folder.
 
     Args:
         master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
         lasting: Whether it has work for minutes, not seconds.
+        size_bytes: Of what is to be judged; if it is large, the session lasts.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -84,7 +87,7 @@ def spark_session(master: str | None = None, *, lasting: bool = False) -> Iterat
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
         url = master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
-        spark = _started(_options(url, scratch, lasting), scratch)
+        spark = _started(_options(url, scratch, lasting or size_bytes > LARGE_BYTES), scratch)
         try:
             yield spark
         finally:

@@ -46,7 +46,7 @@ def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
         write(writer)
         writer.close()
         folders.append(writer.folder)
-    with built(read(spark, folders)) as facts:
+    with built(read(spark, folders), root / "facts") as facts:
         found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
 
     def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:

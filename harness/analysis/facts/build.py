@@ -1,5 +1,6 @@
 """Builds every fact of one run or many, once for all who ask, and writes each as Parquet."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ from harness.analysis.sources import SCHEMAS, Sources, no_rows
 
 Facts = dict[str, DataFrame]
 
+LINES = ".lines"
+"""Folder of lines that were read once, while facts are made of them."""
 WRITERS = 4
 """Jobs at once: most of a small job is planning, which one thread does alone."""
 
@@ -95,8 +98,44 @@ def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
 
 
 @contextmanager
-def built(sources: Sources) -> Iterator[Facts]:
-    """Yield every fact, each computed when it is first asked for, and kept as long as this lasts."""
+def built(sources: Sources, folder: Path, *, kept: bool = True) -> Iterator[Facts]:
+    """Yield every fact, computed once.
+
+    Facts of runs that one task has together stay in memory, and are written to `folder` too if they are to be `kept`.
+    Larger ones are always written there: what is read back has columns of its own and needs no memory.
+    """
+    if not sources.together:
+        with _on_disk(sources, folder) as facts:
+            yield facts
+        return
+    with _in_memory(sources) as facts:
+        if kept:
+            write_facts(facts, folder)
+        yield facts
+
+
+@contextmanager
+def _on_disk(sources: Sources, folder: Path) -> Iterator[Facts]:
+    lines = folder / LINES
+    try:
+        sources = sources.kept_as(_stored({kind: getattr(sources, kind) for kind in SCHEMAS}, lines))
+        first = _stored(from_lines(sources), folder)
+        yield first | _stored(from_facts(first, sources), folder)
+    finally:
+        shutil.rmtree(lines, ignore_errors=True)
+
+
+def _stored(frames: Facts, folder: Path) -> Facts:
+    """Return the same rows, read from where they are written."""
+    write_facts(frames, folder)
+    return {
+        name: frame.sparkSession.read.schema(frame.schema).parquet(str(fact_path(folder, name)))
+        for name, frame in frames.items()
+    }
+
+
+@contextmanager
+def _in_memory(sources: Sources) -> Iterator[Facts]:
     context = sources.operations.sparkSession.sparkContext
     before = set(context._jsc.getPersistentRDDs())
     try:
