@@ -1,0 +1,146 @@
+"""The heavy questions of judging, asked by Spark and by DuckDB of the same Parquet facts: how long each takes.
+
+    python -m benchmarks.duckdb_peer RUN [--rounds 3]
+
+RUN is the folder of a run that was judged, for example one that `python -m benchmarks.judging --keep FOLDER` left. The
+facts are damaged in the same way for both as they are read: some polls are dropped and some values changed, so that
+every question has findings, and both must count the same ones, or no figures are shown. Both have two threads and 2 GB.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from harness import registry
+from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
+from harness.analysis.facts.build import Facts, fact_path, read_facts
+from harness.analysis.facts.steps import poll_steps, send_reversals
+from harness.analysis.session import spark_session, tuned
+from harness.checks import Settings
+from harness.judging import scenario_of, settings_of
+from harness.plan import load_plan
+from harness.store import RunFolder
+
+THREADS, MEMORY = 2, "2GB"
+POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?') ELSE value END AS value)
+FROM {polls} WHERE "offset" % 997 <> 0"""
+"""The damage in DuckDB's words."""
+ACKNOWLEDGED = """SELECT * FROM sends WHERE outcome = 'ok' AND "offset" IS NOT NULL"""
+QUESTIONS: Mapping[str, str] = {
+    "lost-write": f"""
+        SELECT count(*) FROM ({ACKNOWLEDGED}) a
+        ANTI JOIN polls USING (run_id, topic, "partition", value)
+        JOIN (SELECT run_id, topic, "partition", max("offset") AS last FROM polls GROUP BY ALL)
+        USING (run_id, topic, "partition") WHERE a."offset" < last""",
+    "phantom": """
+        SELECT count(*) FROM (
+            SELECT DISTINCT run_id, topic, "partition", "offset", value FROM polls
+            ANTI JOIN sends USING (run_id, topic, value) SEMI JOIN sends USING (run_id, topic))""",
+    "inconsistent-offsets": f"""
+        SELECT count(*) FROM (
+            SELECT run_id, topic, "partition", "offset" FROM (
+                SELECT run_id, topic, "partition", "offset", value FROM polls
+                UNION ALL SELECT run_id, topic, "partition", "offset", value FROM ({ACKNOWLEDGED}) WHERE acks = -1)
+            GROUP BY ALL HAVING min(value) <> max(value))""",
+    POLL_STEPS.name: """
+        SELECT count(*) FROM (
+            SELECT "offset", lag("offset") OVER (
+                PARTITION BY run_id, process, mode, topic, "partition" ORDER BY index, position) AS before FROM polls)
+        WHERE "offset" <> before + 1""",
+    SEND_REVERSALS.name: f"""
+        SELECT count(*) FROM (
+            SELECT "offset", max("offset") OVER (
+                PARTITION BY run_id, process, topic, "partition" ORDER BY index
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS furthest FROM ({ACKNOWLEDGED}))
+        WHERE "offset" < furthest""",
+}
+"""What is asked, in DuckDB's words; each counts what Spark's check finds, or the rows of Spark's fact."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many counts")
+    options = parser.parse_args()
+    folder = RunFolder(options.run)
+    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
+    size_bytes = sum(path.stat().st_size for path in folder.facts.rglob("*.parquet"))
+    with spark_session(lasting=True) as spark, tuned(spark, folder.evidence_bytes()):
+        by_spark = asked_of_spark(spark, folder, settings, options.rounds)
+    by_duckdb = asked_of_duckdb(folder, options.rounds)
+    different = {name for name in QUESTIONS if by_spark[name][0] != by_duckdb[name][0]}
+    if different:
+        raise SystemExit(
+            f"Spark and DuckDB differ: { {name: (by_spark[name], by_duckdb[name]) for name in different} }"
+        )
+    table = Table("question", "found", "Spark, s", "DuckDB, s", "Spark / DuckDB", title=f"{size_bytes / 1e6:,.0f} MB")
+    for name in QUESTIONS:
+        (found, spark_s), (_, duckdb_s) = by_spark[name], by_duckdb[name]
+        table.add_row(name, f"{found:,}", f"{spark_s:.2f}", f"{duckdb_s:.2f}", f"{spark_s / duckdb_s:.1f}")
+    all_s = [sum(seconds for _, seconds in answers.values()) for answers in (by_spark, by_duckdb)]
+    table.add_row("all", "", f"{all_s[0]:.2f}", f"{all_s[1]:.2f}", f"{all_s[0] / all_s[1]:.1f}")
+    Console().print(table)
+
+
+def asked_of_spark(
+    spark: SparkSession, folder: RunFolder, settings: Settings, rounds: int
+) -> dict[str, tuple[int, float]]:
+    """Return how many rows each question has and the seconds that counting took."""
+    facts = read_facts(spark, folder.facts)
+    facts["polls"] = (
+        facts["polls"]
+        .where("offset % 997 <> 0")
+        .selectExpr(
+            *(
+                "CASE WHEN offset % 991 = 0 THEN concat(value, '?') ELSE value END AS value"
+                if name == "value"
+                else name
+                for name in facts["polls"].columns
+            )
+        )
+    )
+    return {name: fastest(rows_of(name, facts, settings).count, rounds) for name in QUESTIONS}
+
+
+def rows_of(name: str, facts: Facts, settings: Settings) -> DataFrame:
+    """Return a check's findings, or a fact made anew."""
+    if name == POLL_STEPS.name:
+        return poll_steps(facts["polls"])
+    if name == SEND_REVERSALS.name:
+        return send_reversals(facts["sends"])
+    return registry.check(name).findings(facts, settings)
+
+
+def asked_of_duckdb(folder: RunFolder, rounds: int) -> dict[str, tuple[int, float]]:
+    """Return how many rows each question has and the seconds that counting took."""
+    with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
+        sends, polls = (f"read_parquet('{fact_path(folder.facts, name)}/*.parquet')" for name in ("sends", "polls"))
+        database.execute(f"CREATE VIEW sends AS SELECT * FROM {sends}")
+        database.execute(f"CREATE VIEW polls AS {POLLS.format(polls=polls)}")
+
+        def counted(query: str) -> int:
+            row = database.execute(query).fetchone()
+            assert row is not None, "a count has a row"
+            return int(row[0])
+
+        return {name: fastest(lambda query=query: counted(query), rounds) for name, query in QUESTIONS.items()}
+
+
+def fastest(count: Callable[[], int], rounds: int) -> tuple[int, float]:
+    """Return the count and the seconds of the fastest round."""
+    found, seconds = 0, float("inf")
+    for _ in range(rounds):
+        began = time.perf_counter()
+        found = count()
+        seconds = min(seconds, time.perf_counter() - began)
+    return found, seconds
+
+
+if __name__ == "__main__":
+    main()
