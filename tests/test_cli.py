@@ -55,7 +55,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
 def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
     status, out, _ = chaos("--help")
     assert status == 0
-    for command in ("run", "plan", "validate", "rejudge", "report", "replay", "list", "cluster"):
+    for command in ("run", "plan", "validate", "rejudge", "report", "docs", "replay", "list", "cluster"):
         assert f" {command} " in out
     assert "3 inconclusive" in out
 
