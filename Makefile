@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo airflow test lint clean lock kafka-libs
+.PHONY: help demo airflow test lint mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 WORKERS ?= 3
@@ -29,6 +29,10 @@ lint: ## ruff, mypy --strict, import contracts
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
 	@$(RUN) lint-imports --cache-dir .import_linter_cache
+
+mutation: ## negate or take out each guard of the checks, and see whether their tests notice (about 15 minutes)
+	@./bootstrap.sh requirements-dev.txt
+	@$(RUN) python -m tests.mutation $(MODULES)
 
 lock: ## resolve the locked requirements anew from pyproject.toml
 	@./bootstrap.sh requirements-dev.txt

@@ -32,6 +32,7 @@ TOGETHER = {
     "tests/analysis/": "spark",
     "tests/checks/": "spark",
     "tests/histories/": "spark",
+    "tests/mutation/": "spark",
     "tests/expectations/": "spark",
     "tests/ui/": "airflow",
     "tests/dags/test_real_airflow.py": "airflow",

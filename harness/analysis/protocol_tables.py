@@ -132,6 +132,16 @@ TOPICS = table_of(
     Column("deletion_pending", "boolean", "whether somebody asked for its deletion and it is not done"),
 )
 
+TOPIC_CONFIGS = table_of(
+    "topic_configs",
+    "one version of a topic's own configuration in ZooKeeper",
+    TOPIC,
+    Column("zxid", "bigint", "transaction that wrote it"),
+    Column("until_zxid", "bigint", "transaction that replaced or deleted it; null while it holds"),
+    Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
+    Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
+)
+
 PROTOCOL_TABLES: tuple[Table, ...] = (
     ELECTIONS,
     STATE_WRITES,
@@ -142,4 +152,5 @@ PROTOCOL_TABLES: tuple[Table, ...] = (
     ACKNOWLEDGEMENTS,
     CONSUMER_FETCHES,
     TOPICS,
+    TOPIC_CONFIGS,
 )

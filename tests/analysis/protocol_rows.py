@@ -81,6 +81,11 @@ def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
     return "topics", row | {"configured": present, "deletion_pending": False} | other
 
 
+def configured(zxid: int = 50, *, until_zxid: int | None = None, **other: Any) -> Row:
+    """A version of the topic's own configuration; what it does not name, the broker's own says."""
+    return "topic_configs", {"run_id": RUN, "topic": TOPIC, "zxid": zxid, "until_zxid": until_zxid} | other
+
+
 def ended_at(offset: int, *, at_s: float) -> Row:
     """A consumer was told where the partition ends."""
     at_ns = int(at_s * 1e9)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from harness import registry
 from harness.analysis.judge import unknown_runs
-from harness.checks import Settings, Severity
+from harness.checks import Check, Settings, Severity
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 
@@ -50,18 +50,52 @@ class Answer:
     evidence: list[list[str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Cases with the same settings, as facts."""
+
+    cases: Mapping[str, Case]
+    facts: dict[str, DataFrame]
+
+
+TABLES: list[tuple[str, Mapping[str, Case]]] = []
+"""Every table of cases of the modules that are imported, and the check that it is put to."""
+
+
 def answers_of(check: str, cases: Mapping[str, Case]) -> Callable[..., dict[str, Answer]]:
     """Return a fixture with the check's answer to every case."""
+    TABLES.append((check, cases))
 
     @pytest.fixture(scope="module")
     def answers(spark: SparkSession) -> dict[str, Answer]:
-        found: dict[str, Answer] = {}
-        together = sorted(cases.items(), key=_alike)
-        for _, group in groupby(together, key=_alike):
-            found |= _judged(spark, check, dict(group))
-        return found
+        plugin = registry.check(check)
+        return {name: answer for asked in asked_of(spark, cases) for name, answer in judged(plugin, asked).items()}
 
     return answers
+
+
+def without_each(case: Case, *tables: str) -> dict[str, Case]:
+    """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
+    assert {table for table, _ in case.rows} >= set(tables)
+    return {
+        f"nothing in {table}": Case(
+            rows=[row for row in case.rows if row[0] != table],
+            settings=case.settings,
+            verdict=UNKNOWN,
+            said=f"no rows in {table}",
+        )
+        for table in tables
+    }
+
+
+def asked_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Asked]:
+    """Return the cases as facts, a run each; those with other settings are judged by another job."""
+    parts = []
+    for _, group in groupby(sorted(cases.items(), key=_alike), key=_alike):
+        alike = dict(group)
+        rows = [(table, row | {"run_id": name}) for name, case in alike.items() for table, row in case.rows]
+        parts.append(Asked(alike, facts(spark, *rows)))
+    return parts
 
 
 def _alike(item: tuple[str, Case]) -> str:
@@ -76,10 +110,9 @@ def confirm(case: Case, answer: Answer) -> None:
     assert case.offsets is None or answer.offsets == case.offsets
 
 
-def _judged(spark: SparkSession, check: str, cases: Mapping[str, Case]) -> dict[str, Answer]:
-    plugin = registry.check(check)
-    rows = [(table, row | {"run_id": name}) for name, case in cases.items() for table, row in case.rows]
-    given = facts(spark, *rows)
+def judged(plugin: Check, asked: Asked) -> dict[str, Answer]:
+    """Return what a check answers to each case."""
+    cases, given = asked.cases, asked.facts
     counts = {name: {table: sum(table == of for of, _ in case.rows) for table in given} for name, case in cases.items()}
     answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], given, counts).items()}
     answers |= {name: Answer() for name in cases if name not in answers}
@@ -88,7 +121,7 @@ def _judged(spark: SparkSession, check: str, cases: Mapping[str, Case]) -> dict[
         answer = answers[row.run_id]
         if answer.verdict is UNKNOWN:
             continue
-        assert row.check == check, "a finding is signed by its check"
+        assert row.check == plugin.name, "a finding is signed by its check"
         assert row.message, "a finding says what is wrong"
         assert row.evidence, "a finding shows the events"
         answer.verdict = FAIL if row.severity == Severity.VIOLATION else answer.verdict

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import read, sent
-from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -19,6 +19,8 @@ CASES = {
     "values are not unique": Case(rows=[FAILED, read("b", 1), NOT_UNIQUE], verdict=UNKNOWN),
     "nobody read anything": Case(rows=[FAILED], verdict=UNKNOWN, said="polls"),
 }
+
+CASES |= without_each(CASES["what failed was not read"], "sends", "polls")
 
 answers = answers_of("aborted-read", CASES)
 

@@ -1,7 +1,18 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, read, sent
-from tests.checks.answers import FAIL, NOT_IDEMPOTENT, NOT_UNIQUE, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import (
+    FAIL,
+    NOT_IDEMPOTENT,
+    NOT_UNIQUE,
+    PASS,
+    UNCLEAN,
+    UNKNOWN,
+    Case,
+    answers_of,
+    confirm,
+    without_each,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +35,8 @@ CASES = {
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "it was sent twice": Case(rows=[*TWICE, NOT_UNIQUE], verdict=UNKNOWN, severities=[]),
 }
+
+CASES |= without_each(CASES["two readers, one place"], "sends", "polls")
 
 answers = answers_of("duplicate", CASES)
 

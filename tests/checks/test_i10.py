@@ -1,7 +1,18 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
-from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import (
+    FAIL,
+    NOT_UNIQUE,
+    PASS,
+    POWER_LOSS,
+    UNCLEAN,
+    UNKNOWN,
+    Case,
+    answers_of,
+    confirm,
+    without_each,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +65,8 @@ CASES = {
     ),
     "a value was sent twice": Case(rows=[*LATER, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"),
 }
+
+CASES |= without_each(CASES["the later leader has it"], "sends", "replicas", "leader_epochs")
 
 answers = answers_of("I10", CASES)
 

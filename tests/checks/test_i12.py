@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import held, remark, replica
 from tests.analysis.protocol_rows import appended
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -41,6 +41,8 @@ CASES = {
     ),
     "no log was found": Case(rows=[], verdict=UNKNOWN, said="replicas"),
 }
+
+CASES |= without_each(CASES["epochs rise along the log"], "replicas", "appends")
 
 answers = answers_of("I12", CASES)
 

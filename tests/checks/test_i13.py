@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import claimed
 from tests.analysis.protocol_rows import joined, proposed, registered
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +29,8 @@ CASES = {
     ),
     "nobody led": Case(rows=[registered(1)], verdict=UNKNOWN, said="leadership_claims"),
 }
+
+CASES |= without_each(CASES["it joins at the high watermark"], "leadership_claims", "registrations")
 
 answers = answers_of("I13", CASES)
 

@@ -6,6 +6,9 @@ from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
+AT = {"topic": "orders", "partition": 0}
+STOP = {**AT, "api": "StopReplica"}
+
 CASES = {
     "controllers follow each other": Case(rows=[requested(1, seq=1), requested(2, seq=2)], verdict=PASS),
     "a stale request is refused": Case(
@@ -22,6 +25,53 @@ CASES = {
     ),
     "one for any registration is applied": Case(rows=[requested(request_broker_epoch=-1)], verdict=PASS),
     "one for a later registration is applied": Case(rows=[requested(request_broker_epoch=21)], verdict=PASS),
+    "a replica is stopped in its own epoch": Case(
+        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=3)], verdict=PASS
+    ),
+    "a replica is stopped for an older epoch": Case(
+        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=2)],
+        verdict=FAIL,
+        said="stopped its replica of orders-0 for epoch 2 when it was in epoch 3",
+    ),
+    "it is stopped for an older epoch before it got a newer one": Case(
+        rows=[requested(seq=1, **STOP, leader_epoch=2), requested(seq=2, **AT, leader_epoch=3)], verdict=PASS
+    ),
+    "an older epoch was refused": Case(
+        rows=[
+            requested(seq=1, **AT, leader_epoch=3),
+            requested(seq=2, **STOP, leader_epoch=2, partition_verdict="ignored_old"),
+        ],
+        verdict=PASS,
+    ),
+    "a newer role was refused, so the replica is in the older epoch": Case(
+        rows=[
+            requested(seq=1, **AT, leader_epoch=2),
+            requested(seq=2, **AT, leader_epoch=3, partition_verdict="ignored_old"),
+            requested(seq=3, **STOP, leader_epoch=2),
+        ],
+        verdict=PASS,
+    ),
+    "a topic that is deleted goes whatever the epoch": Case(
+        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=-2)], verdict=PASS
+    ),
+    "a topic made anew begins at epoch 0": Case(
+        rows=[
+            requested(seq=1, **AT, leader_epoch=3),
+            requested(seq=2, **STOP, leader_epoch=-2),
+            requested(seq=3, **STOP, leader_epoch=0),
+        ],
+        verdict=PASS,
+    ),
+    "another partition is in a newer epoch": Case(
+        rows=[
+            requested(seq=1, **AT | {"partition": 1}, leader_epoch=3),
+            requested(seq=2, **STOP, leader_epoch=2),
+        ],
+        verdict=PASS,
+    ),
+    "an older role than the replica's is no stop": Case(
+        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **AT, leader_epoch=2)], verdict=PASS
+    ),
     "a role is taken in a newer epoch": Case(rows=[requested(), claimed(2, 1, high_watermark=0, end=0)], verdict=PASS),
     "a role is taken in the same epoch again": Case(
         rows=[requested(), claimed(2, 1, high_watermark=0, end=0, previous_leader_epoch=1)],

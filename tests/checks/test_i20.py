@@ -2,13 +2,14 @@ import pytest
 
 from tests.analysis.fact_rows import sent, state
 from tests.analysis.protocol_rows import injected, registered, topic
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
 THREE = [registered(1), registered(2), registered(3, until_zxid=None)]
 BEGUN = state(0, leader=1, epoch=0, isr=[1, 2, 3])
 LOST = state(1, leader=1, epoch=0, isr=[1, 2], previous=BEGUN)
+UNANSWERED = sent("b", invoke_ns=1_000_000_000, complete_ns=None, index=7)
 
 
 def ended(at_s):
@@ -33,17 +34,39 @@ CASES = {
     "the leader is dead": Case(
         rows=[registered(2), registered(3), state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)], verdict=FAIL
     ),
+    "the last of the ISR is down, so nobody may lead": Case(
+        rows=[registered(2), registered(3), state(1, leader=-1, epoch=1, isr=[1]), ended(5)],
+        verdict=PASS,
+        severities=["note"],
+    ),
+    "the last of the ISR is down, and unclean election is allowed": Case(
+        rows=[registered(2), registered(3), state(1, leader=-1, epoch=1, isr=[1]), ended(5)],
+        settings=UNCLEAN,
+        verdict=FAIL,
+    ),
     "nobody is there who could lead": Case(
         rows=[registered(1, until_zxid=30), state(1, leader=-1, epoch=1, isr=[1]), ended(5)], verdict=PASS
     ),
     "a topic that is gone needs no leader": Case(
         rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)], verdict=PASS
     ),
+    "a request never got an end": Case(
+        rows=[*THREE, BEGUN, UNANSWERED, ended(61)], verdict=FAIL, said="1 of p0 to orders had none"
+    ),
+    "the run ended before its deadline": Case(rows=[*THREE, BEGUN, UNANSWERED, ended(60)], verdict=PASS),
+    "its deadline begins when all is healed": Case(
+        rows=[*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(69)], verdict=PASS
+    ),
+    "it never got an end after all was healed": Case(
+        rows=[*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(70)], verdict=FAIL
+    ),
     "a fault was never healed": Case(
         rows=[*THREE, BEGUN, injected(healed_s=None), ended(80)], verdict=UNKNOWN, said="never healed"
     ),
     "ZooKeeper's history is empty": Case(rows=[ended(5)], verdict=UNKNOWN, said="partition_states"),
 }
+
+CASES |= without_each(CASES["all live replicas are in sync"], "partition_states", "registrations", "sends")
 
 answers = answers_of("I20", CASES)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import held, replica, state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -36,6 +36,8 @@ CASES = {
     ),
     "no record was found": Case(rows=LOG, verdict=UNKNOWN, said="replica_records"),
 }
+
+CASES |= without_each(CASES["numbers follow each other"], "replicas", "replica_records")
 
 answers = answers_of("I21", CASES)
 

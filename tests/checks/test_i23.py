@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import replica
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -20,6 +20,8 @@ CASES = {
     "its deletion waits": Case(rows=[topic(present=False, deletion_pending=True), replica(2, 5)], verdict=PASS),
     "no topic was ever seen": Case(rows=[replica(2, 5)], verdict=UNKNOWN, said="topics"),
 }
+
+CASES |= without_each(CASES["it is there"], "topics", "replicas")
 
 answers = answers_of("I23", CASES)
 

@@ -1,12 +1,15 @@
 import pytest
 
-from tests.analysis.fact_rows import elected_uncleanly, led
-from tests.analysis.protocol_rows import elected
+from tests.analysis.fact_rows import elected_uncleanly, led, state
+from tests.analysis.protocol_rows import configured, elected
 from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
 OUTSIDE = led(3, 1, unclean=True)
+BEFORE = state(0, leader=1, epoch=0, isr=[1, 2])
+AFTER = state(1, leader=3, epoch=1, isr=[3], previous=BEFORE)
+ELECTED = [BEFORE, AFTER, elected_uncleanly(3, 1)]
 
 CASES = {
     "the leader comes from the ISR": Case(rows=[led(1, 0), led(2, 1)], verdict=PASS, severities=[]),
@@ -20,6 +23,53 @@ CASES = {
     ),
     "the scenario allows it, and the configuration did not at that instant": Case(
         rows=[led(3, 1, unclean=True, unclean_allowed=False)], settings=UNCLEAN, verdict=FAIL, severities=["violation"]
+    ),
+    "the controller says that it was allowed, and the topic's configuration does not": Case(
+        rows=[*ELECTED, configured(50, unclean_allowed=False)], verdict=FAIL, said="was not allowed"
+    ),
+    "the controller says that it was not allowed, and the topic's configuration does": Case(
+        rows=[BEFORE, AFTER, led(3, 1, unclean=True, unclean_allowed=False), configured(50, unclean_allowed=True)],
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "the topic's configuration allowed it once, long before": Case(
+        rows=[
+            *ELECTED,
+            configured(50, until_zxid=60, unclean_allowed=True),
+            configured(60, unclean_allowed=False),
+        ],
+        verdict=FAIL,
+    ),
+    "the topic's configuration allowed it when the controller may have read it": Case(
+        rows=[
+            BEFORE,
+            state(9, leader=3, epoch=1, isr=[3], previous=BEFORE),
+            elected_uncleanly(3, 1, zxid=109),
+            configured(50, until_zxid=105, unclean_allowed=True),
+            configured(105, unclean_allowed=False),
+        ],
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "the topic's configuration allowed it later": Case(
+        rows=[
+            *ELECTED,
+            configured(50, until_zxid=101, unclean_allowed=False),
+            configured(101, unclean_allowed=True),
+        ],
+        verdict=FAIL,
+    ),
+    "the topic's configuration says nothing, so the controller's word counts": Case(
+        rows=[*ELECTED, configured(50)], verdict=PASS, severities=["expected"]
+    ),
+    "the topic's configuration does not allow it, and an administrator asked for it": Case(
+        rows=[
+            *ELECTED,
+            configured(50, unclean_allowed=False),
+            elected(3, [3], previous_isr=[1, 2], unclean=True, trigger="admin"),
+        ],
+        verdict=PASS,
+        severities=["expected"],
     ),
     "the controller calls an unclean election clean": Case(
         rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2])], verdict=FAIL, said="called it clean"

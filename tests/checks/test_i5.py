@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import wrote
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +24,8 @@ CASES = {
     ),
     "nobody wrote": Case(rows=[CREATED], verdict=UNKNOWN, said="state_writes"),
 }
+
+CASES |= without_each(CASES["each write replaces the version that it knew"], "state_writes", "partition_states")
 
 answers = answers_of("I5", CASES)
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, replica, state
 from tests.analysis.protocol_rows import appended, waited_for
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +34,10 @@ CASES = {
     ),
     "no high watermark ever rose": Case(rows=[STATE, *KEPT, *WROTE], verdict=UNKNOWN, said="leader_isrs"),
 }
+
+CASES |= without_each(
+    CASES["every member of ZooKeeper's ISR had it"], "leader_isrs", "appends", "partition_states", "replicas"
+)
 
 answers = answers_of("I6", CASES)
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import claimed, remark, truncated
 from tests.analysis.protocol_rows import appended, waited_for
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +38,8 @@ CASES = {
     ),
     "no high watermark ever rose": Case(rows=[appended(1, 0, 4)], verdict=UNKNOWN, said="leader_isrs"),
 }
+
+CASES |= without_each(CASES["every member had it"], "leader_isrs", "appends")
 
 answers = answers_of("I7", CASES)
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import waited_for
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +29,8 @@ CASES = {
     ),
     "no high watermark ever rose": Case(rows=[STATE], verdict=UNKNOWN, said="leader_isrs"),
 }
+
+CASES |= without_each(CASES["it waits for the ISR"], "leader_isrs", "partition_states")
 
 answers = answers_of("I8", CASES)
 

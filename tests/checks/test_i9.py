@@ -2,7 +2,7 @@ import pytest
 
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -44,6 +44,8 @@ CASES = {
     ),
     "no dumps": Case(rows=[], verdict=UNKNOWN, offsets=[]),
 }
+
+CASES |= without_each(CASES["equal logs"], "replicas", "partition_states")
 
 answers = answers_of("I9", CASES)
 

@@ -2,7 +2,18 @@ import pytest
 
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
-from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import (
+    FAIL,
+    NOT_UNIQUE,
+    PASS,
+    POWER_LOSS,
+    UNCLEAN,
+    UNKNOWN,
+    Case,
+    answers_of,
+    confirm,
+    without_each,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -46,6 +57,8 @@ CASES = {
     ),
     "a torn last line is no hole": Case(rows=[*PASSED, remark("operations/c0.jsonl", TORN, 1)], verdict=FAIL),
 }
+
+CASES |= without_each(CASES["all is read"], "sends", "polls")
 
 answers = answers_of("lost-write", CASES)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import read, remark, sent
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -17,6 +17,8 @@ CASES = {
         rows=[sent("a", 0), read("b", 1), remark("operations/p0.jsonl", "unreadable lines", 3)], verdict=UNKNOWN
     ),
 }
+
+CASES |= without_each(CASES["it was sent"], "sends", "polls")
 
 answers = answers_of("phantom", CASES)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sent, state
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +27,8 @@ CASES = {
     "no logs to decide by": Case(rows=[sent("b", 1), LOGS[0]], verdict=UNKNOWN, severities=[]),
     "the dump of an ISR member is missing": Case(rows=[sent("b", 1), LOGS[0], LOGS[2]], verdict=UNKNOWN, severities=[]),
 }
+
+CASES |= without_each(CASES["it was read"], "sends", "replica_records", "partition_states")
 
 answers = answers_of("unseen", CASES)
 

@@ -35,7 +35,7 @@ from harness.analysis.facts.protocol import (
     state_writes,
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
-from harness.analysis.facts.znodes import controller_epochs, registrations, topics
+from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
 from harness.analysis.frames import is_local, planned, united
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import SCHEMAS, Sources, no_rows
@@ -79,6 +79,7 @@ def _of_the_protocol(zookeeper: DataFrame, lines: DataFrame) -> Facts:
         protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
         protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
         protocol_tables.TOPICS.name: topics(zookeeper),
+        protocol_tables.TOPIC_CONFIGS.name: topic_configs(zookeeper),
     }
 
 

@@ -4,10 +4,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order
-from harness.analysis.protocol_tables import REGISTRATIONS, TOPICS
+from harness.analysis.protocol_tables import REGISTRATIONS, TOPIC_CONFIGS, TOPICS
 from harness.analysis.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
+_CONFIG_PATH = r"^/config/topics/([^/]+)$"
 _TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$"
 
 
@@ -118,4 +119,19 @@ def topics(zookeeper: DataFrame) -> DataFrame:
         .withColumn("configured", F.coalesce("config.there", F.lit(False)))
         .withColumn("deletion_pending", F.coalesce("deletion.there", F.lit(False))),
         TOPICS,
+    )
+
+
+def topic_configs(zookeeper: DataFrame) -> DataFrame:
+    """One row a version of a topic's own configuration, and until when it held."""
+    own = F.from_json("data", "config map<string, string>").getField("config")
+    return conform(
+        changes(zookeeper)
+        .where(F.col("path").rlike(_CONFIG_PATH))
+        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
+        .where(F.col("type") != "delete")
+        .withColumn("topic", F.regexp_extract("path", _CONFIG_PATH, 1))
+        .withColumn("unclean_allowed", own.getItem("unclean.leader.election.enable").try_cast("boolean"))
+        .withColumn("min_insync_replicas", own.getItem("min.insync.replicas").try_cast("int")),
+        TOPIC_CONFIGS,
     )

@@ -1,7 +1,8 @@
 """I14: did a control request that was stale have no effect?
 
 A broker obeys the newest controller it has heard of only, only what was meant for its own registration (KIP-380), and
-for a partition only what raises the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`).
+for a partition only what raises the leader epoch (Kafka's `ReplicaManager.becomeLeaderOrFollower`). StopReplica of an
+older epoch than the replica's stops nothing, unless its topic is deleted (KIP-570).
 """
 
 from typing import ClassVar
@@ -11,9 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.findings import event, finding
-from harness.analysis.frames import in_order
+from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.checks import Check, Settings, Severity
 
+NO_EPOCH = -1
 _LINE = ("broker", "incarnation", "seq")
 
 
@@ -32,7 +34,12 @@ class StaleRequests:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a request, or a partition of one, and one a role that was taken in an epoch that was over."""
-        return self._obeyed(facts["control_requests"]).unionByName(self._roles(facts["leadership_claims"]))
+        requests = facts["control_requests"].where(F.col("verdict") == "applied")
+        return (
+            self._obeyed(requests)
+            .unionByName(self._stopped(requests))
+            .unionByName(self._roles(facts["leadership_claims"]))
+        )
 
     def _obeyed(self, requests: DataFrame) -> DataFrame:
         earlier = in_order("run_id", "broker", "incarnation", by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
@@ -46,8 +53,7 @@ class StaleRequests:
             F.format_string("for registration %d in registration %d", "request_broker_epoch", "broker_epoch"),
         )
         rows = (
-            requests.where(F.col("verdict") == "applied")
-            .withColumn("newest", F.max("controller_epoch").over(earlier))
+            requests.withColumn("newest", F.max("controller_epoch").over(earlier))
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())
         )
@@ -74,6 +80,33 @@ class StaleRequests:
                     "broker_epoch",
                 )
             ),
+        )
+
+    def _stopped(self, requests: DataFrame) -> DataFrame:
+        """Of a replica that was stopped, nothing is known until it is told its role again."""
+        stops = F.col("api") == "StopReplica"
+        told = F.when(stops, NO_EPOCH).when(F.col("api") == "LeaderAndIsr", F.col("leader_epoch"))
+        of_replica = in_order(*PARTITION_KEY, "broker", "incarnation", by=("seq",))
+        earlier = of_replica.rowsBetween(Window.unboundedPreceding, -1)
+        rows = (
+            requests.where(F.col("partition_verdict") == "applied")
+            .withColumn("current", F.last(told, ignorenulls=True).over(earlier))
+            .where(stops & F.col("leader_epoch").between(0, F.col("current") - 1))
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "A stale control request has no effect: broker %d stopped its replica of %s-%d for epoch %d when it "
+                "was in epoch %d.",
+                "broker",
+                "topic",
+                "partition",
+                "leader_epoch",
+                "current",
+            ),
+            evidence=F.array(event("control_requests", *_LINE, "api", "sender", "leader_epoch", "current")),
         )
 
     def _roles(self, claims: DataFrame) -> DataFrame:

@@ -2,8 +2,9 @@
 
 With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error where it was
 appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's
-`Partition.checkEnoughReplicasReachOffset`). A topic with fewer replicas than that needs all of them. Internal topics
-have settings of their own, which no scenario tells, and are judged by the high watermark only.
+`Partition.checkEnoughReplicasReachOffset`). A topic with fewer replicas than that needs all of them. What a topic asks
+for is the least that its configuration in ZooKeeper ever was, else what the scenario says; internal topics, whose
+default no scenario tells, are then judged by the high watermark only.
 """
 
 from typing import ClassVar
@@ -33,10 +34,11 @@ class Acknowledgements:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader, epoch and size of the ISR."""
         replicas = facts["partition_states"].groupBy(*PARTITION_KEY).agg(F.min(F.size("assignment")).alias("replicas"))
-        needed = F.least(F.lit(settings.min_insync_replicas), F.coalesce("replicas", F.lit(1)))
-        internal = F.col("topic").startswith("__")
+        internal, of_scenario = F.col("topic").startswith("__"), F.lit(settings.min_insync_replicas)
+        asked = F.when(F.col("always"), F.col("own")).when(~internal, F.least("own", of_scenario))
+        needed = F.when(asked.isNotNull(), F.least(asked, F.coalesce("replicas", F.lit(1))))
         wrong = F.when(
-            ~internal & (F.col("isr_size") < needed),
+            F.col("isr_size") < needed,
             F.format_string("with %d in the ISR where %d are needed", "isr_size", needed),
         ).when(
             F.col("offset") >= F.col("high_watermark"),
@@ -46,6 +48,7 @@ class Acknowledgements:
             facts["acknowledgements"]
             .where(F.col("acks") == ACKS_ALL)
             .join(replicas, on=list(PARTITION_KEY), how="left")
+            .join(_own(facts["topic_configs"]), on=["run_id", "topic"], how="left")
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())
         )
@@ -68,6 +71,12 @@ class Acknowledgements:
                 event("acknowledgements", "broker", "seq", "isr_size", "first_offset", "offset", "high_watermark")
             ),
         )
+
+
+def _own(configs: DataFrame) -> DataFrame:
+    """One row a configured topic: the least that it ever asked for itself, and whether it always did."""
+    own = F.col("min_insync_replicas")
+    return configs.groupBy("run_id", "topic").agg(F.min(own).alias("own"), F.bool_and(own.isNotNull()).alias("always"))
 
 
 PLUGIN: type[Check] = Acknowledgements

@@ -2,7 +2,9 @@
 
 In the end every partition has a leader that lives, and every assigned replica whose broker is registered is in the ISR.
 A follower that lags joins as soon as it has caught up, and one that is stuck is out after `replica.lag.time.max.ms`; so
-what is still missing a minute after the last fault was healed stays missing. A run that ended before cannot tell.
+what is still missing a minute after the last fault was healed stays missing. A run that ended before cannot tell, and
+where all members of the ISR are down nobody may lead unless unclean election is allowed: both are notes. Nor does any
+request wait longer than that for its end, be it an error.
 """
 
 from typing import ClassVar
@@ -23,7 +25,8 @@ class Recovery:
 
     name: ClassVar[str] = "I20"
     promise: ClassVar[str] = (
-        "After the last heal every partition has a live leader and all live replicas in its ISR, within a minute."
+        "After the last heal every partition has a live leader and all live replicas in its ISR, and every request has "
+        "its end, within a minute."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
 
@@ -36,23 +39,30 @@ class Recovery:
         )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a partition; a note where the run ended before the deadline."""
+        """One finding a partition that is not whole, and one a client that was left without an answer."""
+        return self._not_whole(facts, settings).unionByName(
+            self._unanswered(facts["sends"], _quiet_since(facts["fault_windows"], facts["sends"]))
+        )
+
+    def _not_whole(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         members = F.filter("assignment", lambda replica: F.array_contains("live", replica))
         missing = F.array_except(members, F.col("isr"))
         leaderless = (F.size(members) > 0) & ~F.array_contains("live", F.col("leader"))
         rows = (
             _last_states(facts["partition_states"], facts["topics"])
             .join(_live(facts["registrations"]), on="run_id", how="inner")
-            .join(_quiet_s(facts["fault_windows"], facts["sends"]), on="run_id", how="left")
+            .join(_quiet_since(facts["fault_windows"], facts["sends"]), on="run_id", how="left")
+            .withColumn("quiet_s", (F.col("ended_ns") - F.col("healed_ns")) / 1e9)
             .withColumn("missing", missing)
             .withColumn("leaderless", leaderless)
             .where(F.col("leaderless") | (F.size("missing") > 0))
         )
         late = F.coalesce(F.col("quiet_s") >= DEADLINE_S, F.lit(True))
+        may_lead = F.arrays_overlap("isr", "live") | F.lit(settings.unclean_leader_election)
         return finding(
             rows,
             self.name,
-            severity=F.when(late, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
+            severity=F.when(late & may_lead, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
             message=F.format_string(
                 "Once everything is healed every partition is whole again: %s-%d ended with %s and ISR %s, while "
                 "brokers %s are registered and %s are assigned.",
@@ -66,6 +76,30 @@ class Recovery:
                 ids("assignment"),
             ),
             evidence=F.array(event("partition_states", "zxid", "zk_version", "leader", "isr", "assignment", "quiet_s")),
+        )
+
+    def _unanswered(self, sends: DataFrame, quiet: DataFrame) -> DataFrame:
+        waited_s = (F.col("ended_ns") - F.greatest("invoke_ns", "healed_ns")) / 1e9
+        rows = (
+            sends.where(F.col("complete_ns").isNull())
+            .join(quiet, on="run_id", how="inner")
+            .withColumn("waited_s", waited_s)
+            .where(F.col("waited_s") >= DEADLINE_S)
+            .groupBy(*PARTITION_KEY, "process")
+            .agg(F.count("*").alias("number"), F.min("index").alias("index"), F.max("waited_s").alias("waited_s"))
+        )
+        return finding(
+            rows,
+            self.name,
+            severity=F.lit(Severity.VIOLATION.value),
+            message=F.format_string(
+                "Once everything is healed every request gets its end: %d of %s to %s had none, the longest in %.0f s.",
+                "number",
+                "process",
+                "topic",
+                "waited_s",
+            ),
+            evidence=F.array(event("sends", "process", "index", "number", "waited_s")),
         )
 
 
@@ -89,12 +123,11 @@ def _live(registrations: DataFrame) -> DataFrame:
     )
 
 
-def _quiet_s(faults: DataFrame, sends: DataFrame) -> DataFrame:
-    """One row a run with faults: for how long the load went on after the last of them was healed, in seconds."""
+def _quiet_since(faults: DataFrame, sends: DataFrame) -> DataFrame:
+    """One row a run: when the last fault was healed, null without any, and when the load ended."""
     healed = faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
     ended = sends.groupBy("run_id").agg(F.max(F.greatest("invoke_ns", "complete_ns")).alias("ended_ns"))
-    quiet_s = (F.col("ended_ns") - F.col("healed_ns")) / 1e9
-    return healed.join(ended, on="run_id", how="inner").select("run_id", quiet_s.alias("quiet_s"))
+    return ended.join(healed, on="run_id", how="left")
 
 
 PLUGIN: type[Check] = Recovery

@@ -2,8 +2,9 @@
 
 What is acknowledged is in every member of the ISR, so whoever is elected from it loses nothing (a clean election). A
 replica from outside may lead only where `unclean.leader.election.enable` or an administrator allows it (KIP-106), and
-the controller must know that it did so. ZooKeeper's history says who was in the ISR; the controller's log says what the
-configuration allowed when it read it, and where nobody logged that, the scenario does.
+the controller must know that it did so. ZooKeeper's history says who was in the ISR, and what the topic's configuration
+was between the state before and the decision; where that leaves it to the broker's default, the controller's log says
+what it went by, and where nobody logged that, the scenario does.
 """
 
 from typing import ClassVar
@@ -12,7 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids
+from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.checks import Check, Settings, Severity
+
+_ADMINISTRATOR = "admin"
+"""What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""
 
 
 class CleanElections:
@@ -30,12 +35,25 @@ class CleanElections:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an unclean election, expected where it was allowed, and one that its controller called clean."""
-        return self._unclean(facts["leader_epochs"], settings).unionByName(self._not_flagged(facts["elections"]))
+        return self._unclean(facts, settings).unionByName(self._not_flagged(facts["elections"]))
 
-    def _unclean(self, epochs: DataFrame, settings: Settings) -> DataFrame:
-        allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
+    def _unclean(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        key = [*PARTITION_KEY, "leader_epoch", "leader"]
+        asked_for = (
+            facts["elections"]
+            .where(F.col("trigger") == _ADMINISTRATOR)
+            .select(*key, F.lit(True).alias("asked_for"))
+            .distinct()
+        )
+        rows = (
+            facts["leader_epochs"]
+            .where("unclean")
+            .join(_configured(facts), on=[*PARTITION_KEY, "zxid"], how="left")
+            .join(asked_for, on=key, how="left")
+        )
+        allowed = F.coalesce("asked_for", "configured", "unclean_allowed", F.lit(settings.unclean_leader_election))
         return finding(
-            epochs.where("unclean"),
+            rows,
             self.name,
             severity=F.when(allowed, Severity.EXPECTED.value).otherwise(Severity.VIOLATION.value),
             message=F.format_string(
@@ -71,6 +89,27 @@ class CleanElections:
             ),
             evidence=F.array(event("elections", "broker", "seq", "strategy", "previous_isr", "leader", "unclean")),
         )
+
+
+def _configured(facts: dict[str, DataFrame]) -> DataFrame:
+    """One row a version of a state whose topic had a setting of its own: whether any allowed unclean election.
+
+    Asked is every configuration that held at some time since the version before: the controller reads it in between.
+    """
+    before = F.coalesce(F.lag("zxid").over(in_order(*PARTITION_KEY, by=("zxid",))), F.lit(0))
+    states = facts["partition_states"].select(*PARTITION_KEY, "zxid", before.alias("before_zxid"))
+    configs = facts["topic_configs"].select(
+        "run_id", "topic", F.col("zxid").alias("from_zxid"), "until_zxid", F.col("unclean_allowed").alias("own")
+    )
+    held = (F.col("from_zxid") < F.col("zxid")) & (F.coalesce("until_zxid", F.col("zxid")) > F.col("before_zxid"))
+    return (
+        states.join(configs, on=["run_id", "topic"], how="inner")
+        .where(held)
+        .groupBy(*PARTITION_KEY, "zxid")
+        .agg(F.bool_or("own").alias("configured"), F.bool_and(F.col("own").isNotNull()).alias("always"))
+        .where("always")
+        .drop("always")
+    )
 
 
 PLUGIN: type[Check] = CleanElections

@@ -1,0 +1,305 @@
+"""Corruptions of what ZooKeeper holds and of what brokers say that they did."""
+
+import json
+from itertools import pairwise
+
+from tests.analysis.corrupted_replicas import acknowledged, last_isr, replica, states
+from tests.analysis.model_cluster import LOOSE, ORDERS
+from tests.analysis.model_evidence import STATE_CHANGES, ZOOKEEPER, Evidence, Line, state_change_log
+
+
+def _change(line: Line, state: Line, **fields: object) -> None:
+    line["data"] = json.dumps({**state, **fields})
+
+
+def _last(run: Evidence, ev: str, **fields: object) -> Line | None:
+    """Return the last line of a kind about the kept topic."""
+    lines = list(run.lines(STATE_CHANGES, ev=ev, topic=ORDERS, **fields))
+    return max(lines, key=lambda line: line["mono"], default=None)
+
+
+def _say(run: Evidence, broker: int, ev: str, **fields: object) -> None:
+    """Have a broker say one thing more."""
+    lines = run.files[STATE_CHANGES][state_change_log(broker)]
+    names = ("ts", "mono", "seq", "broker", "inc", "session", "broker_epoch")
+    common = {name: lines[-1][name] for name in names}
+    lines.append({**common, "seq": common["seq"] + 1, "ev": ev, **fields})
+
+
+def _set(run: Evidence, **fields: object) -> bool:
+    """Write one version more of the first partition's state."""
+    line, state = states(run, 0)[-1]
+    last = max(change["zxid"] for change in run.lines(ZOOKEEPER))
+    data = json.dumps({**state, **fields})
+    run.add(
+        ZOOKEEPER,
+        "zookeeper.jsonl",
+        {**line, "zxid": last + 1, "type": "set", "version": line["version"] + 1, "data": data},
+    )
+    return True
+
+
+# ZooKeeper
+
+
+def leave_isr(run: Evidence) -> bool:
+    for partition in (0, 1):
+        for (line, state), (_, following) in pairwise(states(run, partition)):
+            if following["leader_epoch"] == state["leader_epoch"] and len(state["isr"]) > 1:
+                _change(line, state, isr=[broker for broker in state["isr"] if broker != state["leader"]])
+                return True
+    return False
+
+
+def stranger_in_isr(run: Evidence) -> bool:
+    risen = {line["zk_version"] for line in run.lines(STATE_CHANGES, ev="hw", role="leader", topic=ORDERS, partition=0)}
+    for line, state in states(run, 0)[:-1]:
+        if line["version"] in risen:
+            _change(line, state, isr=[*state["isr"], 9])
+            return True
+    return False
+
+
+def elect_outsider(run: Evidence) -> bool:
+    for partition in (0, 1):
+        for (line, state), (_, following) in pairwise(states(run, partition)):
+            others = [broker for broker in state["isr"] if broker != following["leader"]]
+            if following["leader"] not in (-1, state["leader"]) and state["leader"] in others:
+                _change(line, state, isr=others)
+                return True
+    return False
+
+
+def _configure(run: Evidence, topic: str, **properties: str) -> None:
+    (line,) = run.lines(ZOOKEEPER, path=f"/config/topics/{topic}")
+    line["data"] = json.dumps({"version": 1, "config": properties})
+
+
+def forbid_unclean(run: Evidence) -> bool:
+    _configure(run, LOOSE, **{"unclean.leader.election.enable": "false"})
+    return any(True for _ in run.lines(STATE_CHANGES, ev="election", unclean=True))
+
+
+def ask_for_more(run: Evidence) -> bool:
+    _configure(run, ORDERS, **{"min.insync.replicas": "3"})
+    return any(True for _ in run.lines(STATE_CHANGES, ev="produce_resp", topic=ORDERS, acks=-1, isr_size=2))
+
+
+def stay_out(run: Evidence) -> bool:
+    _, state = states(run, 0)[-1]
+    gone = {broker for broker in (1, 2, 3) if f"/brokers/ids/{broker}" not in run.versions}
+    followers = [broker for broker in state["isr"] if broker != state["leader"] and broker not in gone]
+    return bool(followers) and _set(run, isr=[broker for broker in state["isr"] if broker != followers[0]])
+
+
+def delete_topic(run: Evidence) -> bool:
+    run.znode(f"/brokers/topics/{LOOSE}", None)
+    return True
+
+
+def same_controller_epoch(run: Evidence) -> bool:
+    epochs = list(run.lines(ZOOKEEPER, path="/controller_epoch"))
+    if len(epochs) > 2:
+        epochs[-1]["data"] = epochs[-2]["data"]
+    return len(epochs) > 2
+
+
+# State-change logs
+
+
+def second_leader(run: Evidence) -> bool:
+    _, state = states(run, 0)[-1]
+    others = [broker for broker in last_isr(run, 0) if broker != state["leader"]]
+    if state["leader"] == -1 or not others:
+        return False
+    _say(
+        run,
+        others[0],
+        "become_leader",
+        topic=ORDERS,
+        partition=0,
+        leader_epoch=state["leader_epoch"],
+        previous_leader_epoch=state["leader_epoch"] - 1,
+        log_start_offset=0,
+        high_watermark=0,
+        log_end_offset=0,
+        isr=state["isr"],
+        zk_version=0,
+    )
+    return True
+
+
+def second_controller(run: Evidence) -> bool:
+    elected = next(run.lines(STATE_CHANGES, ev="controller_elected"))
+    other = next(broker for broker in (1, 2, 3) if broker != elected["broker"])
+    said = {name: elected[name] for name in ("controller_epoch", "epoch_zk_version")}
+    _say(run, other, "controller_elected", **said)
+    return True
+
+
+def blind_write(run: Evidence) -> bool:
+    line = next(run.lines(STATE_CHANGES, ev="zk_write", op="set"), None)
+    if line is not None:
+        line["expected_version"] -= 1
+    return line is not None
+
+
+def _last_mark(run: Evidence) -> Line | None:
+    """Return the last time that a leader raised its high watermark, where that is the log's end still."""
+    line = _last(run, "hw", role="leader")
+    is_end = line is not None and line["new"] == replica(run, line["broker"], line["partition"])["log_end_offset"]
+    return line if is_end and len(last_isr(run, line["partition"])) > 1 else None
+
+
+def mark_too_far(run: Evidence) -> bool:
+    line = _last_mark(run)
+    if line is not None:
+        line["new"] = line["log_end_offset"] + 5
+    return line is not None
+
+
+def mark_back(run: Evidence) -> bool:
+    line = _last_mark(run)
+    if line is None or line["new"] < 2:
+        return False
+    own = run.files[STATE_CHANGES][state_change_log(line["broker"])]
+    if own[-1]["inc"] != line["inc"]:
+        return False
+    kept = {name: value for name, value in line.items() if name not in own[-1] or name in ("topic", "partition")}
+    fields = {**kept, **{name: line[name] for name in ("role", "leader_epoch", "isr", "zk_version", "cause")}}
+    _say(
+        run, line["broker"], "hw", **{**fields, "old": line["new"], "new": 1, "log_end_offset": line["log_end_offset"]}
+    )
+    return True
+
+
+def wait_for_stranger(run: Evidence) -> bool:
+    line = _last(run, "hw", role="leader")
+    if line is not None:
+        line["isr"] = [*line["isr"], 9]
+    return line is not None
+
+
+def wait_for_fewer(run: Evidence) -> bool:
+    for line in run.lines(STATE_CHANGES, ev="hw", role="leader", topic=ORDERS):
+        if len(line["isr"]) > 1:
+            line["isr"] = [line["broker"]]
+            return True
+    return False
+
+
+def cut_committed(run: Evidence) -> bool:
+    followers = [broker for broker in last_isr(run, 0) if broker != states(run, 0)[-1][1]["leader"]]
+    end = replica(run, followers[0], 0)["log_end_offset"] if followers else 0
+    if not end:
+        return False
+    epoch = states(run, 0)[-1][1]["leader_epoch"]
+    _say(
+        run,
+        followers[0],
+        "truncate",
+        topic=ORDERS,
+        partition=0,
+        log_end_offset=end,
+        to=end - 1,
+        high_watermark=end,
+        leader_epoch=epoch,
+        reason="epoch",
+        asked_epoch=epoch,
+        answer_epoch=epoch,
+        answer_end_offset=end - 1,
+        latest_epoch=epoch,
+        local_epoch=epoch,
+        local_end_offset=end,
+    )
+    return True
+
+
+def join_early(run: Evidence) -> bool:
+    for line in run.lines(STATE_CHANGES, ev="isr_propose", kind="expand"):
+        if line["high_watermark"]:
+            line["ends"] = [*line["ends"][:-1], line["high_watermark"] - 1]
+            return True
+    return False
+
+
+def obey_old_controller(run: Evidence) -> bool:
+    for requests in (list(run.lines(STATE_CHANGES, ev="ctl_recv", broker=broker)) for broker in (1, 2, 3)):
+        if len(requests) > 1 and requests[-1]["inc"] == requests[-2]["inc"]:
+            requests[-1]["controller_epoch"] = 0
+            return True
+    return False
+
+
+def stop_late(run: Evidence) -> bool:
+    for broker in (1, 2, 3):
+        last = run.files[STATE_CHANGES][state_change_log(broker)][-1]
+        told = list(run.lines(STATE_CHANGES, ev="ctl_recv", broker=broker, inc=last["inc"]))
+        if told and told[-1]["partitions"][0]["leader_epoch"] > 0:
+            stopped = {**told[-1]["partitions"][0], "leader_epoch": told[-1]["partitions"][0]["leader_epoch"] - 1}
+            names = ("sender", "controller_epoch", "request_broker_epoch", "verdict")
+            request = {name: told[-1][name] for name in names}
+            _say(run, broker, "ctl_recv", api="StopReplica", partitions=[stopped], **request)
+            return True
+    return False
+
+
+def obey_for_earlier_life(run: Evidence) -> bool:
+    next(run.lines(STATE_CHANGES, ev="ctl_recv"))["request_broker_epoch"] -= 1
+    return True
+
+
+def cut_less(run: Evidence) -> bool:
+    for line in run.lines(STATE_CHANGES, ev="truncate"):
+        if line["to"] >= line["high_watermark"]:
+            line["to"] += 1
+            return True
+    return False
+
+
+def other_session(run: Evidence) -> bool:
+    next(run.lines(STATE_CHANGES, ev="broker_registered"))["session"] = "0xdead"
+    return True
+
+
+def acknowledge_alone(run: Evidence) -> bool:
+    line = _last(run, "produce_resp", acks=-1)
+    if line is not None:
+        line["isr_size"] = 1
+    return line is not None
+
+
+def acknowledge_early(run: Evidence) -> bool:
+    line = _last(run, "produce_resp", acks=-1)
+    if line is not None:
+        line["high_watermark"] = line["last_offset"]
+    return line is not None
+
+
+def choose_absent(run: Evidence) -> bool:
+    line = _last(run, "election")
+    if line is None or line["result"] is None:
+        return False
+    line["online"] = [broker for broker in line["online"] if broker != line["result"]["leader"]]
+    return True
+
+
+def serve_uncommitted(run: Evidence) -> bool:
+    line = _last(run, "fetch_resp")
+    if line is not None:
+        line["high_watermark"] = line["last_offset"]
+    return line is not None
+
+
+def serve_other_epoch(run: Evidence) -> bool:
+    line = _last(run, "fetch_resp")
+    if line is not None:
+        line["current_leader_epoch"] = line["leader_epoch"] + 1
+    return line is not None
+
+
+def lose_line(run: Evidence) -> bool:
+    told = {(line["partition"], line["offset"]) for line in acknowledged(run)}
+    line = _last(run, "hw", role="follower")
+    run.remove(STATE_CHANGES, [line] if line and told else [])
+    return line is not None and bool(told)

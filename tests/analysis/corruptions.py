@@ -1,0 +1,113 @@
+"""What can be wrong with a run, planted one at a time into one in which nothing is, and the checks that must find it.
+
+A corruption changes lines as the bug that it stands for would have written them. It returns whether the run had what it
+takes; `CORRUPTIONS` says which checks find it, and no other may.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.analysis import corrupted_brokers as brokers
+from tests.analysis import corrupted_clients as clients
+from tests.analysis import corrupted_replicas as replicas
+from tests.analysis.model_evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Corruption:
+    plant: Callable[[Evidence], bool]
+    found: set[str]
+    unknown: frozenset[str] = frozenset()
+    """Checks that cannot tell any more, because the evidence itself is damaged."""
+
+
+_OF_CLIENTS = frozenset(
+    {
+        "I16",
+        "aborted-read",
+        "int-nonmonotonic-poll",
+        "int-nonmonotonic-send",
+        "int-poll-skip",
+        "lost-write",
+        "nonmonotonic-poll",
+        "nonmonotonic-send",
+        "offset-regression",
+        "phantom",
+        "poll-skip",
+        "stale-read-after-ack",
+        "unseen",
+    }
+)
+
+CORRUPTIONS = {
+    # what clients see
+    "an acknowledged record is in no log and nobody read it": Corruption(clients.lose, {"I10", "I21", "lost-write"}),
+    "the last acknowledged record is in no log and nobody read it": Corruption(clients.lose_last, {"I10", "unseen"}),
+    "a reader gets what nobody sent": Corruption(clients.read_other, {"inconsistent-offsets", "phantom"}),
+    "a value is read at two offsets": Corruption(clients.read_twice, {"duplicate"}),
+    "a value is read whose send failed": Corruption(clients.fail_send, {"aborted-read"}),
+    "a value is read that no process sent": Corruption(clients.forget_send, {"phantom"}),
+    "a poll turns two records round": Corruption(clients.turn_round, {"int-nonmonotonic-poll", "int-poll-skip"}),
+    "a poll leaves a record out": Corruption(clients.leave_out, {"int-poll-skip"}),
+    "a reader misses a poll": Corruption(clients.miss_poll, {"poll-skip"}),
+    "a reader gets a record again": Corruption(clients.read_again, {"nonmonotonic-poll"}),
+    "two records of a batch land the other way round": Corruption(
+        clients.swap_in_batch, {"I10", "inconsistent-offsets", "int-nonmonotonic-send"}
+    ),
+    "a record lands before one that was acknowledged first": Corruption(
+        clients.swap_batches, {"I10", "inconsistent-offsets", "nonmonotonic-send"}
+    ),
+    "a committed offset is read back lower": Corruption(clients.lower_read_back, {"offset-regression"}),
+    "a group commits what was never written": Corruption(clients.commit_far, {"I16"}),
+    "a group's last commit is in no log": Corruption(clients.lose_commit, {"I16"}),
+    "a partition ends before what was acknowledged": Corruption(clients.lower_end, {"stale-read-after-ack"}),
+    "a request never has an end": Corruption(clients.never_end, {"I20"}),
+    # what is in the logs
+    "one replica lacks an acknowledged record": Corruption(replicas.lack, {"I9", "I10", "I21"}),
+    "one replica lacks the last acknowledged record": Corruption(replicas.lack_last, {"I6", "I9", "I10"}),
+    "one replica holds another value": Corruption(replicas.other_value, {"I9", "I10"}),
+    "one replica holds other bytes": Corruption(replicas.other_bytes, {"I9"}),
+    "an epoch cache is no staircase": Corruption(replicas.flat_cache, {"I12"}),
+    "a record bears an epoch in which nobody wrote it": Corruption(replicas.foreign_epoch, {"I12"}),
+    "a batch is in the log with a number that it has not": Corruption(replicas.repeat_sequence, {"I21"}),
+    # what ZooKeeper holds
+    "the leader is not in its ISR": Corruption(brokers.leave_isr, {"I3"}),
+    "the ISR names a broker without a replica": Corruption(brokers.stranger_in_isr, {"I3", "I6", "I8"}),
+    "a leader is elected from outside the ISR": Corruption(brokers.elect_outsider, {"I4"}),
+    "a leader is elected from outside where the configuration forbids it": Corruption(brokers.forbid_unclean, {"I4"}),
+    "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19"}),
+    "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}),
+    "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23"}),
+    "the controller epoch does not grow": Corruption(brokers.same_controller_epoch, {"I2"}),
+    # what brokers say
+    "two brokers lead in one epoch": Corruption(brokers.second_leader, {"I1"}),
+    "two brokers have one controller epoch": Corruption(brokers.second_controller, {"I2"}),
+    "a state is written over another version": Corruption(brokers.blind_write, {"I5"}),
+    "a high watermark passes the log end": Corruption(brokers.mark_too_far, {"I6", "I7", "I11"}),
+    "a high watermark goes back": Corruption(brokers.mark_back, {"I11"}),
+    "a leader goes by a replica that has nothing": Corruption(brokers.wait_for_stranger, {"I7"}),
+    "a leader does not wait for a member of the ISR": Corruption(brokers.wait_for_fewer, {"I8"}),
+    "a follower cuts what is committed": Corruption(brokers.cut_committed, {"I11"}),
+    "a follower joins the ISR too early": Corruption(brokers.join_early, {"I13"}),
+    "a broker obeys an old controller": Corruption(brokers.obey_old_controller, {"I14"}),
+    "a broker obeys a request for its earlier life": Corruption(brokers.obey_for_earlier_life, {"I14"}),
+    "a replica is stopped for an epoch that is over": Corruption(brokers.stop_late, {"I14"}),
+    "a follower keeps a record too many": Corruption(brokers.cut_less, {"I15"}),
+    "a broker takes the registration of another session": Corruption(brokers.other_session, {"I18"}),
+    "acks=all is answered with one in sync": Corruption(brokers.acknowledge_alone, {"I19"}),
+    "acks=all is answered before it is committed": Corruption(brokers.acknowledge_early, {"I19"}),
+    "the controller chooses somebody who is not there": Corruption(brokers.choose_absent, {"I22"}),
+    "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
+    "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
+    # what is wrong with the evidence itself
+    "a line of a broker is missing": Corruption(brokers.lose_line, set(), frozenset({"I6", "I7", "I12"})),
+    "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),
+    "a value is sent twice": Corruption(
+        clients.send_twice,
+        set(),
+        frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}),
+    ),
+    "a replica's dump is missing": Corruption(
+        replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "unseen"})
+    ),
+}

@@ -1,0 +1,115 @@
+"""Histories that are right by construction are never accused, and one thing wrong is found by the checks that must.
+
+All of them are judged at once, each as a run of its own. What fails says its seed; an intact history that is accused is
+made shorter, to the fewest steps of the same seed that are accused still. CHAOS_HISTORIES=2000 makes as many.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness import registry
+from harness.analysis.judge import Judgement, Question, judge_sources
+from harness.analysis.sources import LINES, SCHEMAS, from_table
+from harness.checks import Settings
+from harness.store import RunFolder
+from tests.analysis.corruptions import CORRUPTIONS
+from tests.analysis.model_evidence import Evidence
+from tests.analysis.model_run import STEPS, history
+
+pytestmark = pytest.mark.spark
+
+SEEDS = range(int(os.environ.get("CHAOS_HISTORIES", "60")))
+PLANTED_IN = 1
+"""Histories that each corruption is planted in, if so many have what it takes."""
+SETTINGS = Settings(acks=frozenset({-1, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
+RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
+
+
+@dataclass(frozen=True)
+class Judged:
+    intact: dict[int, Judgement]
+    planted: dict[str, dict[int, Judgement]]
+    """By corruption and seed."""
+
+
+def judged_at_once(spark, runs: dict[str, Evidence], root: Path) -> dict[str, Judgement]:
+    table = pa.Table.from_pylist([run.row(run_id) for run_id, run in runs.items()], schema=to_arrow_schema(RUNS))
+    parquet.write_table(table, root / "runs.parquet")
+    sources = from_table(spark.read.schema(RUNS).parquet(str(root / "runs.parquet")), table.nbytes)
+    question = Question(run_ids=list(runs), settings=SETTINGS)
+    judgements = judge_sources(spark, sources, [question], into=RunFolder(root / "judged"), kept=False)
+    return {judgement.run_id: judgement for judgement in judgements}
+
+
+@pytest.fixture(scope="module")
+def judged(spark, tmp_path_factory) -> Judged:
+    runs = {seed: history(seed) for seed in SEEDS}
+    intact = {f"intact {seed}": run for seed, run in runs.items()}
+    planted = {f"{name} {seed}": run for name in CORRUPTIONS for seed, run in corrupted(name, runs).items()}
+    answers = judged_at_once(spark, intact | planted, tmp_path_factory.mktemp("generated"))
+    return Judged(
+        intact={seed: answers[f"intact {seed}"] for seed in SEEDS},
+        planted={
+            name: {seed: answers[f"{name} {seed}"] for seed in SEEDS if f"{name} {seed}" in answers}
+            for name in CORRUPTIONS
+        },
+    )
+
+
+def corrupted(name: str, runs: dict[int, Evidence]) -> dict[int, Evidence]:
+    """Return a few histories that a corruption can be planted in, with it; each corruption begins at another seed."""
+    found: dict[int, Evidence] = {}
+    first = list(CORRUPTIONS).index(name)
+    for seed in (*SEEDS[first:], *SEEDS[:first]):
+        copy = runs[seed].copy()
+        if len(found) < PLANTED_IN and CORRUPTIONS[name].plant(copy):
+            found[seed] = copy
+    return found
+
+
+def accused(judgement: Judgement, verdict: str = "FAIL") -> dict[str, str]:
+    return {result.check: result.reason for result in judgement.checks if result.verdict == verdict}
+
+
+def shortest(spark, seed: int, root: Path) -> int:
+    """Return the fewest steps after which the history of a seed is accused; all its beginnings are judged at once."""
+    beginnings = {f"{steps}": history(seed, steps) for steps in range(STEPS + 1)}
+    answers = judged_at_once(spark, beginnings, root)
+    return min(int(steps) for steps, judgement in answers.items() if accused(judgement))
+
+
+def test_a_history_in_which_nothing_is_wrong_is_never_accused(judged, spark, tmp_path):
+    wrong = {seed: accused(judgement) for seed, judgement in judged.intact.items() if accused(judgement)}
+    if wrong:
+        seed = next(iter(wrong))
+        steps = shortest(spark, seed, tmp_path)
+        pytest.fail(f"{len(wrong)} of {len(SEEDS)}; history({seed}, {steps}) is accused: {wrong[seed]}")
+
+
+def test_whoever_cannot_tell_says_that_there_was_nothing(judged):
+    doubts = [reason for judgement in judged.intact.values() for reason in accused(judgement, "UNKNOWN").values()]
+    assert all(reason.startswith("nothing to judge: no rows in") for reason in doubts)
+    assert len(doubts) < len(SEEDS)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name, judged):
+    corruption, answers = CORRUPTIONS[name], judged.planted[name]
+    assert answers, "no history has what it takes"
+    for seed, judgement in answers.items():
+        found = accused(judgement)
+        assert set(found) == corruption.found, f"seed {seed}: {found}"
+        unknown = set(accused(judgement, "UNKNOWN")) - set(accused(judged.intact[seed], "UNKNOWN"))
+        assert unknown == corruption.unknown, f"seed {seed}"
+
+
+def test_every_check_finds_something():
+    found = {check for corruption in CORRUPTIONS.values() for check in corruption.found}
+    assert found == {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}

@@ -1,0 +1,126 @@
+"""How Spark carries out facts and checks, by its physical plans alone: nothing is executed.
+
+What must not be there would work in every other test, and end a run of millions of records: a join of all with all, all
+rows brought to one task, a Python worker, a table read again and again.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness import registry
+from harness.analysis.facts.build import fact_path, from_facts, from_lines, read_facts
+from harness.analysis.schemas import TABLES
+from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
+from harness.checks import Settings
+from tests.analysis.fact_rows import sent, table_of
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = Settings(
+    acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False
+)
+FORBIDDEN = {
+    r"CartesianProduct|BroadcastNestedLoopJoin": "joins all rows with all rows",
+    r"Exchange SinglePartition": "brings all rows to one task, as a window without a key does",
+    r"Python|InPandas|InArrow": "starts Python workers",
+}
+AS_ON_A_CLUSTER = {"spark.sql.shuffle.partitions": "16", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+"""With one task nothing is ever brought together, and what is small need not be joined by a key."""
+LARGE = ("sends", "polls", "replica_records", "high_watermarks")
+"""Facts that grow with the number of records."""
+SCANS = 2
+"""How often a check may read a large fact."""
+MORE_SCANS = {
+    ("duplicate", "polls"): "suspects first: hardly any value is read twice",
+}
+"""The number is one more, and why that is worth it."""
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def complaints(plan: str) -> list[str]:
+    return [why for pattern, why in FORBIDDEN.items() if re.search(pattern, plan)]
+
+
+@pytest.fixture(scope="module")
+def on_a_cluster(spark: SparkSession) -> Iterator[SparkSession]:
+    before = {name: spark.conf.get(name) for name in AS_ON_A_CLUSTER}
+    for name, value in AS_ON_A_CLUSTER.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def facts(on_a_cluster: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+    """All facts as files, so that a plan says which it reads."""
+    folder: Path = tmp_path_factory.mktemp("facts")
+    for name in TABLES:
+        fact_path(folder, name).mkdir()
+    return read_facts(on_a_cluster, folder)
+
+
+@pytest.fixture(scope="module")
+def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
+    """The plan of each check: what it finds, and whom it cannot judge."""
+    plans = {}
+    for name in registry.names(registry.Kind.CHECK):
+        check = registry.check(name)
+        doubts = check.unknown(facts)
+        plans[name] = plan_of(check.findings(facts, SETTINGS)) + ("" if doubts is None else plan_of(doubts))
+    return plans
+
+
+@pytest.fixture(scope="module")
+def of_facts(on_a_cluster: SparkSession, facts: dict[str, DataFrame], tmp_path_factory) -> dict[str, str]:
+    """The plan of each fact, from the lines of many runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
+    sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
+    made = from_lines(sources) | from_facts(facts, sources)
+    return {name: plan_of(frame) for name, frame in made.items()}
+
+
+@pytest.mark.parametrize("name", registry.names(registry.Kind.CHECK))
+def test_the_plan_of_a_check(name: str, of_checks: dict[str, str]) -> None:
+    assert complaints(of_checks[name]) == []
+
+
+@pytest.mark.parametrize("name", registry.names(registry.Kind.CHECK))
+def test_how_often_a_check_reads_what_is_large(name: str, of_checks: dict[str, str]) -> None:
+    read = {fact: len(re.findall(rf"/{fact}\.parquet", of_checks[name])) for fact in LARGE}
+    allowed = {fact: SCANS + ((name, fact) in MORE_SCANS) for fact in LARGE}
+    assert {fact: number for fact, number in read.items() if number > allowed[fact]} == {}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_plan_of_a_fact(name: str, of_facts: dict[str, str]) -> None:
+    assert complaints(of_facts[name]) == []
+
+
+def _every_row_with_every_row(rows: DataFrame) -> DataFrame:
+    return rows.join(rows.withColumnRenamed("offset", "other"), on=F.col("offset") < F.col("other"), how="inner")
+
+
+def _no_key(rows: DataFrame) -> DataFrame:
+    return rows.repartition(4).withColumn("before", F.lag("offset").over(Window.orderBy("offset")))
+
+
+def _python(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("twice", F.udf(lambda offset: offset * 2, "bigint")("offset"))
+
+
+@pytest.mark.parametrize("bad", [_every_row_with_every_row, _no_key, _python])
+def test_what_must_not_be_there_is_noticed(bad: Callable[[DataFrame], DataFrame], on_a_cluster: SparkSession) -> None:
+    rows = table_of(on_a_cluster, "sends", [sent("a", 1)[1]]).select("run_id", "offset")
+    assert len(complaints(plan_of(bad(rows)))) == 1
+    assert complaints(plan_of(rows)) == []

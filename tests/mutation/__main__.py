@@ -1,0 +1,59 @@
+"""Runs the mutants of checks: `python -m tests.mutation [MODULE …] [--every N]`; without modules, those of all.
+
+Writes a line a survivor, and a score. Survivors that `equivalent.yaml` knows, with the reason, count as killed; any
+other makes the command fail.
+"""
+
+import argparse
+import logging
+import sys
+import time
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from harness.analysis.session import spark_session, tuned
+from tests.mutation.run import Judge, modules
+
+EQUIVALENT = Path(__file__).parent / "equivalent.yaml"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("modules", nargs="*", help="last names of modules: of checks, or of what they share")
+    parser.add_argument("--every", type=int, default=1, help="put every so many-th mutant to the tests only")
+    arguments = parser.parse_args()
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # mutants break, as they may
+    known = modules()
+    unknown = sorted(set(arguments.modules) - set(known))
+    if unknown:
+        parser.error(f"no such module: {', '.join(unknown)}; known: {', '.join(known)}")
+    reasons: dict[str, dict[str, str]] = YAML(typ="safe").load(EQUIVALENT) or {}
+    tried, excused, alive = 0, 0, 0
+    began = time.process_time()
+    with spark_session(lasting=True) as spark, tuned(spark, 0):
+        judge = Judge(spark)
+        for name in arguments.modules or known:
+            module = known[name]
+            for check in module.checks:
+                if not judge.passes(check):
+                    parser.error(f"the tests of {check} fail without any mutant")
+            of_module = module.mutants()[:: arguments.every]
+            survivors = [mutant for mutant in of_module if judge.survives(module, mutant)]
+            new = [mutant for mutant in survivors if mutant.change not in reasons.get(name, {})]
+            tried, excused, alive = tried + len(of_module), excused + len(survivors) - len(new), alive + len(new)
+            print(
+                f"{name}: {len(of_module)} mutants, {len(survivors) - len(new)} equivalent, {len(new)} alive",
+                flush=True,
+            )
+            for mutant in new:
+                print(f"  {module.path.name}:{mutant.line}: {mutant.change}", flush=True)
+    killed = tried - excused - alive
+    print(
+        f"{killed} of {tried} killed, {excused} equivalent, {alive} alive; {time.process_time() - began:.0f} s of CPU"
+    )
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Puts mutants to the tables of cases of the checks that run them, all in one session, and tells who survives.
+
+A mutant is killed by the first case that gets another answer, and also where it breaks. The facts of the cases are made
+once a table: the tests are those of `tests/checks/`, without a process, a session and an import for each mutant.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from harness import registry
+from harness.checks import Check
+from tests.checks import answers
+from tests.checks.answers import Asked, asked_of, confirm, judged
+from tests.mutation.mutants import Mutant, mutants
+
+CHECKS = "kafka_chaos.checks"
+SHARED = {
+    f"harness.analysis.{name}": Path(registry.__file__).parent / "analysis" / f"{name}.py"
+    for name in ("findings", "reading", "records", "replication")
+}
+"""What checks are made of; its mutants are put to the tests of all checks that import it."""
+_BROKEN = (PySparkException, Py4JError, ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+"""What a mutant raises that is no program any more, or asks for what is not there."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module with guards, and the checks whose tests run it."""
+
+    name: str
+    path: Path
+    checks: tuple[str, ...]
+    """Names of their modules."""
+
+    def mutants(self) -> list[Mutant]:
+        return mutants(self.name, self.path.read_text(encoding="utf-8"))
+
+
+def modules() -> dict[str, Module]:
+    """Return every module whose guards are mutated, by its last name."""
+    folder = registry.content_root() / "checks"
+    paths = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+    found = {stem: Module(f"{CHECKS}.{stem}", path, (stem,)) for stem, path in paths.items()}
+    for name, path in SHARED.items():
+        users = tuple(stem for stem, of in paths.items() if f"from {name} import" in of.read_text(encoding="utf-8"))
+        found[path.stem] = Module(name, path, users)
+    return found
+
+
+class Judge:
+    """Says which mutants live."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._asked: dict[str, list[Asked]] = {}
+
+    def survives(self, module: Module, mutant: Mutant) -> bool:
+        """Return whether no test notices the mutant."""
+        code = compile(mutant.tree, str(module.path), "exec")
+        return all(self._passes(check, {module.name: code}) for check in module.checks)
+
+    def passes(self, check: str) -> bool:
+        """Return whether a check as it is passes its tests."""
+        return self._passes(check, {})
+
+    def _passes(self, check: str, changed: Mapping[str, CodeType]) -> bool:
+        try:
+            with _replaced(changed):
+                plugin = _plugin(check, changed)
+                for asked in self._tables(check):
+                    given = judged(plugin, asked)
+                    for name, case in asked.cases.items():
+                        confirm(case, given[name])
+        except (AssertionError, *_BROKEN):
+            return False
+        return True
+
+    def _tables(self, check: str) -> list[Asked]:
+        if check not in self._asked:
+            answers.TABLES.clear()
+            sys.modules.pop(f"tests.checks.test_{check}", None)
+            importlib.import_module(f"tests.checks.test_{check}")
+            self._asked[check] = [asked for _, cases in answers.TABLES for asked in asked_of(self._spark, cases)]
+        return self._asked[check]
+
+
+def _plugin(check: str, changed: Mapping[str, CodeType]) -> Check:
+    """Return a check made anew, of the changed source where it is the one that is changed."""
+    name = f"{CHECKS}.{check}"
+    path = registry.content_root() / "checks" / f"{check}.py"
+    code = changed.get(name) or compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    made: type[Check] = _executed(name, code).PLUGIN
+    return made()
+
+
+@contextmanager
+def _replaced(changed: Mapping[str, CodeType]) -> Iterator[None]:
+    """Let whoever imports meanwhile get the changed modules that checks share, and what imports these of them too."""
+    kept = {name: sys.modules.get(name) for name in SHARED}
+    try:
+        for name in SHARED:
+            if name in changed:
+                sys.modules[name] = _executed(name, changed[name])
+        if any(name in changed for name in SHARED):
+            for name, path in SHARED.items():
+                if name not in changed:
+                    sys.modules[name] = _executed(name, compile(path.read_text(encoding="utf-8"), str(path), "exec"))
+        yield
+    finally:
+        for name, module in kept.items():
+            if module is not None:
+                sys.modules[name] = module
+
+
+def _executed(name: str, code: CodeType) -> ModuleType:
+    module = ModuleType(name)
+    exec(code, module.__dict__)
+    return module
