@@ -90,6 +90,8 @@ class _Run:
         cluster.out.tick(SETTLED_MS)
         for partition in self.data:
             self.produce("p0", partition)
+            for broker in cluster.followers(partition):
+                cluster.fetch(partition, broker)
             self.ask_end(partition)
             for consumer in CONSUMERS if self.random.random() < 0.9 else CONSUMERS[:1]:
                 while self.read(consumer, partition, 7):
