@@ -27,6 +27,9 @@ class FakeCluster(FakePowers):
     leader: int = 1
     leader_epoch: int = 5
     isr: list[int] = field(default_factory=lambda: list(BROKERS))
+    assignments: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=lambda: {("orders", 0): BROKERS})
+    znodes: set[str] = field(default_factory=set)
+    """Those that faults create."""
     broken: set[str] = field(default_factory=set)
     """Names of methods that raise ClusterError."""
     next_session: int = 200
@@ -174,15 +177,16 @@ class FakeCluster(FakePowers):
     async def partitions(self) -> list[PartitionView]:
         return [
             PartitionView(
-                topic="orders",
-                partition=0,
-                assignment=BROKERS,
+                topic=topic,
+                partition=partition,
+                assignment=replicas,
                 leader=self.leader,
                 leader_epoch=self.leader_epoch,
                 isr=tuple(self.isr),
                 controller_epoch=self.controller_epoch,
                 zk_version=0,
             )
+            for (topic, partition), replicas in self.assignments.items()
         ]
 
     async def expire(self, session: str) -> None:
@@ -203,8 +207,30 @@ class FakeCluster(FakePowers):
             self.files[broker_id] -= 10
             await self.kill_broker(broker_id)
 
-    async def delete_controller(self) -> bool:
-        if self._enter("delete_controller"):
+    async def exists(self, path: str) -> bool:
+        return path in self.znodes
+
+    async def create(self, path: str, data: bytes) -> bool:
+        """What is asked for in `/admin` is done at once, unless that is unheard of."""
+        if path in self.znodes:
+            return False
+        self.znodes.add(path)
+        heard = self._enter(f"create {path}")
+        name = path.rpartition("/")[2]
+        if path.startswith("/brokers/topics/"):
+            found = json.loads(data)["partitions"]
+            self.assignments |= {(name, int(number)): tuple(replicas) for number, replicas in found.items()}
+        elif name == "reassign_partitions" and heard:
+            for asked in json.loads(data)["partitions"]:
+                self.assignments[(asked["topic"], asked["partition"])] = tuple(asked["replicas"])
+            self.znodes.remove(path)
+        elif path.startswith("/admin/delete_topics/") and heard:
+            self.assignments = {key: replicas for key, replicas in self.assignments.items() if key[0] != name}
+            self.znodes = {znode for znode in self.znodes if not znode.endswith(f"/{name}")}
+        return True
+
+    async def delete(self, path: str) -> bool:
+        if self._enter(f"delete {path}"):
             self.controller_id = min(set(self.sessions) - {self.controller_id}, default=-1)
             self.controller_epoch += 1
         return True

@@ -190,11 +190,22 @@ class SimulatedView:
         """End a session of somebody else; nothing happens when it is over already."""
         self._ensemble.end(int(session, 16))
 
-    async def delete_controller(self) -> bool:
-        """Delete `/controller`; return False when there is none."""
-        if "/controller" not in self._ensemble.nodes:
+    async def exists(self, path: str) -> bool:
+        """Return whether there is a znode."""
+        return path in self._ensemble.nodes
+
+    async def create(self, path: str, data: bytes) -> bool:
+        """Create a persistent znode; return False when it is there already."""
+        if path in self._ensemble.nodes:
             return False
-        self._ensemble.remove("/controller")
+        self._ensemble.put(path, data)
+        return True
+
+    async def delete(self, path: str) -> bool:
+        """Delete a znode without children; return False when there is none."""
+        if path not in self._ensemble.nodes:
+            return False
+        self._ensemble.remove(path)
         return True
 
 

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import ClusterError
@@ -69,14 +69,22 @@ class KazooView:
         """End a session of somebody else; nothing happens when it is over already."""
         await sessions.expire(self._hosts, session)
 
-    async def delete_controller(self) -> bool:
-        """Delete `/controller`; return False when there is none."""
-        return await asyncio.to_thread(self._delete, "/controller")
+    async def exists(self, path: str) -> bool:
+        """Return whether there is a znode."""
+        return await asyncio.to_thread(lambda: self._all([self._client.exists_async(path)], None)[0] is not None)
 
-    def _delete(self, path: str) -> bool:
+    async def create(self, path: str, data: bytes) -> bool:
+        """Create a persistent znode; return False when it is there already."""
+        return await asyncio.to_thread(lambda: self._written(self._client.create_async(path, data), NodeExistsError))
+
+    async def delete(self, path: str) -> bool:
+        """Delete a znode without children; return False when there is none."""
+        return await asyncio.to_thread(lambda: self._written(self._client.delete_async(path), NoNodeError))
+
+    def _written(self, pending: Any, futile: type[KazooException]) -> bool:
         try:
-            self._client.delete_async(path).get(timeout=READ_TIMEOUT_S)
-        except NoNodeError:
+            pending.get(timeout=READ_TIMEOUT_S)
+        except futile:
             return False
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error

@@ -42,7 +42,7 @@ class PartitionView:
 
 
 class ClusterView(Protocol):
-    """Reads; raises `ClusterError` when ZooKeeper does not answer."""
+    """What the cluster is, and what an administrator may do; raises `ClusterError` when ZooKeeper does not answer."""
 
     async def controller(self) -> Controller:
         """Return who is controller."""
@@ -60,8 +60,16 @@ class ClusterView(Protocol):
         """End a session of somebody else: take it over by its id and computed password, and close it."""
         ...
 
-    async def delete_controller(self) -> bool:
-        """Delete `/controller`, as an administrator may; return False when there is none."""
+    async def exists(self, path: str) -> bool:
+        """Return whether there is a znode."""
+        ...
+
+    async def create(self, path: str, data: bytes) -> bool:
+        """Create a persistent znode below one that exists; return False when it is there already."""
+        ...
+
+    async def delete(self, path: str) -> bool:
+        """Delete a znode without children; return False when there is none."""
         ...
 
 

@@ -154,19 +154,19 @@ class TestMoveController:
         _, effect = await injected(cluster, "move-controller", 0, target="controller", times=3)
         assert effect.verdict is CONFIRMED
         assert effect.detail.endswith("broker 1 is controller in epoch 4")
-        assert cluster.calls == 3 * ["delete_controller"]
+        assert cluster.calls == 3 * ["delete /controller"]
 
     async def test_an_epoch_too_many_is_a_mismatch(self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-        async def two_at_once() -> bool:
+        async def two_at_once(_path: str) -> bool:
             cluster.controller_epoch += 2
             return True
 
-        monkeypatch.setattr(cluster, "delete_controller", two_at_once)
+        monkeypatch.setattr(cluster, "delete", two_at_once)
         _, effect = await injected(cluster, "move-controller", 0, target="controller")
         assert (effect.verdict, effect.detail) == (MISMATCH, "controller epoch 1 became 3, not 2")
 
     async def test_nobody_who_follows_ends_it(self, cluster: FakeCluster) -> None:
-        cluster.deaf = {"delete_controller"}
+        cluster.deaf = {"delete /controller"}
         with pytest.raises(ClusterError, match="a controller after broker 0 is controller in epoch 1: not within"):
             await injected(cluster, "move-controller", 0, target="controller", step_timeout_s=0.05)
 
@@ -174,11 +174,11 @@ class TestMoveController:
         async def nobody() -> Controller:
             return Controller(broker_id=-1, controller_epoch=4, session="")
 
-        async def nothing() -> bool:
+        async def nothing(_path: str) -> bool:
             return False
 
         monkeypatch.setattr(cluster, "controller", nobody)
-        monkeypatch.setattr(cluster, "delete_controller", nothing)
+        monkeypatch.setattr(cluster, "delete", nothing)
         with pytest.raises(ClusterError, match="no controller to depose"):
             await injected(cluster, "move-controller", 0, target="controller")
 

@@ -46,7 +46,7 @@ class MoveController:
         reigns: list[str] = []
         for _ in range(injection.parameters["times"]):
             before = await arena.view.controller()
-            if not await arena.view.delete_controller():
+            if not await arena.view.delete("/controller"):
                 raise ClusterError("there was no controller to depose")
             reigns.append(_described(await self._next(arena, injection, before)))
         return Injection(

@@ -1,0 +1,113 @@
+"""A topic is created and deleted again, under one name each time, while others are written to.
+
+Asked for in ZooKeeper, as tools did: an assignment in `/brokers/topics`, then a child of `/admin/delete_topics`. The
+controller deletes when all replicas are alive; where one is not, the deletion waits for it.
+"""
+
+import json
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.errors import ClusterError, DeadlineError
+from harness.faults import Arena, Effect, Fault, Injection
+from harness.scenario.model import Strict
+from harness.targets import EVERY_ROLE, NOBODY, Role, Target
+from harness.verdict import FaultVerdict
+from harness.waiting import until
+from harness.zookeeper.view import PartitionView
+
+
+class Parameters(Strict):
+    """What the scenario may say about the topic that comes and goes."""
+
+    topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,100}$", description="Its name; nobody else's")] = (
+        "short-lived"
+    )
+    partitions: Annotated[int, Field(ge=1, le=100, description="How many it has, each on every target")] = 3
+    done_timeout_s: Annotated[
+        float, Field(gt=0, le=300, description="Deadline for its creation, and again for its deletion")
+    ] = 60.0
+
+
+class DeleteTopic:
+    """Creates a topic on the targets, and asks for its deletion as soon as it has leaders."""
+
+    name: ClassVar[str] = "delete-topic"
+    requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = True
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Make sure that the name is free."""
+        assert isinstance(parameters, Parameters)
+        if await _partitions(arena, parameters.topic):
+            raise ClusterError(f"there is a topic {parameters.topic} already; this fault deletes only what it creates")
+        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump())
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Create it, wait for its leaders, and ask for its deletion."""
+        topic, brokers = injection.parameters["topic"], injection.targets
+        assignment = {
+            str(partition): [*brokers[partition % len(brokers) :], *brokers[: partition % len(brokers)]]
+            for partition in range(injection.parameters["partitions"])
+        }
+        data = json.dumps({"version": 1, "partitions": assignment}, separators=(",", ":")).encode()
+        await arena.view.create(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
+        if not await arena.view.create(f"/brokers/topics/{topic}", data):
+            raise ClusterError(f"somebody else created the topic {topic}")
+        await until(
+            lambda: _partitions(arena, topic),
+            lambda seen: len(seen) == len(assignment) and all(each.leader != NOBODY for each in seen),
+            what=f"leaders of all {len(assignment)} partitions of {topic}",
+            timeout_s=injection.parameters["done_timeout_s"],
+        )
+        await _ask(arena, topic)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See that nothing of it is left in ZooKeeper."""
+        try:
+            await self._gone(arena, injection)
+        except DeadlineError as error:
+            missing = sorted(set(injection.targets) - set(await arena.view.registrations()))
+            verdict = FaultVerdict.INCONCLUSIVE if missing else FaultVerdict.MISMATCH
+            return Effect(verdict=verdict, detail=f"{error}; not registered: {missing}" if missing else str(error))
+        created = f"{injection.parameters['partitions']} partitions on {list(injection.targets)}"
+        return Effect(
+            verdict=FaultVerdict.CONFIRMED, detail=f"{injection.parameters['topic']}, {created}, came and went"
+        )
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Ask once more, in case nobody did, and wait until it is gone."""
+        if await arena.view.exists(f"/brokers/topics/{injection.parameters['topic']}"):
+            await _ask(arena, injection.parameters["topic"])
+        await self._gone(arena, injection)
+
+    async def _gone(self, arena: Arena, injection: Injection) -> None:
+        topic = injection.parameters["topic"]
+
+        async def left() -> list[str]:
+            paths = (f"/admin/delete_topics/{topic}", f"/brokers/topics/{topic}", f"/config/topics/{topic}")
+            return [path for path in paths if await arena.view.exists(path)]
+
+        await until(
+            left,
+            lambda seen: not seen,
+            what=f"the end of topic {topic}",
+            timeout_s=injection.parameters["done_timeout_s"],
+        )
+
+
+async def _ask(arena: Arena, topic: str) -> None:
+    await arena.view.create(f"/admin/delete_topics/{topic}", b"")
+
+
+async def _partitions(arena: Arena, topic: str) -> list[PartitionView]:
+    return [seen for seen in await arena.view.partitions() if seen.topic == topic]
+
+
+PLUGIN: type[Fault] = DeleteTopic
