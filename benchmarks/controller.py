@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers import SESSION_TIMEOUT_MS, Peer, create_topic, peers, running
+from benchmarks.peers import SESSION_TIMEOUT_MS, Peer, create_topic, peers, processor_s, running
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.transaction_log import read_transaction_log
 
@@ -56,8 +56,8 @@ def failover(peer: Peer, partitions: int) -> dict[str, float]:
     addresses = peer.bootstrap_servers.split(",")
     survivors = [address for broker_id, address in enumerate(addresses) if broker_id != controller]
     clients = [AdminClient({"bootstrap.servers": address, "log_level": 0}) for address in survivors]
-    processes = [psutil.Process(peer.pid(broker_id)) for broker_id in range(BROKERS) if broker_id != controller]
-    began, began_ms, spent_s = time.monotonic(), time.time() * 1000, processor_s(processes)
+    others = [broker_id for broker_id in range(BROKERS) if broker_id != controller]
+    began, began_ms, spent_s = time.monotonic(), time.time() * 1000, processor_s(peer, others)
     peer.kill(controller)
     for client in clients:
         while not _all_led(client, partitions, dead=controller):
@@ -72,13 +72,8 @@ def failover(peer: Peer, partitions: int) -> dict[str, float]:
         "controller killed to every leader in ZooKeeper, s": (decided_ms - began_ms) / 1000,
         "its session's end to every leader in ZooKeeper, s": (decided_ms - ended_ms) / 1000,
         "controller killed to every leader known, s": known_s,
-        "processor time of the others meanwhile, s": processor_s(processes) - spent_s,
+        "processor time of the others meanwhile, s": processor_s(peer, others) - spent_s,
     }
-
-
-def processor_s(processes: list[psutil.Process]) -> float:
-    """Return the processor time that processes have used."""
-    return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
 def _all_led(client: AdminClient, partitions: int, dead: int) -> bool:

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.cluster.driver import ClusterRequest
@@ -69,6 +70,12 @@ def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
             return next(p.leader for p in await view.partitions() if (p.topic, p.partition) == (topic, partition))
 
     return asyncio.run(ask())
+
+
+def processor_s(peer: Peer, broker_ids: Iterable[int]) -> float:
+    """Return the processor time that brokers have used so far."""
+    used = [psutil.Process(peer.pid(broker_id)).cpu_times() for broker_id in broker_ids]
+    return sum(times.user + times.system for times in used)
 
 
 def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
