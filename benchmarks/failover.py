@@ -51,6 +51,8 @@ class Writer:
         )
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
+        while not self.instants:
+            time.sleep(0.1)
 
     def _delivered(self, error: object, _message: object) -> None:
         if error is None:

@@ -20,7 +20,9 @@ pytestmark = [
 
 
 def run(command: list[str], sent: str = "") -> str:
-    return subprocess.run(command, input=sent, capture_output=True, text=True, timeout=180, check=True).stdout
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
