@@ -93,9 +93,12 @@ def figures_of(peer: Peer, seconds: float) -> dict[str, float]:
     """Return everything that is measured, once."""
     figures: dict[str, float] = {}
     for rate in (100, 300):
+        spent_s = processor_s(peer, range(BROKERS))
         taken = latencies(peer, "single", rate, seconds)
+        spent_s = processor_s(peer, range(BROKERS)) - spent_s
         figures[f"p50 at {rate}/s, ms"] = statistics.median(taken)
         figures[f"p99 at {rate}/s, ms"] = statistics.quantiles(taken, n=100)[98]
+        figures[f"processor ms a record at {rate}/s"] = spent_s / (rate * seconds) * 1e3
     records, _, spent = throughput(peer, "small", 100, seconds)
     figures |= {"100 B, records/s": records, "100 B, processor s/GB": spent}
     _, megabytes, spent = throughput(peer, "large", 1024, seconds)
