@@ -128,12 +128,16 @@ def _reasons(evidence: DataFrame) -> DataFrame:
 
 
 def incomplete_dumps(facts: dict[str, DataFrame]) -> DataFrame:
-    """The runs with a replica whose dump is damaged or missing, with the reasons; asked for is the last ISR."""
+    """The runs with a replica whose dump is damaged or missing, with the reasons.
+
+    Asked for are the last ISRs of topics that were not deleted.
+    """
     replicas = facts["replicas"]
     damaged = replicas.where(F.col("damage") != "").select(*PARTITION_KEY, "broker", "damage")
     missing = (
         last_isr(facts["partition_states"])
         .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
+        .join(facts["topics"].where(~F.col("present")), on=["run_id", "topic"], how="left_anti")
         .withColumn("damage", F.lit("its dump is missing"))
     )
     reason = F.format_string("replica of %s-%d on broker %d: %s", "topic", "partition", "broker", "damage")

@@ -2,6 +2,7 @@ import pytest
 
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
+from tests.analysis.protocol_rows import topic
 from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
@@ -41,6 +42,9 @@ CASES = {
     ),
     "what one replica deleted by retention is not compared": Case(
         rows=[BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)], verdict=PASS, offsets=[]
+    ),
+    "of a deleted topic no dump is missing": Case(
+        rows=[BOTH, replica(1, 1), topic(present=False)], verdict=PASS, offsets=[]
     ),
     "no dumps": Case(rows=[], verdict=UNKNOWN, offsets=[]),
 }
