@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.cluster.driver import ClusterRequest
@@ -79,12 +80,22 @@ def processor_s(peer: Peer, broker_ids: Iterable[int]) -> float:
 
 
 def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
-    """Create a topic with replication factor 3 and wait until the broker that is asked knows its leaders."""
+    """Create a topic with replication factor 3 and wait until the broker that is asked knows its leaders.
+
+    On a busy machine sessions end while the brokers start; a topic waits until three are there at a time.
+    """
     patience_s = 30 + partitions / 10
     admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
-    admin.create_topics([new], operation_timeout=patience_s, request_timeout=patience_s)[topic].result()
     deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            admin.create_topics([new], operation_timeout=patience_s, request_timeout=patience_s)[topic].result()
+            break
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+                raise
+            time.sleep(0.5)
     while time.monotonic() < deadline:
         found = admin.list_topics(timeout=10).topics.get(topic)
         if found and len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values()):
@@ -155,6 +166,8 @@ class RealKafka:
             raise FileNotFoundError(f"no jars of real Kafka in {KAFKA_LIBS}: run `make kafka-libs` or set KAFKA_LIBS")
         self._root = root
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._up: set[str] = set()
+        """What was started and is meant to run."""
         root.mkdir(parents=True, exist_ok=True)
         (root / "log4j.properties").write_text(LOG4J)
         began = time.monotonic()
@@ -195,30 +208,34 @@ class RealKafka:
         command += [f"-Dkafka.logfile={self._root}/{name}.log", main, f"{self._root}/{name}.properties"]
         with (self._root / f"{name}.out").open("ab") as out:
             self._processes[name] = subprocess.Popen(command, stdout=out, stderr=out)
+        self._up.add(name)
 
     def _wait_registered(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         deadline = time.monotonic() + START_AT_MOST_S
         while time.monotonic() < deadline:
+            for name in self._up:
+                if self._processes[name].poll() is not None:
+                    said = (self._root / f"{name}.log").read_text().splitlines()[-20:]
+                    raise RuntimeError(f"real Kafka's {name} has ended:\n" + "\n".join(said))
             try:
                 metadata = admin.list_topics(timeout=1)
             except Exception:  # noqa: BLE001 - not up yet: librdkafka reports it in many ways
                 continue
-            if len(metadata.brokers) == self._running() and metadata.controller_id >= 0:
+            if len(metadata.brokers) == len(self._up - {"zookeeper"}) and metadata.controller_id >= 0:
                 return
         raise TimeoutError(f"real Kafka did not start; see {self._root}")
 
-    def _running(self) -> int:
-        return sum(process.poll() is None for name, process in self._processes.items() if name != "zookeeper")
-
     def kill(self, broker_id: int) -> None:
         """SIGKILL one broker and wait until it is gone."""
+        self._up.discard(str(broker_id))
         process = self._processes[str(broker_id)]
         process.kill()
         process.wait()
 
     def stop(self, broker_id: int) -> float:
         """SIGTERM one broker; return the seconds until it was gone."""
+        self._up.discard(str(broker_id))
         process = self._processes[str(broker_id)]
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
