@@ -62,6 +62,23 @@ CASES = {
         ],
         verdict=PASS,
     ),
+    "a replica is stopped for epoch 0 when it is in the next": Case(
+        rows=[requested(seq=1, **AT, leader_epoch=1), requested(seq=2, **STOP, leader_epoch=0)], verdict=FAIL
+    ),
+    "another broker is in a newer epoch": Case(
+        rows=[
+            requested(seq=1, **AT, leader_epoch=3, broker=3, incarnation="inc-2"),
+            requested(seq=2, **STOP, leader_epoch=2),
+        ],
+        verdict=PASS,
+    ),
+    "another life of the broker was in a newer epoch": Case(
+        rows=[
+            requested(seq=1, **AT, leader_epoch=3, incarnation="other"),
+            requested(seq=2, **STOP, leader_epoch=2),
+        ],
+        verdict=PASS,
+    ),
     "another partition is in a newer epoch": Case(
         rows=[
             requested(seq=1, **AT | {"partition": 1}, leader_epoch=3),

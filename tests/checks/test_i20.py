@@ -45,7 +45,60 @@ CASES = {
         verdict=FAIL,
     ),
     "nobody is there who could lead": Case(
-        rows=[registered(1, until_zxid=30), state(1, leader=-1, epoch=1, isr=[1]), ended(5)], verdict=PASS
+        rows=[registered(1, until_zxid=30), state(1, leader=-1, epoch=1, isr=[1]), ended(5)],
+        verdict=PASS,
+        severities=[],
+    ),
+    "the only replica that there is lives, and does not lead": Case(
+        rows=[registered(1), state(1, leader=-1, epoch=1, isr=[1], assignment=[1]), ended(5)], verdict=FAIL
+    ),
+    "the deadline is over": Case(rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(70)], verdict=FAIL),
+    "the deadline is not quite over": Case(
+        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(69.9)], verdict=PASS, severities=["note"]
+    ),
+    "the deadline begins with the last of two faults": Case(
+        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), injected(healed_s=30), ended(80)],
+        verdict=PASS,
+        severities=["note"],
+    ),
+    "a broker that is dead said that it had registered": Case(
+        rows=[
+            registered(1),
+            registered(2),
+            registered(3, until_zxid=40),
+            registered(3, source="broker"),
+            BEGUN,
+            LOST,
+            ended(5),
+        ],
+        verdict=PASS,
+        severities=[],
+    ),
+    "another topic is gone, and this one is there": Case(
+        rows=[*THREE, BEGUN, LOST, topic(present=True), topic("other", present=False), ended(5)], verdict=FAIL
+    ),
+    "a topic whose deletion waits needs no leader": Case(
+        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=True, deletion_pending=True), ended(5)],
+        verdict=PASS,
+        severities=[],
+    ),
+    "a fault that never was injected needs no healing": Case(
+        rows=[*THREE, BEGUN, ("fault_windows", injected(healed_s=None)[1] | {"injected_ns": None}), ended(80)],
+        verdict=PASS,
+    ),
+    "a long run in which every request had its end": Case(rows=[*THREE, BEGUN, sent("a", 0), ended(200)], verdict=PASS),
+    "two clients are left without an answer, one of them twice": Case(
+        rows=[
+            *THREE,
+            BEGUN,
+            UNANSWERED,
+            sent("c", invoke_ns=5_000_000_000, complete_ns=None, index=8),
+            sent("d", invoke_ns=5_000_000_000, complete_ns=None, process="p1"),
+            ended(70),
+        ],
+        verdict=FAIL,
+        severities=["violation", "violation"],
+        said="2 of p0 to orders had none, the longest in 69 s",
     ),
     "a topic that is gone needs no leader": Case(
         rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)], verdict=PASS

@@ -71,6 +71,44 @@ CASES = {
         verdict=PASS,
         severities=["expected"],
     ),
+    "the topic's configuration did not allow it, and did when somebody else was elected": Case(
+        rows=[
+            *ELECTED,
+            state(9, leader=1, epoch=2, isr=[1], previous=AFTER),
+            configured(50, until_zxid=105, unclean_allowed=False),
+            configured(105, unclean_allowed=True),
+        ],
+        verdict=FAIL,
+        severities=["violation"],
+    ),
+    "the topic's configuration does not allow it, and nobody saw the state before": Case(
+        rows=[AFTER, elected_uncleanly(3, 1), configured(50, unclean_allowed=False)], verdict=FAIL
+    ),
+    "the topic's configuration was taken back when the controller may have read it": Case(
+        rows=[
+            BEFORE,
+            state(9, leader=3, epoch=1, isr=[3], previous=BEFORE),
+            elected_uncleanly(3, 1, zxid=109),
+            configured(50, until_zxid=105, unclean_allowed=False),
+            configured(105),
+        ],
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "another topic's configuration does not allow it": Case(
+        rows=[*ELECTED, configured(50, unclean_allowed=False, topic="other")], verdict=PASS, severities=["expected"]
+    ),
+    "the topic's configuration does not allow it, and nobody asked for it": Case(
+        rows=[
+            *ELECTED,
+            configured(50, unclean_allowed=False),
+            elected(3, [3], previous_isr=[1, 2], unclean=True),
+        ],
+        verdict=FAIL,
+    ),
+    "the controller calls a clean election clean": Case(
+        rows=[led(1, 0), elected(2, [2, 3], previous_isr=[1, 2, 3])], verdict=PASS, severities=[]
+    ),
     "the controller calls an unclean election clean": Case(
         rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2])], verdict=FAIL, said="called it clean"
     ),
