@@ -47,3 +47,27 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
         is_commit = rows[self.kind_column] == self.commit_kind
         committed = rows.where(is_commit, offset)
         return is_commit | (offset >= rows.last_before(committed, order=self.order_column, keys=self.key_columns))
+
+
+class ExpectCommittedOffsetsNotToPassEnd(RowExpectation):
+    """Expect a committed offset not to be past the end of what a consumer can have read."""
+
+    key_columns: list[str] = pydantic.Field(
+        default=["group", "topic", "partition"], description="What names one group's position in one partition"
+    )
+    offset_column: str = pydantic.Field(default="offset", description="The committed offset")
+    end_column: str = pydantic.Field(default="log_end_offset", description="Log end or high watermark of the partition")
+
+    args_keys = ("key_columns", "offset_column", "end_column")
+    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "end_column")
+    sentence: ClassVar[str] = "$offset_column must not pass $end_column."
+
+    examples: ClassVar[Examples] = shown(
+        {"key_columns": ["team"], "offset_column": "position", "end_column": "written"},
+        holds={"team": ["g", "h"], "position": [5, 9], "written": [9, 9]},
+        breaks={"team": ["g", "h"], "position": [5, 10], "written": [9, 9]},
+    )
+
+    def met(self, rows: Rows) -> Values:
+        """Whether there is that much to read."""
+        return rows[self.offset_column] <= rows[self.end_column]

@@ -39,9 +39,13 @@ class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
     epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch")
     leader_column: str = pydantic.Field(default="leader", description="The broker that leads")
     no_leader: int = pydantic.Field(default=-1, description="What stands for no leader")
+    life_column: str | None = pydantic.Field(
+        default=None, description="What tells topics of one name from each other; an epoch of several is not judged"
+    )
 
     args_keys = ("key_columns", "epoch_column", "leader_column")
     column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "leader_column")
+    nullable_parameters: ClassVar[tuple[str, ...]] = ("life_column",)
     sentence: ClassVar[str] = "There must be at most one $leader_column in each $epoch_column, for each $key."
 
     examples: ClassVar[Examples] = shown(
@@ -52,8 +56,9 @@ class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
 
     def met(self, rows: Rows) -> Values:
         """Whether all rows of the row's epoch name one leader, those without a leader aside."""
-        leader = rows[self.leader_column]
-        return rows.alike(rows.where(leader != self.no_leader, leader), keys=[*self.key_columns, self.epoch_column])
+        leader, epoch = rows[self.leader_column], [*self.key_columns, self.epoch_column]
+        alone = rows.alike(rows.where(leader != self.no_leader, leader), keys=epoch)
+        return alone if self.life_column is None else alone | ~rows.alike(rows[self.life_column], keys=epoch)
 
 
 class ExpectUncleanElectionsOnlyWhereAllowed(RowExpectation):

@@ -92,13 +92,13 @@ def _pandas_marks(
     table, _, _ = engine.get_compute_domain(metric_domain_kwargs, domain_type=MetricDomainTypes.TABLE)
     _refuse_strangers(expectation, table.columns)
     counts = pandas_rows.judged_rows(table, expectation.named_columns, expectation.only)
-    judged = table.loc[counts, list(expectation.named_columns)].reset_index(drop=True)
+    judged = table.loc[counts, list(expectation.read_columns)].reset_index(drop=True)
     met = expectation.met(pandas_rows.PandasRows(judged))
     return judged, len(table), ~met.fillna(True).astype(bool)
 
 
 def _refuse_strangers(expectation: "RowExpectation", columns: Any) -> None:
-    missing = sorted({*expectation.named_columns, *expectation.only} - set(columns))
+    missing = sorted(set(expectation.read_columns) - set(columns))
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, columns))}")
 
@@ -156,7 +156,8 @@ class FirstBroken(TableMetricProvider):
         if not metrics[COUNTS][-1]:
             return []
         judged, _number, broken = _pandas_marks(execution_engine, metric_domain_kwargs, metric_value_kwargs)
-        rows = judged[broken].head(metric_value_kwargs["limit"]).to_dict(orient="records")
+        named = list(_asked(metric_value_kwargs).named_columns)
+        rows = judged.loc[broken, named].head(metric_value_kwargs["limit"]).to_dict(orient="records")
         return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
 
     @metric_value(engine=SparkDFExecutionEngine)

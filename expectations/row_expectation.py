@@ -61,6 +61,8 @@ class RowExpectation(BatchExpectation):
 
     column_parameters: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that each name one column, beside `key_columns`."""
+    nullable_parameters: ClassVar[tuple[str, ...]] = ()
+    """Names of the parameters that name a column which may hold nulls, or none."""
     sentence: ClassVar[str] = ""
     """What Data Docs says, with `$parameter` where a parameter stands and `$key` for the key columns."""
     library_metadata: ClassVar[dict[str, Any]] = {
@@ -87,6 +89,12 @@ class RowExpectation(BatchExpectation):
         """The columns that it is about, each once."""
         single = [getattr(self, name) for name in self.column_parameters]
         return tuple(dict.fromkeys([*self.key_columns, *(name for name in single if name is not None)]))
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """All columns that it reads, each once."""
+        nullable = [getattr(self, name) for name in self.nullable_parameters]
+        return tuple(dict.fromkeys([*self.named_columns, *self.only, *(name for name in nullable if name is not None)]))
 
     def asks(self) -> dict[str, Any]:
         """Return the parameters that decide which rows break it."""

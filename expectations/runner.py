@@ -20,9 +20,11 @@ from harness.store import RunFolder
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
+    import pandas as pd
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+    from pyspark.sql import DataFrame, SparkSession
 
     from expectations.suites import Suite
     from expectations.tables import Table
@@ -54,7 +56,7 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
     context = _context(folder.data_docs)
     suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
     tables = {suite.name: table_of(folder, suite.table) for suite in suites}
-    answers = _answers(context, folder.run_id, [(suite, tables[suite.name]) for suite in suites])
+    answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
     context.build_data_docs()
     results = [
         answers.get(suite.name, _no_evidence(suite))
@@ -101,7 +103,7 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", run_id: str, asked: "Sequence[tuple[Suite, Table | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, asked: "Sequence[tuple[Suite, Table | None]]"
 ) -> dict[str, SuiteResult]:
     """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
 
@@ -118,17 +120,30 @@ def _answers(
         for suite, table in asked:
             if table is None or not (table.number or suite.table == FINDINGS):
                 continue
-            if table.is_small:
-                frame = table.in_pandas(suite.columns)
-            else:
-                frame = table.in_spark(stack.enter_context(spark_session()), suite.columns)
+            session = None if table.is_small else stack.enter_context(spark_session())
+            frame = _frame(folder, suite, table, session)
             validations.append(TableValidation.of(context, suite, frame))
         if not validations:
             return {}
         checkpoint = Checkpoint(name=CHECKPOINT, validation_definitions=validations)
-        results = checkpoint.run(run_id=RunIdentifier(run_name=run_id)).run_results.values()
+        results = checkpoint.run(run_id=RunIdentifier(run_name=folder.run_id)).run_results.values()
     by_name = {suite.name: suite for suite, _table in asked}
     return {result.suite_name: _answer(by_name[result.suite_name], result) for result in results}
+
+
+def _frame(
+    folder: RunFolder, suite: "Suite", table: "Table", spark: "SparkSession | None"
+) -> "pd.DataFrame | DataFrame":
+    """Return the rows that a suite judges: in Spark where there is a session, else in this process."""
+    from expectations.reach import REACH, pandas_with_reach, spark_with_reach
+
+    written = [name for name in suite.columns if name != REACH]
+    has_reach = len(written) < len(suite.columns)
+    if spark is None:
+        rows = table.in_pandas(written)
+        return pandas_with_reach(rows, folder) if has_reach else rows
+    frame = table.in_spark(spark, written)
+    return spark_with_reach(frame, folder) if has_reach else frame
 
 
 def _no_evidence(suite: "Suite") -> SuiteResult:

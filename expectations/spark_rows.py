@@ -49,7 +49,7 @@ class SparkRows(Rows):
     @override
     def alike(self, values: Column, *, keys: Sequence[str]) -> Column:
         together = self._together(keys)
-        return F.min(values).over(together) == F.max(values).over(together)
+        return F.coalesce(F.min(values).over(together) == F.max(values).over(together), F.lit(True))
 
     @override
     def where(self, condition: Column, values: Column) -> Column:

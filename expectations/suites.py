@@ -10,7 +10,7 @@ from great_expectations.expectations.core.expect_column_values_to_be_in_set impo
 from great_expectations.expectations.core.expect_column_values_to_not_be_null import ExpectColumnValuesToNotBeNull
 from great_expectations.expectations.expectation import Expectation
 
-from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress
+from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress, ExpectCommittedOffsetsNotToPassEnd
 from expectations.controller_epochs import (
     ExpectControllerEpochsNeverToGoBack,
     ExpectControllerEpochsToBeContinuous,
@@ -79,7 +79,7 @@ class Suite:
         read: list[str] = []
         for expectation in self.expectations:
             if isinstance(expectation, RowExpectation):
-                read += [*expectation.named_columns, *expectation.only]
+                read += expectation.read_columns
             else:
                 read.append(expectation.configuration.kwargs["column"])
         return list(dict.fromkeys(read))
@@ -90,7 +90,7 @@ LEADER_EPOCHS = Suite(
     table=schemas.LEADER_EPOCHS.name,
     expectations=(
         ExpectLeaderEpochsToIncrease(key_columns=LIFE),  # a leader that is only claimed has no place in the order
-        ExpectOneLeaderPerLeaderEpoch(key_columns=PARTITION),
+        ExpectOneLeaderPerLeaderEpoch(key_columns=PARTITION, life_column="life"),
         ExpectUncleanElectionsOnlyWhereAllowed(key_columns=PARTITION),
         ExpectControllerEpochsNeverToGoBack(key_columns=LIFE),
         ExpectColumnValuesToNotBeNull(column="leader"),
@@ -137,10 +137,17 @@ COMMITTED_OFFSETS = Suite(
         ExpectCommittedOffsetsNeverToRegress(  # rows that do not count have no place in the order
             key_columns=["run_id", "group", "topic", "partition"], order_column="counts_ns", kind_column="kind"
         ),
+        ExpectCommittedOffsetsNotToPassEnd(
+            key_columns=["run_id", "group", "process", "topic", "partition"],
+            end_column="readable_end",
+            only={"source": "client", "kind": "commit", "outcome": "ok"},
+        ),
         ExpectColumnValuesToBeBetween(column="offset", min_value=-1),
         ExpectColumnValuesToBeInSet(column="outcome", value_set=["ok", "fail", "info"]),
     ),
-    losable=frozenset({ExpectCommittedOffsetsNeverToRegress.expectation_type}),
+    losable=frozenset(
+        {ExpectCommittedOffsetsNeverToRegress.expectation_type, ExpectCommittedOffsetsNotToPassEnd.expectation_type}
+    ),
 )
 RECORDS = Suite(
     name="records",

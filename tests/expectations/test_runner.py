@@ -15,7 +15,8 @@ import pytest
 from harness.analysis.schemas import TABLES
 from harness.checks import Settings
 from harness.store import RunFolder
-from tests.analysis.fact_rows import ARROW_TYPES, Row, committed, fetched, held, led
+from tests.analysis.fact_rows import ARROW_TYPES, Row, committed, fetched, held, led, read
+from tests.analysis.protocol_rows import waited_for
 
 pytestmark = pytest.mark.spark
 
@@ -116,7 +117,21 @@ def test_nothing_is_sent_anywhere(judged):
     assert NETWORK.asked == []
 
 
+PAST_THE_END = [committed(6, at=(1, 2), process="c1"), waited_for([1, 2], 5), waited_for([1, 2], 2)]
+
 RUNS = {
+    "a reader that committed more than it can have read fails": (
+        [*PAST_THE_END, led(1, 0), read("a", 0, process="c1"), read("b", 1, process="c1")],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "FAIL", "findings": "UNKNOWN"},
+    ),
+    "who reads nothing may commit whatever it likes": (
+        [*PAST_THE_END, led(1, 0), read("a", 0, process="c2")],
+        {},
+        ["I1"],
+        {"leader_epochs": "PASS", "committed_offsets": "PASS", "findings": "UNKNOWN"},
+    ),
     "a suite that holds passes, and one without rows is asked where a check needs them": (
         [led(1, 0), committed(5, at=(1, 2), counts_ns=2)],
         {},
@@ -174,8 +189,9 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_pat
 
     monkeypatch.setattr(tables, "SMALL_ROWS", 0)
     folder = RunFolder(tmp_path / "run-3")
-    write(folder, held(1, "a", 0), held(2, "b", 0))
-    (records,) = (one for one in run(folder, SETTINGS, ["I1"]) if one.suite == "records")
+    write(folder, held(1, "a", 0), held(2, "b", 0), *PAST_THE_END, read("a", 0, process="c1"))
+    offsets, records = (one for one in run(folder, SETTINGS, ["I1"]) if one.evaluated)
+    assert (offsets.verdict, offsets.evaluated, offsets.unsuccessful) == ("FAIL", 4, 1)
     assert (records.verdict, records.evaluated, records.unsuccessful) == ("FAIL", 4, 1)
     assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
