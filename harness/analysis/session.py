@@ -35,6 +35,8 @@ LARGE_BYTES = 500_000_000
 """Evidence that takes minutes to judge."""
 TASK_BYTES = 32_000_000
 """Lines that one task reads and parses."""
+SHUFFLED_BYTES = 256_000_000
+"""Lines whose facts one task joins: as Parquet they have an eighth of the size."""
 GENERATED_CLASSES = 10_000
 """Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all of its own anew."""
 BROADCAST_BYTES = 1_000_000
@@ -110,8 +112,9 @@ def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> It
 
     Where all of a run is `together`, no table is sent to all tasks for a join: each has its part already.
     """
-    tasks = str(max(tasks_for(spark, size_bytes), 1))
-    values = {"spark.sql.shuffle.partitions": tasks, "spark.sql.files.minPartitionNum": tasks}
+    tasks = max(tasks_for(spark, size_bytes), 1)
+    joining = tasks if together else max(-(-size_bytes // SHUFFLED_BYTES), spark.sparkContext.defaultParallelism)
+    values = {"spark.sql.shuffle.partitions": str(joining), "spark.sql.files.minPartitionNum": str(tasks)}
     if size_bytes <= SMALL_BYTES:
         values |= _INTERPRETED
     if together:
