@@ -15,6 +15,7 @@ from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
 from harness.cluster.reaper.command import reap
 from harness.docs_command import docs
+from harness.elsewhere.command import judge
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.keep_command import keep
 from harness.shrinking.command import shrink
@@ -41,6 +42,7 @@ app.command(epilog="Example: chaos reap --dry-run")(reap)
 app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(sweep_command.simulate)
 app.command(epilog="Example: chaos shrink smoke --planted-bug acks-all-on-append --seed 7 --finding I10")(shrink)
 app.command(epilog="Example: chaos docs runs/* --into site")(docs)
+app.command(epilog="Example: chaos judge --operations 'history/*.jsonl' --zookeeper znodes.parquet")(judge)
 app.command(epilog="Example: chaos keep small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'")(
     keep
 )

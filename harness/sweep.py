@@ -5,7 +5,7 @@ A schedule's seed depends on the sweep's seed and its own number alone, so a lon
 
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -221,12 +221,17 @@ def failed(*, number: int, seed: int, run_id: str, error: str) -> ScheduleVerdic
     )
 
 
-def absent(sweep: Sweep, numbers: Iterable[int]) -> list[ScheduleVerdict]:
-    """Return the verdicts on those of a sweep's schedules that are not of these numbers: nothing is known of them."""
-    error = f"it is not in {sweep.histories.name}, or cannot be read there"
+def absent(histories: Path, seeds: Mapping[int, int], numbers: Iterable[int]) -> list[ScheduleVerdict]:
+    """Return the verdicts on those schedules that are not of these numbers: nothing is known of them.
+
+    Args:
+        histories: The table that they should be in.
+        seeds: Of all schedules, by their numbers.
+        numbers: Of the schedules that are there.
+    """
+    error = f"it is not in {histories.name}, or cannot be read there"
     return [
-        failed(number=number, seed=schedule_seed(sweep.seed, number), run_id="", error=error)
-        for number in sorted({*range(sweep.schedules)} - {*numbers})
+        failed(number=number, seed=seeds[number], run_id="", error=error) for number in sorted({*seeds} - {*numbers})
     ]
 
 

@@ -23,8 +23,13 @@ hold, it answers UNKNOWN with the reason."""
 
 def page() -> str:
     """Return the page as Markdown."""
-    checks = sorted(map(registry.check, registry.names(registry.Kind.CHECK)), key=lambda check: _order(check.name))
+    checks = in_order(map(registry.check, registry.names(registry.Kind.CHECK)))
     return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(), "", *_facts()]) + "\n"
+
+
+def in_order(checks: Iterable[Check]) -> list[Check]:
+    """Return checks as pages list them: by their numbers, then the anomalies of clients."""
+    return sorted(checks, key=lambda check: _order(check.name))
 
 
 def _promises(checks: Iterable[Check]) -> Iterator[str]:

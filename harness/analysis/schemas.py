@@ -29,6 +29,7 @@ SENDS = table_of(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
     ),
     Column("error", "string", "what ended a fail or an info"),
+    Column("lines", "bigint", "lines that tell of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
 POLLS = table_of(
