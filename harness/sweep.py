@@ -14,6 +14,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import ClusterError, EvidenceError
+from harness.evidence_version import UNNUMBERED, VERSION, known_version
 from harness.plan import Plan
 from harness.result import CheckResult, RunResult
 from harness.scenario.model import Scenario
@@ -82,6 +83,8 @@ class Asked(Part):
     seed: int
     schedules: int
     replay: str
+    evidence: int = UNNUMBERED
+    """Version of the lines in its table."""
 
 
 def asked_file(root: Path) -> Path:
@@ -103,6 +106,7 @@ def load_sweep(root: Path) -> Sweep:
         asked = Asked.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise EvidenceError(f"{path}: cannot be read: {error}") from error
+    known_version(asked.evidence, str(root))
     scenario = read_scenario(asked.scenario, str(path))
     return Sweep(scenario=scenario, seed=asked.seed, schedules=asked.schedules, root=root, replay=asked.replay)
 
@@ -126,7 +130,7 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
     try:
         root.mkdir(parents=True)
-        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay)
+        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION)
         asked_file(root).write_text(asked.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error

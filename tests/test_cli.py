@@ -8,6 +8,7 @@ from harness import cli, phases
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.phases import Outcome
 from harness.plan import load_plan
+from harness.rejudge_command import worst as worst_of
 from harness.result import CheckResult, FaultResult, RunResult
 from harness.store import RunFolder
 from harness.verdict import ExitCode
@@ -189,4 +190,4 @@ def test_every_error_has_its_exit_code(
     ],
 )
 def test_several_runs_have_the_worst_exit_code(codes: list[ExitCode], worst: ExitCode) -> None:
-    assert cli._worst(codes) is worst
+    assert worst_of(codes) is worst

@@ -27,7 +27,7 @@ from harness.errors import EvidenceError
 
 FILE = "file"
 LINE = "line"
-UNREADABLE = "not JSON, or a value of another type"
+MISREAD = "not JSON, or a value of another type"
 EXPLAINED_FILES = 5
 SHOWN_CHARS = 120
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -113,7 +113,7 @@ class Given:
             row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, "text").orderBy(LINE).first()
         if row is None:
             return f"{plain(file.path)}: every line fits"
-        wrong = _wrong(row["text"], schema) if row[CORRUPT] == UNREADABLE else row[CORRUPT]
+        wrong = _wrong(row["text"], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
         return f"{plain(file.path)}:{row[LINE]}: {wrong}"
 
 
@@ -200,7 +200,7 @@ def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
 
 def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
     """The lines, with what is wrong in `CORRUPT`; one with which anything is wrong has nothing else."""
-    wrong = F.when(F.col("broken"), UNREADABLE)
+    wrong = F.when(F.col("broken"), MISREAD)
     for name, choices in form.choices.items():
         wrong = wrong.when(
             ~F.col(name).isin(*choices),
@@ -298,7 +298,7 @@ def _wrong(text: str, schema: T.StructType) -> str:
         given = value.get(field.name)
         if given is not None and not _has_type(given, field.dataType):
             return f"`{field.name}` is {json.dumps(given)[:SHOWN_CHARS]}, and must be {field.dataType.simpleString()}"
-    return f"{UNREADABLE}: {shown}"
+    return f"{MISREAD}: {shown}"
 
 
 def _has_type(value: Any, wanted: T.DataType) -> bool:

@@ -8,14 +8,13 @@ from pyspark.sql import SparkSession
 
 from harness.analysis.elsewhere import Given
 from harness.analysis.judge import Question, judge_sources
+from harness.analysis.schemas import UNREADABLE
 from harness.elsewhere.answer import HistoryResult, all_answers, divided, doubted, settings_said
 from harness.elsewhere.settings import AllowedSettings
 from harness.report.page import Heading, render
 from harness.result import RunResult
 from harness.store import RunFolder
 from harness.verdict import SystemVerdict
-
-NOT_READ = "unreadable lines"
 
 
 def judge_history(
@@ -47,7 +46,7 @@ def judge_history(
     plugins = question.plugins()
     folder.root.mkdir(parents=True, exist_ok=True)
     (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
-    unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(NOT_READ)]
+    unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement.checks, judgement.counts, listed)
     result = HistoryResult(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.facts.evidence import DUPLICATED, MISSING
+from harness.analysis.schemas import DUPLICATED, MISSING
 from harness.events import (
     BecomeLeader,
     BrokerStart,

@@ -7,12 +7,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
-from harness.analysis.schemas import EVIDENCE, TORN, VALUE_IDS
+from harness.analysis.schemas import (
+    DAMAGED_REPLICA,
+    DUPLICATED,
+    EVIDENCE,
+    MISSING,
+    REPEATED_VALUES,
+    TORN,
+    UNREADABLE,
+    VALUE_IDS,
+)
 from harness.analysis.sources import CORRUPT, Sources
 from harness.history import OpKind, OpType
-
-MISSING = "missing lines, by their numbers"
-DUPLICATED = "lines that are there already"
 
 _ONE_OF_A_KIND = {
     "zookeeper": ("zxid", "path", "type", "version", "source"),
@@ -40,7 +46,7 @@ def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
         lines.where(F.col(CORRUPT).isNotNull())
         .groupBy("run_id", F.col("file").alias("subject"))
         .agg(F.count("*").alias("count"))
-        .withColumn("problem", F.when(only_torn, TORN).otherwise("unreadable lines"))
+        .withColumn("problem", F.when(only_torn, TORN).otherwise(UNREADABLE))
     )
 
 
@@ -112,7 +118,7 @@ def _damaged(dumps: DataFrame) -> DataFrame:
     return dumps.where((F.col("type") == "replica") & (F.col("damage") != "")).select(
         "run_id",
         F.col("file").alias("subject"),
-        F.concat(F.lit("damaged replica: "), "damage").alias("problem"),
+        F.concat(F.lit(DAMAGED_REPLICA), "damage").alias("problem"),
         F.lit(1).cast("bigint").alias("count"),
     )
 
@@ -128,7 +134,7 @@ def _repeated(sends: DataFrame) -> DataFrame:
         .select(
             "run_id",
             F.lit(VALUE_IDS).alias("subject"),
-            F.concat(F.lit("sent more than once, first "), "value").alias("problem"),
+            F.concat(F.lit(REPEATED_VALUES), "value").alias("problem"),
             "count",
         )
     )
