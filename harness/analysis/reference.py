@@ -44,7 +44,7 @@ def _promises(checks: Iterable[Check]) -> Iterator[str]:
     by_fact = _suites()
     yield "## Promises"
     yield ""
-    yield "Suites of Great Expectations look at the same facts, one table each; one on findings, at what all checks say."
+    yield "Suites of Great Expectations look at the same facts, a table each; one on findings, at what all checks say."
     yield ""
     yield "| check | promise | UNKNOWN without | file | tests | suites |"
     yield "|---|---|---|---|---|---|"

@@ -1,12 +1,11 @@
 """Remarks on the evidence itself: what is unreadable, missing or damaged, and what checks assume but does not hold."""
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform
+from harness.analysis.frames import conform, united
 from harness.analysis.schemas import (
     DAMAGED_REPLICA,
     DUPLICATED,
@@ -36,7 +35,7 @@ def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
     parts += [_twice(getattr(sources, kind), key) for kind, key in _ONE_OF_A_KIND.items()]
     parts += [_operations_twice(sources.operations), _sends_twice(sends), _dumps_twice(sources.replicas)]
     parts += [_damaged(sources.replicas), _repeated(sends)]
-    return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
+    return conform(united(parts), EVIDENCE)
 
 
 def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
