@@ -74,6 +74,7 @@ ORIGINS: dict[str, Origin] = {
     "acknowledgements": _said("produce_resp"),
     "consumer_fetches": _said("fetch_resp"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
+    "topic_configs": _znodes("/config/topics/…"),
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
 }
 """By the fact's name."""

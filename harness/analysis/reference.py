@@ -57,10 +57,10 @@ def _promises(checks: Iterable[Check]) -> Iterator[str]:
 
 
 def _suites() -> dict[str, list[str]]:
-    """Return the names of suites by the facts that they are about."""
+    """Return the names of suites by the tables that they are about."""
     found: dict[str, list[str]] = {}
     for suite in registry.import_module("expectations.suites").SUITES:
-        found.setdefault(suite.fact, []).append(suite.name)
+        found.setdefault(suite.table, []).append(suite.name)
     return found
 
 
