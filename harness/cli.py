@@ -15,17 +15,17 @@ from harness.cluster.commands import app as cluster_app
 from harness.cluster.containers.commands import app as images_app
 from harness.cluster.reaper.command import reap
 from harness.docs_command import docs
+from harness.elsewhere.command import judge
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.keep_command import keep
+from harness.rejudge_command import rejudge, run_folder
 from harness.shrinking.command import shrink
-from harness.sweep import asked_file
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.scenario.model import Scenario
-    from harness.store import RunFolder
 
 app = typer.Typer(
     name="chaos",
@@ -41,6 +41,8 @@ app.command(epilog="Example: chaos reap --dry-run")(reap)
 app.command(epilog="Example: chaos simulate smoke --schedules 200 --seed 7")(sweep_command.simulate)
 app.command(epilog="Example: chaos shrink smoke --planted-bug acks-all-on-append --seed 7 --finding I10")(shrink)
 app.command(epilog="Example: chaos docs runs/* --into site")(docs)
+app.command(epilog="Example: chaos rejudge runs/*")(rejudge)
+app.command(epilog="Example: chaos judge --operations 'history/*.jsonl' --zookeeper znodes.parquet")(judge)
 app.command(epilog="Example: chaos keep small.yaml tests/histories/lost-write --seed 7 --about 'a sweep of smoke'")(
     keep
 )
@@ -101,7 +103,7 @@ def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False) 
     from harness.judging import scenario_of
     from harness.plan import load_plan
 
-    old = _run_folder(run_path)
+    old = run_folder(run_path)
     _carry_out(phases.create(scenario_of(old), load_plan(old.plan), runs).root, as_json=as_json)
 
 
@@ -146,43 +148,13 @@ def validate(
         raise ScenarioError("\n".join(problems))
 
 
-@app.command(epilog="Example: chaos rejudge runs/*")
-def rejudge(
-    paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of whole sweeps.")],
-    as_json: Json = False,
-) -> None:
-    """Judge recorded runs again, without a cluster, and write their reports anew."""
-    from harness import phases
-    from harness.terminal import TerminalProgress, show_result
-
-    codes, results = [], []
-    sweeps = [path for path in paths if asked_file(path).exists()]
-    folders = [_run_folder(path) for path in paths if path not in sweeps]
-    for root in sweeps:
-        summary = sweep_command.rejudge(root)
-        codes.append(ExitCode(summary.exit_code))
-        results.append(summary.model_dump(mode="json") | {"folder": str(root)})
-        if not as_json:
-            sweep_command.show(_console(), summary, root)
-    for folder in folders:
-        progress = TerminalProgress(_console(stderr=True))
-        result = phases.rejudge(folder, progress=progress)
-        codes.append(result.verdicts.exit_code)
-        results.append(json.loads(folder.verdict.read_text(encoding="utf-8")))
-        if not as_json:
-            show_result(_console(), result)
-    if as_json:
-        typer.echo(json.dumps(results, indent=2))
-    raise typer.Exit(_worst(codes))
-
-
 @app.command(epilog="Example: chaos report runs/smoke-20260101T120000-0000002a")
 def report(run_path: RunPath) -> None:
     """Write a run's report anew and print its path."""
     from harness import phases
     from harness.progress import Silent
 
-    typer.echo(phases.report(_run_folder(run_path), progress=Silent()))
+    typer.echo(phases.report(run_folder(run_path), progress=Silent()))
 
 
 @app.command("list", epilog="Example: chaos list scenarios")
@@ -223,25 +195,10 @@ def _carry_out(root: Path, *, as_json: bool) -> None:
     raise typer.Exit(outcome.exit_code)
 
 
-def _run_folder(path: Path) -> "RunFolder":
-    from harness.store import RunFolder
-
-    folder = RunFolder(path.resolve())
-    if not folder.plan.exists():
-        raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
-    return folder
-
-
 def _console(*, stderr: bool = False) -> "Console":
     from harness.terminal import PatientConsole
 
     return PatientConsole(stderr=stderr)
-
-
-def _worst(codes: list[ExitCode]) -> ExitCode:
-    """Return the code of several runs: a violation outranks a broken environment, which outranks the rest."""
-    order = (ExitCode.VIOLATED, ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE, ExitCode.HELD)
-    return next((code for code in order if code in codes), ExitCode.INCONCLUSIVE)
 
 
 def exit_code_of(error: HarnessError) -> ExitCode:

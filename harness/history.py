@@ -63,21 +63,27 @@ class Operation:
     time_ns: int
     """Nanoseconds on the host's monotonic clock (CLOCK_MONOTONIC), one clock for all processes of a run."""
     process: str
+    """Name of the client, which does one thing after the other."""
     type: OpType
+    """Where it stands: asked, or ended and how; an info is an end of which nobody knows whether it happened."""
     kind: OpKind
     topic: str = ""
     partition: int = -1
+    """Of a send -1 as long as the client has not chosen."""
     offset: int = -1
     """Of the record (send), the position to resume from (commit, fetch_committed), or the end (end_offset)."""
     key: str = ""
+    """Of the record."""
     value: str = ""
     """The value id, unique in the run."""
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
     group: str = ""
+    """Consumer group of a commit or fetch_committed."""
     mode: str = ""
     """Of a poll: assign or subscribe; reread when a process reads everything once more from the start."""
     records: tuple[Record, ...] = ()
+    """Of a poll that ended ok, in the order in which they were handed out."""
     error: str = ""
     """Name and message of what ended a fail or an info."""
 
@@ -124,6 +130,7 @@ class ZnodeChange:
     type: str
     """create, set or delete."""
     path: str
+    """Of the znode."""
     data: str
     """UTF-8 text; empty for a delete."""
     version: int
@@ -146,6 +153,7 @@ class ReplicaRecord:
     partition: int
     offset: int
     leader_epoch: int
+    """Stamped on the record's batch."""
     timestamp_ms: int
     key: str
     value: str
@@ -153,6 +161,7 @@ class ReplicaRecord:
     digest: str
     """SHA-256 over key, value and headers."""
     producer_id: int
+    """-1 without idempotence; so are the next two."""
     producer_epoch: int
     sequence: int
 
@@ -166,10 +175,13 @@ class ReplicaState:
     topic: str
     partition: int
     log_start_offset: int
+    """First offset of the log."""
     log_end_offset: int
+    """Offset of the next record."""
     high_watermark: int
     """From `replication-offset-checkpoint`; -1 when the file does not name the partition."""
     recovery_point: int
+    """Everything before it was known to be flushed."""
     leader_epochs: tuple[tuple[int, int], ...]
     """Entries (epoch, start offset) of `leader-epoch-checkpoint`."""
     damage: str

@@ -1,10 +1,10 @@
 """The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness import registry
 from harness.broker.config import PROPERTIES
@@ -128,8 +128,21 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     return [path for path in expected if not path.is_file() or not path.stat().st_size]
 
 
-def run_checks(folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: ExitStack) -> Checked:
-    """Return what the checks say; the Spark session that they need is left open in `kept`."""
+class Judging(Protocol):
+    """Says what checks make of a run."""
+
+    def __call__(self, folder: RunFolder, settings: Settings, checks: Sequence[str]) -> Any:
+        """Return a `harness.analysis.judge.Judgement`."""
+        ...
+
+
+def run_checks(
+    folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: ExitStack, judging: Judging | None = None
+) -> Checked:
+    """Return what the checks say; the Spark session that they need is left open in `kept`.
+
+    `judging` knows what they say; by default they are asked.
+    """
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
     settings = settings_of(scenario, plan)
@@ -140,7 +153,8 @@ def run_checks(folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: E
     def checks() -> list[CheckResult]:
         session = registry.import_module("harness.analysis.session")
         kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes()))
-        judgement = registry.import_module("harness.analysis.judge").judge(folder, settings, scenario.checks)
+        judge = judging or registry.import_module("harness.analysis.judge").judge
+        judgement = judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:
             notes.remark(remark, damaged=judgement.damaged)
         counts.update(judgement.counts)

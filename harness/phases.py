@@ -20,9 +20,10 @@ from harness.cluster.driver import CarriesOutRuns, ClusterDriver, ClusterRequest
 from harness.collecting import collect as collect_from
 from harness.driving import drive as drive_cluster
 from harness.errors import ClusterError, HarnessError, Interrupted
+from harness.evidence_version import read_version, write_version
 from harness.handover import end_elsewhere
 from harness.interruption import ENDLESS, Background, Interrupts
-from harness.judging import assemble, run_checks, run_suites, scenario_of
+from harness.judging import Judging, assemble, run_checks, run_suites, scenario_of
 from harness.phase_log import Phase, entered
 from harness.plan import Plan, load_plan, make_plan
 from harness.progress import Logged, Progress
@@ -57,6 +58,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
         folder = RunFolder(_new_folder(runs.resolve(), base))
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
+        write_version(folder)
     except OSError as error:
         raise ClusterError(f"no run folder can be made in {runs}: {error}") from error
     return folder
@@ -163,11 +165,19 @@ def judge(
     progress: Progress | None = None,
     interrupts: Interrupts | None = None,
     background: Background | None = None,
+    judging: Judging | None = None,
 ) -> RunResult:
-    """Let the checks judge the run folder, and save and return the result; works on any folder, years later."""
+    """Let the checks judge the run folder, and save and return the result; works on any folder, years later.
+
+    Where many are judged, `judging` knows what the checks say of each.
+
+    Raises:
+        EvidenceError: a later version of this program has written the run.
+    """
+    read_version(folder)
     progress = progress or Logged()
     with _held(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
-        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.kept))
+        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.kept, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
     return result
@@ -187,15 +197,6 @@ def expectations(
     result = assemble(folder, suites=suites)
     result.save(folder.verdict)
     return result
-
-
-def rejudge(folder: RunFolder, *, progress: Progress | None = None) -> RunResult:
-    """Judge by checks and suites, in one Spark session, and write the report; returns the result."""
-    with Background() as thread:
-        judge(folder, progress=progress, background=thread)
-        expectations(folder, progress=progress, background=thread)
-    report(folder, progress=progress)
-    return RunResult.load(folder.verdict)
 
 
 def report(folder: RunFolder, *, progress: Progress | None = None) -> Path:

@@ -27,6 +27,11 @@ class RunFolder:
         return self.root / "plan.json"
 
     @property
+    def format(self) -> Path:
+        """Which version its lines have, as JSON; missing in runs of the first."""
+        return self.root / "format.json"
+
+    @property
     def origin(self) -> Path:
         """Which task of which scheduler asked for this run, as JSON; missing when it was the command line."""
         return self.root / "origin.json"

@@ -5,7 +5,7 @@ A schedule's seed depends on the sweep's seed and its own number alone, so a lon
 
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import ClusterError, EvidenceError
+from harness.evidence_version import UNNUMBERED, VERSION, known_version
 from harness.plan import Plan
 from harness.result import CheckResult, RunResult
 from harness.scenario.model import Scenario
@@ -82,6 +83,8 @@ class Asked(Part):
     seed: int
     schedules: int
     replay: str
+    evidence: int = UNNUMBERED
+    """Version of the lines in its table."""
 
 
 def asked_file(root: Path) -> Path:
@@ -103,6 +106,7 @@ def load_sweep(root: Path) -> Sweep:
         asked = Asked.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise EvidenceError(f"{path}: cannot be read: {error}") from error
+    known_version(asked.evidence, str(root))
     scenario = read_scenario(asked.scenario, str(path))
     return Sweep(scenario=scenario, seed=asked.seed, schedules=asked.schedules, root=root, replay=asked.replay)
 
@@ -126,7 +130,7 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
     try:
         root.mkdir(parents=True)
-        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay)
+        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION)
         asked_file(root).write_text(asked.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
@@ -221,12 +225,17 @@ def failed(*, number: int, seed: int, run_id: str, error: str) -> ScheduleVerdic
     )
 
 
-def absent(sweep: Sweep, numbers: Iterable[int]) -> list[ScheduleVerdict]:
-    """Return the verdicts on those of a sweep's schedules that are not of these numbers: nothing is known of them."""
-    error = f"it is not in {sweep.histories.name}, or cannot be read there"
+def absent(histories: Path, seeds: Mapping[int, int], numbers: Iterable[int]) -> list[ScheduleVerdict]:
+    """Return the verdicts on those schedules that are not of these numbers: nothing is known of them.
+
+    Args:
+        histories: The table that they should be in.
+        seeds: Of all schedules, by their numbers.
+        numbers: Of the schedules that are there.
+    """
+    error = f"it is not in {histories.name}, or cannot be read there"
     return [
-        failed(number=number, seed=schedule_seed(sweep.seed, number), run_id="", error=error)
-        for number in sorted({*range(sweep.schedules)} - {*numbers})
+        failed(number=number, seed=seeds[number], run_id="", error=error) for number in sorted({*seeds} - {*numbers})
     ]
 
 

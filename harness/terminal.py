@@ -103,23 +103,23 @@ def show_result(console: Console, result: RunResult) -> None:
         table.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
     for fault in result.faults:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
-        table.add_row("fault", hit, _styled(fault.verdict), escape(fault.detail))
+        table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
     for check in result.checks:
         counted = [(check.violations, "violations"), (check.expected, "expected"), (check.notes, "notes")]
         seen = ", ".join(f"{number} {what}" for number, what in counted if number)
         reason = "; ".join(part for part in (seen, check.reason) if part)
-        table.add_row("check", check.check, _styled(check.verdict), escape(reason))
+        table.add_row("check", check.check, styled(check.verdict), escape(reason))
     for suite in result.suites:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
         said = "; ".join(unmet) or f"{suite.evaluated} expectations"
-        table.add_row("suite", suite.suite, _styled(suite.verdict), escape(said))
+        table.add_row("suite", suite.suite, styled(suite.verdict), escape(said))
     if result.faults or result.checks or result.suites:
         console.print(table)
     for remark in [*result.evidence, *result.residue]:
         console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
     verdicts = result.verdicts
     answers = [("fault", verdicts.fault), ("system", verdicts.system), ("environment", verdicts.environment)]
-    console.print("   ".join(f"{question} {_styled(answer.name)}" for question, answer in answers), highlight=False)
+    console.print("   ".join(f"{question} {styled(answer.name)}" for question, answer in answers), highlight=False)
 
 
 def show_plan(console: Console, plan: Plan) -> None:
@@ -141,5 +141,6 @@ def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
     return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
 
 
-def _styled(verdict: str) -> str:
+def styled(verdict: str) -> str:
+    """Return a verdict in its colour, as markup."""
     return f"[{STYLES.get(verdict, DOUBTFUL)}]{verdict}[/]"

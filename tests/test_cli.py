@@ -8,6 +8,7 @@ from harness import cli, phases
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.phases import Outcome
 from harness.plan import load_plan
+from harness.rejudge_command import worst as worst_of
 from harness.result import CheckResult, FaultResult, RunResult
 from harness.store import RunFolder
 from harness.verdict import ExitCode
@@ -55,12 +56,14 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
 def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
     status, out, _ = chaos("--help")
     assert status == 0
-    for command in ("run", "plan", "validate", "rejudge", "report", "docs", "replay", "list", "cluster"):
+    for command in ("run", "plan", "validate", "judge", "rejudge", "report", "docs", "replay", "list", "cluster"):
         assert f" {command} " in out
     assert "3 inconclusive" in out
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "validate", "rejudge", "report", "replay", "list", "simulate"])
+@pytest.mark.parametrize(
+    "command", ["run", "plan", "validate", "judge", "rejudge", "report", "replay", "list", "simulate"]
+)
 def test_every_command_has_an_example(chaos: Any, command: str) -> None:
     status, out, _ = chaos(command, "--help")
     assert status == 0
@@ -112,6 +115,7 @@ def test_a_replay_has_the_same_scenario_and_the_same_plan(
         pytest.param(["run", "smoke", "--driver", "vm"], "--driver vm: driver: unknown driver 'vm'", id="no driver"),
         pytest.param(["run", "smoke", "--planted-bug", "b"], "--planted-bug b: planted_bugs", id="no such bug"),
         pytest.param(["run", "smoke", "--seed", "x"], "Invalid value for '--seed'", id="no number"),
+        pytest.param(["judge"], "there is nothing to judge: give --operations, or other evidence", id="no evidence"),
         pytest.param(["rejudge", "nowhere"], "nowhere: not the folder of a run: it has no plan.json", id="no run"),
         pytest.param(["replay", "nowhere"], "nowhere: not the folder of a run", id="no run to replay"),
         pytest.param(["list", "wonders"], "'wonders' is not one of", id="nothing to list"),
@@ -186,4 +190,4 @@ def test_every_error_has_its_exit_code(
     ],
 )
 def test_several_runs_have_the_worst_exit_code(codes: list[ExitCode], worst: ExitCode) -> None:
-    assert cli._worst(codes) is worst
+    assert worst_of(codes) is worst

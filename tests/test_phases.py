@@ -272,13 +272,6 @@ def test_nothing_passes_before_the_expectations_have_answered_too(stage: Stage) 
     assert RunResult.load(stage.folder.verdict) == second
 
 
-def test_judging_again_is_both_judges_and_the_report(stage: Stage) -> None:
-    stage.run()
-    stage.log.clear()
-    assert phases.rejudge(stage.folder).verdicts.system is SystemVerdict.PASS
-    assert stage.log == ["judge", "expectations", "report"]
-
-
 def test_judging_again_replaces_the_answers_and_keeps_the_rest(stage: Stage) -> None:
     stage.run()
     stage.answers = [FAILED]

@@ -114,7 +114,7 @@ def test_equal_histories_are_counted_once_and_missing_ones_not_at_all() -> None:
 
 def test_a_schedule_that_the_table_has_lost_is_a_verdict_that_proves_nothing(tmp_path: Path) -> None:
     sweep = new_sweep(scenario(KILL_LEADER), 7, 3, tmp_path, "chaos run small --driver simulated")
-    lost = absent(sweep, [0, 2])
+    lost = absent(sweep.histories, {number: schedule_seed(7, number) for number in range(3)}, [0, 2])
     assert [(each.number, each.seed, each.digest) for each in lost] == [(1, schedule_seed(7, 1), "")]
     summary = summarize(sweep, [verdict(0), verdict(2), *lost], simulated_s=2.0, judged_s=1.0)
     assert (summary.schedules, summary.errors, summary.exit_code) == (3, 1, ExitCode.INCONCLUSIVE)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from harness import registry
 from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
+from harness.analysis.origins import ORIGINS, PLACES
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
@@ -140,6 +141,7 @@ def judge_sources(
                     plugin,
                     unknown.get((run_id, plugin.name), ""),
                     {severity: found.get((run_id, plugin.name, severity), _Found()) for severity in Severity},
+                    damaged.get(run_id, {}),
                 )
                 for plugin in checks_of[run_id]
             ],
@@ -285,11 +287,20 @@ def _read_findings(spark: SparkSession, folder: Path) -> dict[tuple[str, str, st
     return {(row.run_id, row.check, row.severity): _Found(row.number, row.first) for row in rows.collect()}
 
 
-def _result(check: Check, unknown: str, found: Mapping[Severity, _Found]) -> CheckResult:
-    """Return one check's answer on one run."""
-    if unknown:
-        return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN.name, reason=unknown)
+def _result(check: Check, unknown: str, found: Mapping[Severity, _Found], damaged: Mapping[str, str]) -> CheckResult:
+    """Return one check's answer on one run: what was found stands, but no promise is kept in evidence with holes.
+
+    Args:
+        check: The check.
+        unknown: Why it cannot judge the run, if so.
+        found: What it found.
+        damaged: A remark on every kind of evidence that has holes.
+    """
     violations = found[Severity.VIOLATION]
+    holes = [] if violations.number else [damaged[kind] for kind in _kinds(check) if kind in damaged]
+    if unknown or holes:
+        reason = unknown or f"nothing was found, in evidence that is damaged: {holes[0]}"
+        return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN.name, reason=reason)
     verdict = SystemVerdict.FAIL if violations.number else SystemVerdict.PASS
     return CheckResult(
         check=check.name,
@@ -302,10 +313,24 @@ def _result(check: Check, unknown: str, found: Mapping[Severity, _Found]) -> Che
     )
 
 
-def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[str]], set[str]]:
-    """Return the remarks on the evidence of each run, in a sentence each, and the runs with holes in it."""
+def _kinds(check: Check) -> list[str]:
+    """Return the kinds of evidence that a check rests on."""
+    return list(dict.fromkeys(kind for fact in check.needs for kind in ORIGINS[fact]))
+
+
+def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[str]], dict[str, dict[str, str]]]:
+    """Return the remarks on the evidence of each run, in a sentence each; and of the runs with holes, one a kind."""
+    sentence = F.format_string("%s: %d %s", "subject", "count", "problem")
+    place = F.coalesce(*(F.when(F.col("subject").startswith(place), kind) for kind, place in PLACES.items()))
+    holes = (
+        evidence.where(F.col("problem") != TORN)
+        .groupBy("run_id", F.coalesce(place, F.lit("")).alias("kind"))
+        .agg(F.min(sentence).alias("remark"))
+    )
+    damaged: dict[str, dict[str, str]] = {}
+    for row in holes.collect():
+        damaged.setdefault(row.run_id, {})[row.kind] = row.remark
     remarks: dict[str, list[str]] = {}
-    holes = evidence.where(F.col("problem") != TORN).select("run_id").distinct().collect()
     for row in evidence.orderBy("run_id", "subject", "problem").limit(limit).collect():
         remarks.setdefault(row.run_id, []).append(f"{row.subject}: {row['count']} {row.problem}")
-    return remarks, {row.run_id for row in holes}
+    return remarks, damaged

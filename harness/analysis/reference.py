@@ -9,33 +9,68 @@ from pathlib import Path
 
 from harness import registry
 from harness.analysis.allowances import ALLOWANCES
-from harness.analysis.schemas import TABLES
+from harness.analysis.origins import ORIGINS
+from harness.analysis.schemas import PROBLEMS, TABLES, TORN
 from harness.checks import Check
 
 PAGE = Path("docs/checks.md")
+TESTS = Path("tests/checks")
 _HEAD = """\
 # Checks and facts
 
 Made from the code by `python -m harness.analysis.reference`; do not edit. Each check is one file, one promise, and one
-test file of the same name in `tests/checks/`. Where a fact that it needs is empty, or something it assumes does not
-hold, it answers UNKNOWN with the reason."""
+test file of the same name. Where a fact that it needs is empty, or something it assumes does not hold, it answers
+UNKNOWN with the reason. [judging.md](judging.md) says which evidence gives which promise its facts."""
+_QUALITY = """\
+## Quality of the evidence
+
+What is wrong with evidence is a fact too, `evidence`; whoever reads an answer sees it first. A check that finds nothing
+in evidence with holes answers UNKNOWN with the remark as its reason, and so does one that holes could mislead."""
 
 
 def page() -> str:
     """Return the page as Markdown."""
-    checks = sorted(map(registry.check, registry.names(registry.Kind.CHECK)), key=lambda check: _order(check.name))
-    return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(), "", *_facts()]) + "\n"
+    checks = in_order(map(registry.check, registry.names(registry.Kind.CHECK)))
+    return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(), "", *_quality(), "", *_facts()]) + "\n"
+
+
+def in_order(checks: Iterable[Check]) -> list[Check]:
+    """Return checks as pages list them: by their numbers, then the anomalies of clients."""
+    return sorted(checks, key=lambda check: _order(check.name))
 
 
 def _promises(checks: Iterable[Check]) -> Iterator[str]:
+    """The map: promise, facts, check, tests, expectations."""
+    by_fact = _suites()
     yield "## Promises"
     yield ""
-    yield "| check | promise | UNKNOWN without | file |"
-    yield "|---|---|---|---|"
+    yield "Suites of Great Expectations look at the same facts, a table each; one on findings, at what all checks say."
+    yield ""
+    yield "| check | promise | UNKNOWN without | file | tests | suites |"
+    yield "|---|---|---|---|---|---|"
     for check in checks:
         file = Path(inspect.getfile(type(check))).name
-        needs = ", ".join(f"`{name}`" for name in check.needs)
-        yield f"| {check.name} | {check.promise} | {needs} | [{file}](../plugins/kafka_chaos/checks/{file}) |"
+        needs = ", ".join(f"[`{name}`](#{name})" for name in check.needs)
+        suites = ", ".join(f"`{suite}`" for name in check.needs for suite in by_fact.get(name, ()))
+        code, test = f"[{file}](../plugins/kafka_chaos/checks/{file})", f"[test_{file}](../{TESTS}/test_{file})"
+        yield f"| {check.name} | {check.promise} | {needs} | {code} | {test} | {suites} |"
+
+
+def _suites() -> dict[str, list[str]]:
+    """Return the names of suites by the tables that they are about."""
+    found: dict[str, list[str]] = {}
+    for suite in registry.import_module("expectations.suites").SUITES:
+        found.setdefault(suite.table, []).append(suite.name)
+    return found
+
+
+def _quality() -> Iterator[str]:
+    yield _QUALITY
+    yield ""
+    yield "| problem | means | forbids a PASS |"
+    yield "|---|---|---|"
+    for problem, about in PROBLEMS.items():
+        yield f"| {problem} | {about} | {'' if problem == TORN else 'yes'} |"
 
 
 def _allowances() -> Iterator[str]:
@@ -58,6 +93,8 @@ def _facts() -> Iterator[str]:
         yield f"### `{table.name}`"
         yield ""
         yield f"One row: {table.row}."
+        yield ""
+        yield f"From {'; '.join(f'{kind} ({lines})' for kind, lines in ORIGINS[table.name].items())}."
         yield ""
         yield "| column | type | holds |"
         yield "|---|---|---|"

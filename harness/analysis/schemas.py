@@ -29,6 +29,7 @@ SENDS = table_of(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
     ),
     Column("error", "string", "what ended a fail or an info"),
+    Column("lines", "bigint", "lines that tell of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
 POLLS = table_of(
@@ -274,6 +275,22 @@ AVAILABILITY = table_of(
 
 TORN = "torn last line"
 """The problem that a kill can leave in a file; any other remark on the evidence forbids a PASS."""
+
+UNREADABLE = "unreadable lines"
+MISSING = "missing lines, by their numbers"
+DUPLICATED = "lines that are there already"
+DAMAGED_REPLICA = "damaged replica: "
+REPEATED_VALUES = "sent more than once, first "
+
+PROBLEMS: dict[str, str] = {
+    TORN: "the file ends in half a line, as a killed process leaves it; only a replica must be whole",
+    UNREADABLE: "lines that are no JSON, or do not fit",
+    MISSING: "a broker's lines, or the beginnings of a client's operations, have gaps in their numbers",
+    DUPLICATED: "a line is there twice, or an operation begins or ends twice, or a replica was dumped twice",
+    f"{DAMAGED_REPLICA}…": "a replica's log could not be read to its end; the remark says where",
+    f"{REPEATED_VALUES}…": "value ids are not unique, so that nobody can tell what became of a record",
+}
+"""Every problem that evidence can have, and what it means."""
 
 VALUE_IDS = "value ids"
 """Subject of the remark that they are not unique."""

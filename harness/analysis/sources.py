@@ -17,26 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.origins import TOLD
 from harness.analysis.session import tasks_for
-from harness.events import (
-    COMMON,
-    KINDS,
-    Append,
-    BecomeFollower,
-    BecomeLeader,
-    BrokerRegistered,
-    BrokerStart,
-    ControllerElected,
-    ControlReceive,
-    Election,
-    Event,
-    FetchResponse,
-    HighWatermark,
-    IsrPropose,
-    ProduceResponse,
-    Truncate,
-    ZkWrite,
-)
+from harness.analysis.storage import file_path
+from harness.events import COMMON, KINDS
 from harness.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
 from harness.store import RunFolder
 
@@ -89,24 +73,6 @@ OPERATION = struct_of(Operation)
 JOURNAL_ENTRY = struct_of(JournalEntry)
 ZNODE_CHANGE = struct_of(ZnodeChange)
 REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord)])
-TOLD: tuple[type[Event], ...] = (
-    Append,
-    BecomeFollower,
-    BecomeLeader,
-    BrokerRegistered,
-    BrokerStart,
-    ControllerElected,
-    ControlReceive,
-    Election,
-    FetchResponse,
-    HighWatermark,
-    IsrPropose,
-    ProduceResponse,
-    Truncate,
-    ZkWrite,
-)
-"""The kinds of state change that facts are made of; of all other lines only the common fields are read."""
-
 _COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
 _TOLD_FIELDS = {*_COMMON.names, *(field.name for kind in TOLD for field in fields(kind))}
 _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
@@ -212,14 +178,14 @@ def no_rows(spark: SparkSession, columns: Iterable[tuple[str, str]]) -> DataFram
 
 def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
     """Return one row a line of the files."""
-    whole = _with_corrupt(schema)
+    whole = with_corrupt(schema)
     if not paths:
         named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
-    path = F.url_decode(F.col("_metadata.file_path"))
+    path = file_path()
     return (
         spark.read.schema(whole)
-        .options(**_PERMISSIVE)
+        .options(**PERMISSIVE)
         .json([str(path) for path in paths])
         .select(
             "*",
@@ -235,15 +201,16 @@ def _parsed(table: DataFrame, schema: T.StructType, kind: str) -> DataFrame:
         table.select("run_id", F.explode(kind).alias("file", "lines"))
         .select("run_id", "file", F.explode("lines").alias("line"))
         .where(F.length("line") > 0)
-        .select("run_id", "file", F.from_json("line", _with_corrupt(schema), _PERMISSIVE).alias("parsed"))
+        .select("run_id", "file", F.from_json("line", with_corrupt(schema), PERMISSIVE).alias("parsed"))
         .select("parsed.*", "run_id", "file")
     )
 
 
-def _with_corrupt(schema: T.StructType) -> T.StructType:
+def with_corrupt(schema: T.StructType) -> T.StructType:
+    """Return the columns of a line, and one for the text of a line that does not fit."""
     return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
 
 
-_PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 _RUN_AND_FILE = r"^(?:[^/]*/)*?([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
 """Run folder and file within it, of any path that `read` lists."""

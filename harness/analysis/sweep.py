@@ -121,6 +121,8 @@ def judge_histories(
     for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
         verdicts += _judged(spark, batch, asked, RunFolder(root / "judged" / f"{part:04}"))
         told.done("judged", len(verdicts), len(candidates))
+    seeds = {number: candidate.plan.seed for number, candidate in enumerate(candidates)}
+    verdicts += absent(histories, seeds, (verdict.number for verdict in verdicts))
     return sorted(verdicts, key=lambda verdict: verdict.number)
 
 
@@ -179,7 +181,8 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
             file.flush()
             verdicts += judged
             progress.done("judged", len(verdicts), sweep.schedules)
-        lost = absent(sweep, (verdict.number for verdict in verdicts))
+        seeds = {number: schedule_seed(sweep.seed, number) for number in range(sweep.schedules)}
+        lost = absent(sweep.histories, seeds, (verdict.number for verdict in verdicts))
         file.writelines(verdict.model_dump_json() + "\n" for verdict in lost)
     return verdicts + lost
 

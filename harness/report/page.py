@@ -36,6 +36,20 @@ class FindingGroup:
     folded: list[Row]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What stands above and below a report."""
+
+    about: str
+    """Below the title, in a line."""
+    answer: str
+    """Name of a `SystemVerdict`, for the title."""
+    cards: list[tuple[str, str, str, str]]
+    """As (question, answer, good / bad / open, reason)."""
+    commands: dict[str, str]
+    """How to do it again."""
+
+
 def write(folder: RunFolder) -> Path:
     """Write `report.html` and `junit.xml` of a judged run and return the page's path.
 
@@ -44,6 +58,22 @@ def write(folder: RunFolder) -> Path:
     """
     result = RunResult.load(folder.verdict)
     write_junit(folder, result)
+    planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
+    heading = Heading(
+        about=f"{result.started_at} · {result.duration_s:.0f} s · driver {result.driver} · seed {result.seed}{planted}",
+        answer=result.verdicts.system.name,
+        cards=cards(result),
+        commands={
+            "Judge again": f"chaos rejudge {shlex.quote(str(folder.root))}",
+            "Run again, same plan": f"chaos replay {shlex.quote(str(folder.root))}",
+            "Run again, same seed": f"chaos run {shlex.quote(str(folder.scenario))} --seed {result.seed}",
+        },
+    )
+    return render(folder, result, heading)
+
+
+def render(folder: RunFolder, result: RunResult, heading: Heading) -> Path:
+    """Write `report.html` from the facts and findings in a folder, and return its path."""
     evidence = RunEvidence(folder)
     environment = Environment(
         loader=PackageLoader("harness.report"),
@@ -62,7 +92,7 @@ def write(folder: RunFolder) -> Path:
         "report.html.j2"
     ).render(
         result=result,
-        cards=cards(result),
+        heading=heading,
         chart=Markup(chart),  # noqa: S704 - made by plotly from numbers and names it escapes itself
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own script
         faults=[
@@ -76,11 +106,6 @@ def write(folder: RunFolder) -> Path:
         notes=[group for group in groups if group.severity == "note"],
         scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
-        commands={
-            "Judge again": f"chaos rejudge {shlex.quote(str(folder.root))}",
-            "Run again, same plan": f"chaos replay {shlex.quote(str(folder.root))}",
-            "Run again, same seed": f"chaos run {shlex.quote(str(folder.scenario))} --seed {result.seed}",
-        },
     )
     temporary = folder.report.with_suffix(".tmp")
     temporary.write_text(page, encoding="utf-8")

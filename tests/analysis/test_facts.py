@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.schemas import DUPLICATED, MISSING
 from harness.events import (
     BecomeLeader,
     BrokerStart,
@@ -17,7 +18,16 @@ from harness.events import (
     Truncate,
     ZkWrite,
 )
-from harness.history import InjectionStep, JournalEntry, OpKind, OpType, Record, ReplicaRecord, ZnodeChange
+from harness.history import (
+    InjectionStep,
+    JournalEntry,
+    OpKind,
+    OpType,
+    Record,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+)
 from harness.store import RunFolder
 from tests.analysis.run_folders import MS, RunWriter
 
@@ -472,6 +482,37 @@ def test_unreadable_and_missing_lines_are_counted_a_file(rows):
 def test_lines_before_a_bad_one_are_not_lost(rows):
     assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
     assert len(rows(damaged_evidence, "sends")) == 1
+
+
+@case
+def duplicated_evidence(out: RunWriter) -> None:
+    """A file that was copied together twice, and a process whose beginnings were lost."""
+    out.event(1, leads(0))
+    out.event(1, leads(1))
+    send(out, 0, OpType.INVOKE)
+    send(out, 0, OpType.OK)
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0)
+    out.znode("/controller_epoch", "0")
+    dump = ReplicaState(broker=1, topic="orders", partition=0, log_start_offset=0, log_end_offset=0, high_watermark=0,
+                        recovery_point=0, leader_epochs=(), damage="")  # fmt: skip
+    out.writer(out.folder.replica_dump(1, "orders", 0)).write(dump)
+    for path in [path for paths in out.folder.evidence().values() for path in paths]:
+        path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    with out.folder.operations_of("c1").open("w", encoding="utf-8") as file:
+        file.write('{"index":2,"process":"c1","kind":"poll","type":"ok","time_ns":1}\n')
+
+
+def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows):
+    found = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
+    assert found == {
+        ("brokers/1/state-change.jsonl", DUPLICATED, 2),
+        ("operations of p0", DUPLICATED, 2),
+        ("operations/c0.jsonl", DUPLICATED, 2),
+        ("operations/c1.jsonl", MISSING, 3),
+        ("zookeeper.jsonl", DUPLICATED, 1),
+        ("replicas/1/replica-orders-0.jsonl", DUPLICATED, 1),
+    }
 
 
 @case

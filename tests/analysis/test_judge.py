@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 from harness import registry
 from harness.analysis.findings import finding
+from harness.analysis.origins import ORIGINS
 from harness.checks import FINDING_COLUMNS, Settings
 from harness.errors import PluginError
 from harness.store import RunFolder
@@ -44,7 +45,7 @@ def lose(folder: RunFolder, offset: int) -> None:
 
 @pytest.fixture(scope="module")
 def judged(spark, tmp_path_factory):
-    """Three runs judged at once: an intact one, one that lost a record, and one without any evidence."""
+    """Four runs judged at once: intact, with a record lost, with a broker's line damaged, without any evidence."""
     from harness.analysis.judge import judge_runs
 
     root = tmp_path_factory.mktemp("runs")
@@ -53,8 +54,11 @@ def judged(spark, tmp_path_factory):
     lose(losing, 7)
     with losing.state_change_log(1).open("a", encoding="utf-8") as log:
         log.write('{"torn')
+    damaged = write_intact_run(root / "damaged")
+    with damaged.state_change_log(1).open("a", encoding="utf-8") as log:
+        log.write("rubbish\n")
     together = RunFolder(root / "together")
-    judgements = judge_runs([intact, losing, RunFolder(root / "empty")], SETTINGS, into=together)
+    judgements = judge_runs([intact, losing, damaged, RunFolder(root / "empty")], SETTINGS, into=together)
     return {judgement.run_id: judgement for judgement in judgements}, together
 
 
@@ -82,6 +86,22 @@ def test_a_run_without_evidence_is_unknown_to_every_check(judged):
     assert set(verdicts(judgement).values()) == {"UNKNOWN"}
     assert all("nothing to judge: no rows in" in result.reason for result in judgement.checks)
     assert sum(judgement.counts.values()) == 0
+
+
+def test_no_promise_is_kept_in_evidence_with_holes(judged):
+    judgement = judged[0]["damaged"]
+    assert judgement.damaged
+    unknown = {result.check for result in judgement.checks if result.verdict == "UNKNOWN"}
+    resting_on_brokers = {
+        check.name
+        for check in map(registry.check, ALL_CHECKS)
+        if any("state_changes" in ORIGINS[fact] for fact in check.needs)
+    }
+    assert unknown == resting_on_brokers
+    assert {"I1", "I11", "I24"} < unknown
+    assert "lost-write" not in unknown
+    (reason,) = {result.reason for result in judgement.checks if result.check == "I24"}
+    assert reason.endswith("evidence that is damaged: brokers/1/state-change.jsonl: 1 unreadable lines")
 
 
 def test_remarks_on_the_evidence_name_file_and_number(judged):

@@ -1,5 +1,6 @@
 import pytest
 
+from harness.analysis.origins import ORIGINS, PLACES
 from harness.analysis.schemas import TABLES
 
 
@@ -9,6 +10,11 @@ def test_every_table_tells_runs_apart_and_says_what_its_columns_hold(table):
     assert table.row
     assert all(column.about and not column.about.endswith(".") for column in table.columns)
     assert len({column.name for column in table.columns}) == len(table.columns)
+
+
+def test_every_fact_says_what_evidence_it_is_made_of():
+    assert set(ORIGINS) == set(TABLES)
+    assert all(origin and set(origin) <= set(PLACES) for origin in ORIGINS.values())
 
 
 @pytest.mark.spark

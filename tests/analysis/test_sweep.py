@@ -9,7 +9,16 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
-from harness.analysis.sweep import HISTORIES, SHARE, batches, judge, judge_candidates, patient, simulate
+from harness.analysis.sweep import (
+    HISTORIES,
+    SHARE,
+    batches,
+    judge,
+    judge_candidates,
+    judge_histories,
+    patient,
+    simulate,
+)
 from harness.plan import make_plan
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.source import options
@@ -100,6 +109,13 @@ def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
         (number, schedule_seed(7, number), ExitCode.INCONCLUSIVE) for number in (0, 2)
     ]
     assert len(sweep.verdicts.read_text().splitlines()) == 4
+    candidates = [Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, seed)) for seed in range(4)]
+    again = judge_histories(spark, sweep.histories, candidates, tmp_path / "again")
+    assert [(verdict.number, verdict.seed, verdict.error) for verdict in again[:2]] == [
+        (0, 0, "it is not in schedules.parquet, or cannot be read there"),
+        (1, 1, "SimulationError: stuck"),
+    ]
+    assert len(again) == 4
 
 
 def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spark, tmp_path):

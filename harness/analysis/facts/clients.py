@@ -28,6 +28,7 @@ def completed(operations: DataFrame, *kinds: OpKind) -> DataFrame:
             *(F.max(name).alias(name) for name in ("topic", "partition", "key", "value", "acks", "group", "error")),
             F.max(F.when(is_ok, F.col("offset"))).alias("ok_offset"),
             F.max("offset").alias("offset"),
+            F.count("*").alias("lines"),
         )
     )
 
@@ -48,6 +49,7 @@ def sends(operations: DataFrame, state_changes: DataFrame) -> DataFrame:
         "outcome",
         F.nullif(F.col("ok_offset"), F.lit(-1)).alias("offset"),
         "error",
+        "lines",
     )
     answers = _answered_offsets(state_changes)
     within = (F.col("answer_ns") >= F.col("invoke_ns")) & (F.col("answer_ns") <= F.col("complete_ns"))

@@ -1,21 +1,41 @@
 """Remarks on the evidence itself: what is unreadable, missing or damaged, and what checks assume but does not hold."""
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform
-from harness.analysis.schemas import EVIDENCE, TORN, VALUE_IDS
+from harness.analysis.frames import conform, united
+from harness.analysis.schemas import (
+    DAMAGED_REPLICA,
+    DUPLICATED,
+    EVIDENCE,
+    MISSING,
+    REPEATED_VALUES,
+    TORN,
+    UNREADABLE,
+    VALUE_IDS,
+)
 from harness.analysis.sources import CORRUPT, Sources
+from harness.history import OpKind, OpType
+
+_ONE_OF_A_KIND = {
+    "zookeeper": ("zxid", "path", "type", "version", "source"),
+    "journal": ("injection", "step", "time_ns"),
+}
+"""What no two lines of a run share."""
+_BEGIN_AND_END = 2
+"""Lines that tell of a send."""
 
 
 def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
     """One row a file and what is wrong with it, or a run whose value ids are not unique."""
     parts = [_unreadable(frame, sources.torn) for frame in sources.frames]
-    parts += [_missing(sources.state_changes), _damaged(sources.replicas), _repeated(sends)]
-    return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
+    parts += [_numbered(sources.state_changes), _unasked(sources.operations)]
+    parts += [_twice(getattr(sources, kind), key) for kind, key in _ONE_OF_A_KIND.items()]
+    parts += [_operations_twice(sources.operations), _sends_twice(sends), _dumps_twice(sources.replicas)]
+    parts += [_damaged(sources.replicas), _repeated(sends)]
+    return conform(united(parts), EVIDENCE)
 
 
 def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
@@ -25,20 +45,71 @@ def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
         lines.where(F.col(CORRUPT).isNotNull())
         .groupBy("run_id", F.col("file").alias("subject"))
         .agg(F.count("*").alias("count"))
-        .withColumn("problem", F.when(only_torn, TORN).otherwise("unreadable lines"))
+        .withColumn("problem", F.when(only_torn, TORN).otherwise(UNREADABLE))
     )
 
 
-def _missing(state_changes: DataFrame) -> DataFrame:
-    """Gaps in the numbers of a broker's lines, which are without gaps within one life of its process."""
+def _numbered(state_changes: DataFrame) -> DataFrame:
+    """Gaps and repetitions in the numbers of a broker's lines: in one life of its process there is each number once."""
+    numbers = F.count_distinct("seq")
+    problems = F.array(
+        F.struct(F.lit(MISSING).alias("problem"), (F.max("seq") + 1 - numbers).alias("count")),
+        F.struct(F.lit(DUPLICATED).alias("problem"), (F.count("seq") - numbers).alias("count")),
+    )
     return (
         state_changes.where(F.col("seq").isNotNull())
         .groupBy("run_id", F.col("file").alias("subject"), "inc")
-        .agg((F.max("seq") + 1 - F.count_distinct("seq")).alias("count"))
+        .agg(problems.alias("problems"))
+        .select("run_id", "subject", F.inline("problems"))
         .where(F.col("count") > 0)
-        .drop("inc")
-        .withColumn("problem", F.lit("missing lines, by their numbers"))
     )
+
+
+def _unasked(operations: DataFrame) -> DataFrame:
+    """Gaps in the numbers under which a process began its operations, which are without gaps; one row a process."""
+    asked = F.count(F.when(F.col("type") == OpType.INVOKE.value, 1))
+    return (
+        operations.where(F.col("index").isNotNull())
+        .groupBy("run_id", "process")
+        .agg((F.max("index") + 1 - asked).alias("count"), F.min("file").alias("subject"))
+        .where(F.col("count") > 0)
+        .select("run_id", "subject", F.lit(MISSING).alias("problem"), "count")
+    )
+
+
+def _twice(lines: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Lines of which there can be one, and are more."""
+    return (
+        lines.where(F.col(key[0]).isNotNull())
+        .groupBy("run_id", *key)
+        .agg((F.count("*") - 1).alias("more"), F.min("file").alias("subject"))
+        .where(F.col("more") > 0)
+        .groupBy("run_id", "subject")
+        .agg(F.sum("more").alias("count"))
+        .withColumn("problem", F.lit(DUPLICATED))
+    )
+
+
+def _operations_twice(operations: DataFrame) -> DataFrame:
+    """Operations other than sends that begin or end twice: a record that was read would count twice."""
+    is_end = (F.col("type") != OpType.INVOKE.value).alias("is_end")
+    others = operations.where(F.col("kind") != OpKind.SEND.value)
+    return _twice(others.select("run_id", "file", "process", "index", is_end), ("process", "index", "is_end"))
+
+
+def _sends_twice(sends: DataFrame) -> DataFrame:
+    """Sends that begin or end twice, one row a process."""
+    return (
+        sends.where(F.col("lines") > _BEGIN_AND_END)
+        .groupBy("run_id", F.concat(F.lit("operations of "), "process").alias("subject"))
+        .agg(F.sum(F.col("lines") - _BEGIN_AND_END).alias("count"))
+        .withColumn("problem", F.lit(DUPLICATED))
+    )
+
+
+def _dumps_twice(dumps: DataFrame) -> DataFrame:
+    """Replicas that were dumped more than once: their records would count as often."""
+    return _twice(dumps.where(F.col("type") == "replica"), ("broker", "topic", "partition"))
 
 
 def _damaged(dumps: DataFrame) -> DataFrame:
@@ -46,7 +117,7 @@ def _damaged(dumps: DataFrame) -> DataFrame:
     return dumps.where((F.col("type") == "replica") & (F.col("damage") != "")).select(
         "run_id",
         F.col("file").alias("subject"),
-        F.concat(F.lit("damaged replica: "), "damage").alias("problem"),
+        F.concat(F.lit(DAMAGED_REPLICA), "damage").alias("problem"),
         F.lit(1).cast("bigint").alias("count"),
     )
 
@@ -62,7 +133,7 @@ def _repeated(sends: DataFrame) -> DataFrame:
         .select(
             "run_id",
             F.lit(VALUE_IDS).alias("subject"),
-            F.concat(F.lit("sent more than once, first "), "value").alias("problem"),
+            F.concat(F.lit(REPEATED_VALUES), "value").alias("problem"),
             "count",
         )
     )

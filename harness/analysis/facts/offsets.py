@@ -39,7 +39,7 @@ def _by_clients(operations: DataFrame) -> DataFrame:
         .withColumn("final", is_read_back & (rank == 1))
         .withColumn("kind", F.when(is_commit, "commit").otherwise("fetch"))
         .withColumn("source", F.lit("client"))
-        .drop("is_read_back", "latest_first", "at_ns", "key", "value", "acks", "ok_offset", "error")
+        .drop("is_read_back", "latest_first", "at_ns", "key", "value", "acks", "ok_offset", "error", "lines")
     )
 
 

@@ -1,0 +1,98 @@
+"""Which evidence each fact is made of: what is lacking where a fact has no rows, and what bad lines make doubtful."""
+
+from harness.events import (
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    ControllerElected,
+    ControlReceive,
+    Election,
+    Event,
+    FetchResponse,
+    HighWatermark,
+    IsrPropose,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
+)
+
+PLACES: dict[str, str] = {
+    "operations": "operations",
+    "replicas": "replicas",
+    "zookeeper": "zookeeper",
+    "state_changes": "brokers",
+    "journal": "journal",
+}
+"""How the place of a file within the run folder begins, by what its lines are."""
+
+
+Origin = dict[str, str]
+"""Kinds of evidence of which each gives rows, and which of their lines do."""
+
+
+def _operations(*kinds: str) -> Origin:
+    return {"operations": f"kind {' and '.join(f'`{kind}`' for kind in kinds)}"}
+
+
+def _said(*kinds: str) -> Origin:
+    return {"state_changes": " and ".join(f"`{kind}`" for kind in kinds)}
+
+
+def _znodes(*paths: str) -> Origin:
+    return {"zookeeper": " and ".join(f"`{path}`" for path in paths)}
+
+
+_STATES = _znodes("/brokers/topics/…/state")
+
+ORIGINS: dict[str, Origin] = {
+    "sends": _operations("send"),
+    "polls": _operations("poll"),
+    "replicas": {"replicas": "type `replica`"},
+    "replica_records": {"replicas": "type `record`"},
+    "partition_states": _STATES,
+    "leader_epochs": _STATES | _said("become_leader", "append"),
+    "leadership_claims": _said("become_leader", "become_follower"),
+    "appends": _said("append"),
+    "controller_epochs": _znodes("/controller_epoch", "/controller") | _said("controller_elected"),
+    "isr_changes": _STATES,
+    "high_watermarks": _said("hw"),
+    "truncations": _said("truncate"),
+    "committed_offsets": _operations("commit", "fetch_committed") | {"replicas": "records of `__consumer_offsets`"},
+    "fault_windows": {"journal": "every step"},
+    "availability": _operations("send"),
+    "poll_steps": _operations("poll"),
+    "send_reversals": _operations("send"),
+    "end_offsets": _operations("end_offset"),
+    "elections": _said("election"),
+    "state_writes": _said("zk_write"),
+    "control_requests": _said("ctl_recv"),
+    "registrations": _znodes("/brokers/ids/…") | _said("broker_registered"),
+    "leader_isrs": _said("hw"),
+    "isr_proposals": _said("isr_propose"),
+    "acknowledgements": _said("produce_resp"),
+    "consumer_fetches": _said("fetch_resp"),
+    "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
+    "topic_configs": _znodes("/config/topics/…"),
+    "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
+}
+"""By the fact's name."""
+
+TOLD: tuple[type[Event], ...] = (
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    ControllerElected,
+    ControlReceive,
+    Election,
+    FetchResponse,
+    HighWatermark,
+    IsrPropose,
+    ProduceResponse,
+    Truncate,
+    ZkWrite,
+)
+"""The kinds of state change that facts are made of; of all other lines only the common fields are read."""

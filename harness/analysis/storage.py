@@ -1,0 +1,111 @@
+"""Files wherever Spark reads them: on this machine, or behind any URI of which Hadoop knows the file system."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from harness.errors import EvidenceError
+
+JSON, PARQUET = "json", "parquet"
+_SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
+_GLOB = re.compile(r"[*?\[{]")
+LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """One file of evidence."""
+
+    path: str
+    """With its scheme, as Spark names it."""
+    size: int
+    format: str
+    """`JSON` or `PARQUET`."""
+    torn: bool
+    """Whether it is text that ends in half a line."""
+
+
+def find(spark: SparkSession, text: str) -> list[StoredFile]:
+    """Return the files that a path, a folder or a glob stands for, in the order of their paths.
+
+    Below a folder, what is empty does not count, nor what has a name that begins with `_` or `.`, as Spark leaves it.
+
+    Raises:
+        EvidenceError: there is nothing, it cannot be read, or it is neither JSON Lines nor Parquet.
+    """
+    try:
+        found = [_stored(spark, status) for status in _statuses(spark, text)]
+    except Py4JError as error:
+        raise EvidenceError(f"{text}: cannot be read: {reason(error)}") from error
+    if not found:
+        raise EvidenceError(f"{text}: there is no file")
+    return sorted(found, key=lambda file: file.path)
+
+
+def reason(error: Exception) -> str:
+    """Return in one line what Java says of an error."""
+    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return next(iter(str(said).splitlines()), type(error).__name__)[:LONGEST_REASON]
+
+
+def plain(path: str) -> str:
+    """Return a path as a person writes it: without the scheme of local files."""
+    return re.sub(r"^file:/+", "/", path)
+
+
+def file_path() -> Column:
+    """Return where each row was read, as `plain` says it; Spark has it as a URI, where a plus is no space."""
+    encoded = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
+    return F.regexp_replace(F.url_decode(encoded), "^file:/+", "/")
+
+
+def _statuses(spark: SparkSession, text: str) -> Iterator[Any]:
+    """Yield Hadoop's status of every file."""
+    assert spark._jvm is not None
+    path = spark._jvm.org.apache.hadoop.fs.Path(text if "://" in text else str(Path(text).absolute()))
+    system = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if system.exists(path):
+        matches = [system.getFileStatus(path)]
+    else:
+        matches = list(system.globStatus(path) or []) if _GLOB.search(text) else []
+    for match in matches:
+        if not match.isDirectory():
+            if not match.getLen():
+                raise EvidenceError(f"{text}: {plain(match.getPath().toString())} is empty")
+            yield match
+            continue
+        root = match.getPath().toString()
+        below = system.listFiles(match.getPath(), True)
+        while below.hasNext():
+            status = below.next()
+            parts = status.getPath().toString()[len(root) + 1 :].split("/")
+            if status.getLen() and not any(part.startswith(("_", ".")) for part in parts):
+                yield status
+
+
+def _stored(spark: SparkSession, status: Any) -> StoredFile:
+    path, size = status.getPath(), int(status.getLen())
+    name = path.getName()
+    compressed = name.endswith(_COMPRESSED)
+    stem = name.rpartition(".")[0] if compressed else name
+    form = next((form for suffix, form in _SUFFIXES.items() if stem.endswith(suffix)), None)
+    if form is None or (compressed and form == PARQUET):
+        raise EvidenceError(f"{plain(path.toString())}: its name must end in one of {', '.join(_SUFFIXES)}")
+    torn = form == JSON and not compressed and _ends_in_half_a_line(spark, path, size)
+    return StoredFile(path=path.toString(), size=size, format=form, torn=torn)
+
+
+def _ends_in_half_a_line(spark: SparkSession, path: Any, size: int) -> bool:
+    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
+    try:
+        stream.seek(size - 1)
+        return bool(stream.read() != ord("\n"))
+    finally:
+        stream.close()

@@ -1,0 +1,115 @@
+"""`chaos judge`: a history that others recorded, judged as far as its evidence goes."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from harness.errors import Interrupted, ScenarioError
+from harness.store import RunFolder
+from harness.writable import make_parent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.elsewhere.answer import HistoryResult
+
+DEFAULT_INTO = Path("judged")
+_WHERE = "file, folder or glob, of this machine or any URI that Hadoop knows; repeatable."
+Paths = list[str] | None
+
+
+def judge(
+    operations: Annotated[Paths, typer.Option("--operations", help=f"What clients did: {_WHERE}")] = None,
+    replicas: Annotated[Paths, typer.Option("--replicas", help=f"Dumps of replicas: {_WHERE}")] = None,
+    zookeeper: Annotated[Paths, typer.Option("--zookeeper", help=f"Changes of znodes: {_WHERE}")] = None,
+    state_changes: Annotated[Paths, typer.Option("--state-changes", help=f"What brokers did: {_WHERE}")] = None,
+    journal: Annotated[Paths, typer.Option("--journal", help=f"Faults and when they were healed: {_WHERE}")] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/judging.md.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One of these settings, e.g. min_insync_replicas=2; repeatable."
+        ),
+    ] = None,
+    checks: Annotated[
+        list[str] | None, typer.Option("--check", metavar="NAME", help="Only this check; repeatable.")
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", help="Folder for facts, findings and report; default: a new one in judged/."),
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
+    from harness.analysis.session import spark_session
+    from harness.elsewhere.judging import judge_history, report
+    from harness.elsewhere.settings import load_settings
+    from harness.terminal import PatientConsole
+
+    paths = {
+        "operations": operations or [],
+        "replicas": replicas or [],
+        "zookeeper": zookeeper or [],
+        "state_changes": state_changes or [],
+        "journal": journal or [],
+    }
+    if not any(paths.values()):
+        raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
+    allowed = load_settings(settings, sets or [])
+    folder = RunFolder((into or _new_folder()).resolve())
+    make_parent(folder.verdict)
+    try:
+        with spark_session(master) as spark:
+            result = judge_history(spark, paths, allowed, folder, checks=checks or ())
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing is known of the history") from None
+    report(folder, result, ["chaos", *sys.argv[1:]])
+    if as_json:
+        typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
+    else:
+        show(PatientConsole(), result, folder)
+    raise typer.Exit(result.exit_code)
+
+
+def _new_folder() -> Path:
+    return DEFAULT_INTO / f"history-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}"
+
+
+def show(console: "Console", result: "HistoryResult", folder: RunFolder) -> None:
+    """Print what was judged by which settings, what was not, and what that would need."""
+    from harness.terminal import styled
+
+    judged = Table(title=result.name, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("check", "verdict", "what was seen"):
+        judged.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    for check in result.checks:
+        counted = [(check.violations, "violations"), (check.expected, "expected"), (check.notes, "notes")]
+        seen = [f"{number} {what}" for number, what in counted if number]
+        judged.add_row(check.check, styled(check.verdict), escape("; ".join([*seen, check.reason or check.promise])))
+    console.print(judged)
+    if result.unjudged:
+        missing = Table(title="\nnot judged", title_justify="left", show_edge=False, pad_edge=False)
+        for name in ("check", "promise", "evidence that it takes"):
+            missing.add_column(name, overflow="fold", ratio=None if name == "check" else 1)
+        for promise in result.unjudged:
+            missing.add_row(promise.check, escape(promise.promise), escape("; ".join(promise.needed)))
+        console.print(missing)
+    for setting in result.settings:
+        said = "assumed" if setting.assumed else "given"
+        console.print(f"{said:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
+    for remark in result.remarks:
+        console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
+    console.print(
+        f"system {styled(result.verdict.name)}   {len(result.checks)} promises judged, {len(result.unjudged)} not",
+        highlight=False,
+    )
+    console.print(f"report    {folder.report}", markup=False, highlight=False, soft_wrap=True)

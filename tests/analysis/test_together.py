@@ -1,0 +1,81 @@
+"""Many run folders judged by one set of jobs; one of them was recorded by an early version of this program."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from harness.analysis.judge import Judgement
+from harness.analysis.together import Asked, judge_together
+from harness.differences import differences
+from harness.evidence_version import UNNUMBERED, read_version
+from harness.judging import Checked, assembled, scenario_of, settings_of
+from harness.plan import load_plan
+from harness.result import RunResult
+from harness.store import RunFolder
+from tests.analysis.run_folders import write_intact_run
+from tests.analysis.test_judge import SETTINGS, lose
+
+pytestmark = pytest.mark.spark
+
+OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
+"""Made at commit 07c9873: a leader dies under a trickle of records; brokers did not log how far ISR members were."""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, RunFolder]:
+    root = tmp_path_factory.mktemp("together")
+    with tarfile.open(OLDER) as packed:
+        packed.extractall(root, filter="data")
+    older = RunFolder(root / OLDER.name.removesuffix(".tar.xz"))
+    losing = write_intact_run(root / "losing at 10%")
+    lose(losing, 7)
+    stale = losing.findings / "check=gone"
+    stale.mkdir(parents=True)
+    return {"older": older, "losing": losing}
+
+
+@pytest.fixture(scope="module")
+def judged(spark, folders, tmp_path_factory) -> dict[str, Judgement]:
+    older = folders["older"]
+    settings = settings_of(scenario_of(older), load_plan(older.plan))
+    asked = [
+        Asked(folder=older, settings=settings, checks=()),
+        Asked(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
+    ]
+    scratch = tmp_path_factory.mktemp("scratch")
+    answers = list(judge_together(spark, asked, scratch, kept=True))
+    assert not list(scratch.iterdir())
+    assert [folder for folder, _ in answers] == list(folders.values())
+    return {name: judgement for name, (_, judgement) in zip(folders, answers, strict=True)}
+
+
+def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(folders, judged):
+    older = folders["older"]
+    before = RunResult.load(older.verdict)
+    assert read_version(older) == UNNUMBERED
+    checked = Checked(checks=judged["older"].checks, counts=judged["older"].counts)
+    now = assembled(older, scenario_of(older), load_plan(older.plan), checked)
+    assert {check.verdict for check in before.checks} == {"PASS"}
+    assert {each.before for each in differences(before, now)} == {"no answer"}, "checks of later versions only"
+
+
+def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged):
+    answers = {check.check: check for check in judged["older"].checks}
+    assert not [name for name, check in answers.items() if check.verdict == "FAIL"]
+    unknown = {name: check.reason for name, check in answers.items() if check.verdict == "UNKNOWN"}
+    assert unknown["I13"] == "the brokers' logs are older: they do not say ends"
+    assert all("the brokers' logs are older" in reason for reason in unknown.values()), unknown
+
+
+def test_each_run_has_its_own_facts_and_findings(folders, judged):
+    for name, folder in folders.items():
+        sends = parquet.read_table(folder.facts / "sends.parquet")
+        assert set(sends["run_id"].to_pylist()) == {folder.run_id}
+        assert sends.num_rows == judged[name].counts["sends"]
+    losing = folders["losing"]
+    found = parquet.read_table(losing.findings).to_pylist()
+    assert {(row["run_id"], row["check"]) for row in found} == {(losing.run_id, "lost-write")}
+    assert not (losing.findings / "check=gone").exists()
+    assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": "FAIL", "I3": "PASS"}
