@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,14 +57,21 @@ class Bench:
         return list(rejudging.rejudge(self.folders, Silent()))
 
 
+@contextmanager
+def no_session(*, size_bytes: int) -> Iterator[None]:
+    """Stands for a session; it is told how much there is to judge."""
+    assert size_bytes >= 0
+    yield
+
+
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path / "runs")
     real = registry.import_module
-    session = SimpleNamespace(spark_session=nullcontext)
+    session = SimpleNamespace(spark_session=no_session)
     found = {"harness.report.page": made, "harness.analysis.session": session}
     monkeypatch.setattr(registry, "import_module", lambda name: found[name] if name in found else real(name))
-    monkeypatch.setattr(rejudging, "spark_session", nullcontext)
+    monkeypatch.setattr(rejudging, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
     return made
