@@ -130,6 +130,11 @@ TOPICS = table_of(
     Column("zxid", "bigint", "transaction of the last change of its znode"),
     Column("configured", "boolean", "whether it has a configuration znode"),
     Column("deletion_pending", "boolean", "whether somebody asked for its deletion and it is not done"),
+    Column(
+        "assignment",
+        "array<struct<partition:int,replicas:array<int>>>",
+        "replicas of each of its partitions, as its znode has them; null when that is gone",
+    ),
 )
 
 TOPIC_CONFIGS = table_of(

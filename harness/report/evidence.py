@@ -9,21 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.store import RunFolder
 
 Row = dict[str, Any]
-ARROW_TYPES = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "array<int>": pa.list_(pa.int32()),
-    "array<bigint>": pa.list_(pa.int64()),
-    "array<string>": pa.list_(pa.string()),
-    "array<array<bigint>>": pa.list_(pa.list_(pa.int64())),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,25 +5,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 
 RUN = "run-1"
 TOPIC = "orders"
 Row = tuple[str, dict[str, Any]]
 """Name of a fact, and what the row says."""
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "array<int>": pa.list_(pa.int32()),
-    "array<bigint>": pa.list_(pa.int64()),
-    "array<string>": pa.list_(pa.string()),
-    "array<array<bigint>>": pa.list_(pa.list_(pa.int64())),
-}
-"""Rows go to Spark as Arrow: from Python objects it would start Python workers to read them."""
 
 _HERE = {"run_id": RUN, "topic": TOPIC, "partition": 0}
 
@@ -37,7 +25,7 @@ def facts(spark: SparkSession, *rows: Row) -> dict[str, DataFrame]:
 
 
 def table_of(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:
-    """Return one fact with these rows; a column that a row does not name is null."""
+    """Return one fact with these rows, by way of Arrow; a column that a row does not name is null."""
     schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in TABLES[name].columns])
     for row in rows:
         assert row.keys() <= set(schema.names), f"{name} has no column {row.keys() - set(schema.names)}"

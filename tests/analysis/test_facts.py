@@ -207,6 +207,11 @@ def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows):
     assert [row["life"] for row in found] == [1, 1, 1]
 
 
+def test_a_topic_has_the_replicas_that_its_znode_held_last(rows):
+    (found,) = rows(state_of_a_partition, "topics")
+    assert found["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
+
+
 def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows):
     (first, *_) = rows(state_of_a_partition, "partition_states", "zxid")
     assert first["time_ns"] == 1_000 * MS

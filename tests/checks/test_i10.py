@@ -1,6 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
+from tests.analysis.protocol_rows import topic
 from tests.checks.answers import (
     FAIL,
     NOT_UNIQUE,
@@ -31,6 +32,16 @@ CASES = {
     "the power was cut": Case(rows=LATER, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
     "the election was unclean": Case(
         rows=[*LATER[:2], elected_uncleanly(2, 1), *LATER[3:]], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "the partition was moved away from the later leader": Case(
+        rows=[*LATER[:4], topic(present=True, assignment=[{"partition": 0, "replicas": [1]}]), *LATER[4:-1]],
+        verdict=PASS,
+        severities=[],
+    ),
+    "another partition was moved away from it": Case(
+        rows=[*LATER, topic(present=True, assignment=[{"partition": 1, "replicas": [1]}])],
+        verdict=FAIL,
+        severities=["violation"],
     ),
     "acks=1 makes no such promise": Case(rows=[sent("a", 0, acks=1), *LATER[1:]], verdict=PASS, severities=[]),
     "who led earlier need not have it": Case(

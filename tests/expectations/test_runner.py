@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.checks import Settings
 from harness.store import RunFolder
-from tests.analysis.fact_rows import ARROW_TYPES, Row, committed, fetched, held, led, read
+from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
 
 pytestmark = pytest.mark.spark

@@ -1,9 +1,11 @@
 """Faults of the network, of disks and of ZooKeeper: what proves each of them, and what does not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness import registry
 from harness.cluster.powers import Side
 from harness.errors import ClusterError
 from harness.verdict import FaultVerdict
@@ -126,6 +128,19 @@ class TestPowerLoss:
         _, effect = await injected(cluster, "power-loss", 1, confirm_timeout_s=0.1)
         assert effect.verdict is MISMATCH
         assert "orders-0 still has the ISR [0, 1, 2]" in effect.detail
+
+    async def test_a_broker_that_stays_in_the_isr_as_its_last_member_is_gone_all_the_same(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        injection, _ = await injected(cluster, "power-loss", 1)
+        alone = [replace(view, isr=(1,)) for view in await cluster.partitions()]
+
+        async def unchanged() -> list[PartitionView]:
+            return alone
+
+        monkeypatch.setattr(cluster, "partitions", unchanged)
+        effect = await registry.fault("power-loss").confirm(cluster.arena, injection)
+        assert effect.verdict is CONFIRMED
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)

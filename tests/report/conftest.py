@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.checks import FINDING_COLUMNS
-from harness.report.evidence import ARROW_TYPES
 from harness.result import CheckResult, FaultResult, RunResult, SuiteResult
 from harness.store import RunFolder
 

@@ -9,6 +9,9 @@ from harness.analysis.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
 _CONFIG_PATH = r"^/config/topics/([^/]+)$"
+_ASSIGNMENT = """transform(
+    map_entries(from_json(own.data, 'partitions map<string, array<int>>').partitions),
+    each -> named_struct('partition', try_cast(each.key AS int), 'replicas', each.value))"""
 _TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$"
 
 
@@ -97,7 +100,7 @@ def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
 
 def topics(zookeeper: DataFrame) -> DataFrame:
     """One row a topic that ever was: what is left of it and of its configuration."""
-    last = F.struct("zxid", (F.col("type") != "delete").alias("there"))
+    last = F.struct("zxid", (F.col("type") != "delete").alias("there"), "data")
     name = F.regexp_extract("path", _TOPIC_PATHS, 2)
     parent = F.regexp_extract("path", _TOPIC_PATHS, 1)
 
@@ -114,6 +117,7 @@ def topics(zookeeper: DataFrame) -> DataFrame:
             of("/admin/delete_topics").alias("deletion"),
         )
         .where(F.col("own").isNotNull())
+        .withColumn("assignment", F.expr(_ASSIGNMENT))
         .withColumn("present", F.col("own.there"))
         .withColumn("zxid", F.col("own.zxid"))
         .withColumn("configured", F.coalesce("config.there", F.lit(False)))

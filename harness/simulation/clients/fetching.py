@@ -134,13 +134,14 @@ class Fetching:
         return True
 
     async def _fetch(self, broker_id: int, places: list[Place]) -> None:
-        asked = {place: self._positions[place] for place in places}
+        asked = {place: (self._positions[place], self._positions[place].offset) for place in places}
         answer = await self._client.ask(broker_id, self._fetch_request(places), FETCH_VERSION)
         for topic in answer.responses:
             for told in topic.partitions:
                 place = (topic.topic, told.partition_index)
-                if self._positions[place] is not asked[place]:
-                    continue  # it is read from the start again
+                position, offset = asked[place]
+                if self._positions[place] is not position or position.offset != offset:
+                    continue  # it is read from the start again, or another leader has answered meanwhile
                 if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     await self._reset(broker_id, place)
                 elif told.error_code != ErrorCode.NONE:

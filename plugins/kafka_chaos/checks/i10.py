@@ -42,7 +42,7 @@ class LeaderCompleteness:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that one or more brokers do not hold."""
         records = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
-        holders = _holders(facts["replicas"], facts["leader_epochs"], facts["partition_states"])
+        holders = _holders(facts)
         owed = (
             records.join(holders, on=list(PARTITION_KEY), how="inner")
             .where(F.col("offset") >= F.col("log_start_offset"))
@@ -76,19 +76,29 @@ class LeaderCompleteness:
         )
 
 
-def _holders(replicas: DataFrame, leader_epochs: DataFrame, partition_states: DataFrame) -> DataFrame:
-    """One row a replica: since which epoch it owes what, by its last leadership and its place in the last ISR."""
+def _holders(facts: dict[str, DataFrame]) -> DataFrame:
+    """One row a replica: since which epoch it owes what, by its last leadership and its place in the last ISR.
+
+    What a broker still has of a partition that was moved away from it owes nothing: it copies from nobody any more.
+    """
     led = (
-        leader_epochs.where(F.col("leader") != NO_LEADER)
+        facts["leader_epochs"]
+        .where(F.col("leader") != NO_LEADER)
         .groupBy(*PARTITION_KEY, F.col("leader").alias("broker"))
         .agg(F.max("leader_epoch").alias("last_led_epoch"))
     )
     key = [*PARTITION_KEY, "broker"]
+    dumped = facts["replicas"].where(F.col("damage") == "").select(*key, "log_start_offset", "log_end_offset")
+    assigned = facts["topics"].select("run_id", "topic", F.inline("assignment"))
+    strays = (
+        dumped.join(assigned, on=list(PARTITION_KEY), how="inner")
+        .where(~F.array_contains("replicas", F.col("broker")))
+        .select(*key)
+    )
     return (
-        replicas.where(F.col("damage") == "")
-        .select(*key, "log_start_offset", "log_end_offset")
+        dumped.join(strays, on=key, how="left_anti")
         .join(led, on=key, how="left")
-        .join(last_isr(partition_states).withColumn("in_isr", F.lit(True)), on=key, how="left")
+        .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")
         .withColumn("in_isr", F.coalesce("in_isr", F.lit(False)))
         .where(F.col("in_isr") | F.col("last_led_epoch").isNotNull())
     )

@@ -1,0 +1,19 @@
+"""The types of facts' columns as Arrow has them, for who reads or makes facts without Spark."""
+
+import pyarrow as pa
+
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
+    "array<string>": pa.list_(pa.string()),
+    "array<array<bigint>>": pa.list_(pa.list_(pa.int64())),
+    "array<struct<partition:int,replicas:array<int>>>": pa.list_(
+        pa.struct([("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))])
+    ),
+}
+"""By Spark SQL type."""

@@ -1,0 +1,70 @@
+"""Reading ahead, with leaders that answer when they are told to."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from harness.broker.log.batch import Record, build_batch
+from harness.broker.wire.messages import FetchRequest
+from harness.simulation.clients.fetching import Fetching
+from harness.simulation.clients.metadata import Leader
+
+PLACE = ("orders", 0)
+
+
+def batch(first: int, *values: str, epoch: int) -> bytes:
+    records = [Record(timestamp_ms=1, key=None, value=value.encode(), offset=first) for value in values]
+    return build_batch(records, base_offset=first, leader_epoch=epoch)
+
+
+class TwoLeaders:
+    """Stands for the cluster, in which broker 1 follows broker 0 as leader; each fetch waits for its answer."""
+
+    def __init__(self) -> None:
+        self.leaders = {PLACE: Leader(broker_id=0, leader_epoch=0)}
+        self.fetches: dict[int, asyncio.Future[bytes]] = {}
+        self.asked_epochs: list[int] = []
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return [0, 1]
+
+    def led_by(self, broker_id: int, _places: Any) -> list[tuple[str, int]]:
+        return [place for place, leader in self.leaders.items() if leader.broker_id == broker_id]
+
+    def refresh_soon(self) -> None:
+        """Nothing to learn."""
+
+    async def ask(self, broker_id: int, message: Any, _version: int) -> Any:
+        if not isinstance(message, FetchRequest):
+            self.asked_epochs.append(message.topics[0].partitions[0].leader_epoch)
+            told = SimpleNamespace(error_code=0, end_offset=4, leader_epoch=2)
+            return SimpleNamespace(topics=[SimpleNamespace(partitions=[told])])
+        self.fetches[broker_id] = asyncio.get_running_loop().create_future()
+        told = SimpleNamespace(partition_index=0, error_code=0, records=await self.fetches[broker_id])
+        return SimpleNamespace(responses=[SimpleNamespace(topic="orders", partitions=[told])])
+
+
+async def all_is_quiet() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_a_former_leader_answers_late_says_nothing_about_the_position() -> None:
+    cluster = TwoLeaders()
+    fetching = Fetching(cluster, [PLACE])  # type: ignore[arg-type]
+    fetching.look_again()
+    await all_is_quiet()
+    cluster.leaders[PLACE] = Leader(broker_id=1, leader_epoch=2)
+    fetching.look_again()
+    await all_is_quiet()
+    cluster.fetches[1].set_result(batch(0, "a", "b", "c", "d", epoch=2))
+    await all_is_quiet()
+    cluster.fetches[0].set_result(batch(0, "a", epoch=0))
+    await all_is_quiet()
+    assert [record.value for record in fetching.take()] == ["a", "b", "c", "d"]
+    cluster.leaders[PLACE] = Leader(broker_id=1, leader_epoch=3)
+    fetching.look_again()
+    await all_is_quiet()
+    assert cluster.asked_epochs == [2]
+    fetching.stop()
