@@ -92,8 +92,11 @@ def spark_session(master: str | None = None, *, lasting: bool = False, size_byte
         spark = _started(_options(url, scratch, lasting or size_bytes > LARGE_BYTES), scratch)
         try:
             yield spark
+        except KeyboardInterrupt:
+            _kill_jvm()  # it works on, and the interrupt may have cut what it could be asked to stop over
+            raise
         finally:
-            with suppress(Py4JError):  # an interrupt may have cut the connection; the JVM ends below in any case
+            with suppress(Py4JError, OSError):
                 spark.stop()
     finally:
         end()
@@ -226,6 +229,12 @@ def _memory_gb(lasting: bool) -> int:
 def _end(scratch: Path) -> None:
     _end_jvm()
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _kill_jvm() -> None:
+    process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
 
 
 def _end_jvm() -> None:

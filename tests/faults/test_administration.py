@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
@@ -81,6 +82,11 @@ class TestDeleteTopic:
         with pytest.raises(ClusterError, match="there is a topic orders already"):
             await injected(cluster, "delete-topic", 0, target="0", topic="orders")
         assert cluster.calls == []
+
+    @pytest.mark.parametrize("topic", ["", "a/b", "x" * 250], ids=["none", "with a slash", "too long"])
+    async def test_a_name_that_is_none_for_a_topic_is_refused(self, cluster: FakeCluster, topic: str) -> None:
+        with pytest.raises(ValidationError, match="should match pattern"):
+            await injected(cluster, "delete-topic", 0, target="0", topic=topic)
 
     async def test_a_topic_without_leaders_ends_it(self, cluster: FakeCluster) -> None:
         cluster.leader = -1

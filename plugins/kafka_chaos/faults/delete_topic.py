@@ -17,11 +17,13 @@ from harness.verdict import FaultVerdict
 from harness.waiting import until
 from harness.zookeeper.view import PartitionView
 
+LEGAL = r"^[a-zA-Z0-9._-]{1,249}$"
+
 
 class Parameters(Strict):
     """What the scenario may say about the topic that comes and goes."""
 
-    topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,100}$", description="Its name; nobody else's")] = (
+    topic: Annotated[str, Field(pattern=LEGAL, description=f"Its name, which fits {LEGAL} and is nobody else's")] = (
         "short-lived"
     )
     partitions: Annotated[int, Field(ge=1, le=100, description="How many it has, each on every target")] = 3
