@@ -13,7 +13,7 @@ from harness.analysis.sources import CORRUPT, Sources
 
 def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
     """One row a file and what is wrong with it, or a run whose value ids are not unique."""
-    parts = [_unreadable(frame, sources.torn) for frame in sources.frames]
+    parts = [_unreadable(frame, sources.torn) for frame in sources.frames.values()]
     parts += [_missing(sources.state_changes), _damaged(sources.replicas), _repeated(sends)]
     return conform(reduce(DataFrame.unionByName, parts), EVIDENCE)
 
