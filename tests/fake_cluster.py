@@ -208,7 +208,7 @@ class FakeCluster(FakePowers):
             await self.kill_broker(broker_id)
 
     async def exists(self, path: str) -> bool:
-        return path in self.znodes
+        return path in self.znodes | {f"/brokers/topics/{topic}" for topic, _ in self.assignments}
 
     async def create(self, path: str, data: bytes) -> bool:
         """What is asked for in `/admin` is done at once, unless that is unheard of."""

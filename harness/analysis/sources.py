@@ -109,9 +109,9 @@ class Sources:
     """Whether one task has all lines of a run, so that what is joined by run is joined where it is."""
 
     @property
-    def frames(self) -> tuple[DataFrame, ...]:
-        """All of them."""
-        return (self.operations, self.journal, self.zookeeper, self.replicas, self.state_changes)
+    def frames(self) -> dict[str, DataFrame]:
+        """All of them, by the kind of their files."""
+        return {kind: getattr(self, kind) for kind in SCHEMAS}
 
     def kept_as(self, frames: Mapping[str, DataFrame]) -> "Sources":
         """Return the same lines from other frames, one a kind of file."""

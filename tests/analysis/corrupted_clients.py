@@ -68,7 +68,10 @@ def fail_send(run: Evidence) -> bool:
 def forget_send(run: Evidence) -> bool:
     found = first_inside(run)
     if found is not None:
-        run.remove(OPERATIONS, list(run.lines(OPERATIONS, process="p0", index=found[0]["index"])))
+        forgotten = found[0]["index"]
+        run.remove(OPERATIONS, list(run.lines(OPERATIONS, process="p0", index=forgotten)))
+        for line in run.lines(OPERATIONS, process="p0"):
+            line["index"] -= line["index"] > forgotten  # it was never asked for, so that no number is missing
     return found is not None
 
 

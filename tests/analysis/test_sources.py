@@ -68,7 +68,7 @@ def test_every_kind_of_line_that_is_written_can_be_read(spark, tmp_path):
     folder = RunFolder(tmp_path / "run-1")
     write(folder)
     sources = read(spark, [folder])
-    for frame in sources.frames:
+    for frame in sources.frames.values():
         rows = frame.cache().collect()
         assert rows
         assert [row[CORRUPT] for row in rows if row[CORRUPT]] == []
@@ -91,7 +91,7 @@ def test_a_folder_without_any_evidence_reads_as_no_lines(spark, tmp_path):
     from harness.analysis.sources import read
 
     sources = read(spark, [RunFolder(tmp_path / "empty")])
-    assert [frame.count() for frame in sources.frames] == [0] * 5
+    assert [frame.count() for frame in sources.frames.values()] == [0] * 5
     assert sources.size_bytes == 0
     assert {"run_id", "file"} <= set(sources.state_changes.columns)
 

@@ -42,8 +42,8 @@ class TestReassign:
     @pytest.mark.parametrize(
         ("down", "verdict", "detail"),
         [
-            pytest.param((), MISMATCH, r"orders-0 on \[0, 2\]: not within", id="no reason is known"),
-            pytest.param((2,), INCONCLUSIVE, r"not registered: \[2\]", id="a new replica is down"),
+            pytest.param((), MISMATCH, "orders-0 on [0, 2]: not within", id="no reason is known"),
+            pytest.param((2,), INCONCLUSIVE, "not registered: [2]", id="a new replica is down"),
         ],
     )
     async def test_one_that_does_not_end_is_no_pass(
@@ -54,8 +54,7 @@ class TestReassign:
             await cluster.kill_broker(broker)
         _, effect = await injected(cluster, "reassign", 1, done_timeout_s=SOON)
         assert effect.verdict is verdict
-        with pytest.raises(AssertionError, match=detail):
-            raise AssertionError(effect.detail)
+        assert detail in effect.detail
 
     async def test_a_partition_that_does_not_exist_ends_it(self, cluster: FakeCluster) -> None:
         with pytest.raises(ClusterError, match="there is no partition payments-3"):

@@ -129,18 +129,24 @@ class TestPowerLoss:
         assert effect.verdict is MISMATCH
         assert "orders-0 still has the ISR [0, 1, 2]" in effect.detail
 
-    async def test_a_broker_that_stays_in_the_isr_as_its_last_member_is_gone_all_the_same(
-        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("asked_for", "verdict"),
+        [(set(), MISMATCH), ({"/admin/delete_topics/orders"}, CONFIRMED)],
+        ids=["kept", "deleted"],
+    )
+    async def test_the_last_member_of_an_isr_matters_unless_its_topic_is_deleted(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, asked_for: set[str], verdict: FaultVerdict
     ) -> None:
-        injection, _ = await injected(cluster, "power-loss", 1)
+        injection, _ = await injected(cluster, "power-loss", 1, confirm_timeout_s=0.1)
         alone = [replace(view, isr=(1,)) for view in await cluster.partitions()]
 
         async def unchanged() -> list[PartitionView]:
             return alone
 
         monkeypatch.setattr(cluster, "partitions", unchanged)
+        cluster.znodes |= asked_for
         effect = await registry.fault("power-loss").confirm(cluster.arena, injection)
-        assert effect.verdict is CONFIRMED
+        assert effect.verdict is verdict
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)

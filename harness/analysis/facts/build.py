@@ -38,7 +38,7 @@ from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
 from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
 from harness.analysis.frames import is_local, planned, united
 from harness.analysis.schemas import TABLES
-from harness.analysis.sources import SCHEMAS, Sources, no_rows
+from harness.analysis.sources import Sources, no_rows
 
 Facts = dict[str, DataFrame]
 
@@ -105,21 +105,28 @@ def built(sources: Sources, folder: Path, *, kept: bool = True) -> Iterator[Fact
     Facts of runs that one task has together stay in memory, and are written to `folder` too if they are to be `kept`.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
-    if not sources.together:
-        with _on_disk(sources, folder) as facts:
-            yield facts
-        return
-    with _in_memory(sources) as facts:
-        if kept:
-            write_facts(facts, folder)
-        yield facts
+    context = sources.operations.sparkSession.sparkContext
+    before = set(context._jsc.getPersistentRDDs())
+    try:
+        if sources.together:
+            with _in_memory(sources) as facts:
+                if kept:
+                    write_facts(facts, folder)
+                yield facts
+        else:
+            with _on_disk(sources, folder) as facts:
+                yield facts
+    finally:
+        for number, rows in dict(context._jsc.getPersistentRDDs()).items():
+            if number not in before:
+                rows.unpersist(False)  # Spark itself would wait until its JVM collects garbage
 
 
 @contextmanager
 def _on_disk(sources: Sources, folder: Path) -> Iterator[Facts]:
     lines = folder / LINES
     try:
-        sources = sources.kept_as(_stored({kind: getattr(sources, kind) for kind in SCHEMAS}, lines))
+        sources = sources.kept_as(_stored(sources.frames, lines))
         first = _stored(from_lines(sources), folder)
         yield first | _stored(from_facts(first, sources), folder)
     finally:
@@ -137,23 +144,17 @@ def _stored(frames: Facts, folder: Path) -> Facts:
 
 @contextmanager
 def _in_memory(sources: Sources) -> Iterator[Facts]:
-    context = sources.operations.sparkSession.sparkContext
-    before = set(context._jsc.getPersistentRDDs())
-    try:
-        with _kept({kind: getattr(sources, kind) for kind in SCHEMAS}) as lines:
-            sources = sources.kept_as(lines)
-            with _kept(from_lines(sources)) as first, _kept(from_facts(first, sources)) as more:
-                yield first | more
-    finally:
-        for number, rows in dict(context._jsc.getPersistentRDDs()).items():
-            if number not in before:
-                rows.unpersist(False)  # Spark itself would wait until its JVM collects garbage
+    spark = sources.operations.sparkSession
+    with _kept(spark, sources.frames) as lines:
+        sources = sources.kept_as(lines)
+        with _kept(spark, from_lines(sources)) as first, _kept(spark, from_facts(first, sources)) as more:
+            yield first | more
 
 
 @contextmanager
-def _kept(frames: Facts) -> Iterator[Facts]:
+def _kept(spark: SparkSession, frames: Facts) -> Iterator[Facts]:
     """Yield the same rows, kept once computed; on a cluster, where executors die, with the way to them."""
-    if all(is_local(frame.sparkSession) for frame in frames.values()):
+    if is_local(spark):
         yield dict(zip(frames, planned(frames.values()), strict=True))
         return
     with cached(frames.values()):

@@ -30,9 +30,9 @@ _BEGIN_AND_END = 2
 
 def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
     """One row a file and what is wrong with it, or a run whose value ids are not unique."""
-    parts = [_unreadable(frame, sources.torn) for frame in sources.frames]
+    parts = [_unreadable(frame, sources.torn) for frame in sources.frames.values()]
     parts += [_numbered(sources.state_changes), _unasked(sources.operations)]
-    parts += [_twice(getattr(sources, kind), key) for kind, key in _ONE_OF_A_KIND.items()]
+    parts += [_twice(sources.frames[kind], key) for kind, key in _ONE_OF_A_KIND.items()]
     parts += [_operations_twice(sources.operations), _sends_twice(sends), _dumps_twice(sources.replicas)]
     parts += [_damaged(sources.replicas), _repeated(sends)]
     return conform(united(parts), EVIDENCE)

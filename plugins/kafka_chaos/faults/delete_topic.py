@@ -46,7 +46,7 @@ class DeleteTopic:
     ) -> Injection:
         """Make sure that the name is free."""
         assert isinstance(parameters, Parameters)
-        if await _partitions(arena, parameters.topic):
+        if await arena.view.exists(f"/brokers/topics/{parameters.topic}"):
             raise ClusterError(f"there is a topic {parameters.topic} already; this fault deletes only what it creates")
         return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump())
 
