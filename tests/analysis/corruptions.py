@@ -23,8 +23,12 @@ class Corruption:
 
 _OF_CLIENTS = frozenset(
     {
+        "I10",
         "I16",
+        "I20",
         "aborted-read",
+        "duplicate",
+        "inconsistent-offsets",
         "int-nonmonotonic-poll",
         "int-nonmonotonic-send",
         "int-poll-skip",
@@ -38,6 +42,7 @@ _OF_CLIENTS = frozenset(
         "unseen",
     }
 )
+_OF_BROKERS = frozenset(f"I{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24))
 
 CORRUPTIONS = {
     # what clients see
@@ -100,7 +105,7 @@ CORRUPTIONS = {
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
     # what is wrong with the evidence itself
-    "a line of a broker is missing": Corruption(brokers.lose_line, set(), frozenset({"I6", "I7", "I12"})),
+    "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),
     "a value is sent twice": Corruption(
         clients.send_twice,
