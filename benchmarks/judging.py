@@ -1,9 +1,10 @@
 """How many operations a second Spark and Great Expectations judge, and the memory that they take.
 
-    python -m benchmarks.judging [--operations 100000 1000000] [--sparse] [--keep FOLDER]
+    python -m benchmarks.judging [--operations 100000 1000000] [--sparse] [--clients-alone] [--keep FOLDER]
 
 Each size is an intact synthetic history, written to disk first, and judged in a process of its own as a run is: a
-Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown.
+Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown. With clients
+alone, what they saw is all the evidence, as for checkers that know no replicas; it is judged as `chaos judge` does.
 """
 
 import argparse
@@ -12,21 +13,26 @@ import multiprocessing
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.synthetic_history import generate
+from harness.elsewhere.settings import AllowedSettings
 from harness.judging import scenario_of, settings_of
 from harness.plan import load_plan
 from harness.store import RunFolder
 from harness.verdict import SystemVerdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SAMPLE_S = 0.1
 JVM = "java"
@@ -60,13 +66,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--sparse", action="store_true", help="offsets with gaps, up to 2^40")
+    parser.add_argument("--clients-alone", action="store_true", help="the operations of clients are all the evidence")
     parser.add_argument("--keep", type=Path, help="make the run folders here, and leave them for `chaos rejudge`")
     options = parser.parse_args()
     columns: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
         for number in options.operations:
-            folder, operations = generate(options.keep or Path(temporary), number, sparse=options.sparse)
-            judged, peak = in_own_process(folder)
+            folder, operations = generate(
+                options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
+            )
+            judged, peak = in_own_process(folder, judged_elsewhere if options.clients_alone else judged_as_a_run)
             if judged.failed:
                 raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
             columns.append(figures(operations, judged, peak))
@@ -92,10 +101,10 @@ def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
     }
 
 
-def in_own_process(folder: RunFolder) -> tuple[Judged, Peak]:
+def in_own_process(folder: RunFolder, judging: "Judging") -> tuple[Judged, Peak]:
     """Judge in a process whose memory and JVM are fresh; return what it says and the memory that it took."""
     receiving, sending = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=judge, args=(folder, sending))
+    process = multiprocessing.get_context("spawn").Process(target=judge, args=(folder, judging, sending))
     process.start()
     sending.close()
     assert process.pid is not None, "a started process has an id"
@@ -132,28 +141,21 @@ def watched(process: psutil.Process) -> Iterator[Peak]:
         thread.join()
 
 
-def judge(folder: RunFolder, answer: Connection) -> None:
-    """Judge a run folder as the judge phase does, and send what came out."""
-    from expectations import runner
-    from harness.analysis.judge import judge as judge_facts
+def judge(folder: RunFolder, judging: "Judging", answer: Connection) -> None:
+    """Judge a run folder, and send what came out."""
     from harness.analysis.session import spark_session
 
     instants = [time.time()]
-    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
     with spark_session(size_bytes=folder.evidence_bytes()) as spark:
         spark.range(1).count()
         instants.append(time.time())
-        judgement = judge_facts(folder, settings)
-        checked = time.time()
-        suites = runner.run(folder, settings)
+        facts_rows, verdicts, checked = judging(spark, folder)
         instants += [facts_written(folder), checked, time.time()]
         cpu_s = sum(cpu_seconds(process) for process in [psutil.Process(), *jvms(psutil.Process())])
     session_s, facts_s, checks_s, suites_s = (after - before for before, after in itertools.pairwise(instants))
-    verdicts = [(check.check, check.verdict) for check in judgement.checks]
-    verdicts += [(suite.suite, suite.verdict) for suite in suites]
     answer.send(
         Judged(
-            facts_rows=sum(judgement.counts.values()),
+            facts_rows=facts_rows,
             session_s=session_s,
             facts_s=facts_s,
             checks_s=checks_s,
@@ -162,6 +164,34 @@ def judge(folder: RunFolder, answer: Connection) -> None:
             failed=tuple(name for name, verdict in verdicts if verdict != SystemVerdict.PASS.name),
         )
     )
+
+
+def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> "Told":
+    """Judge as the judge phase does, suites included."""
+    from expectations import runner
+    from harness.analysis.judge import judge as judge_facts
+
+    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
+    judgement = judge_facts(folder, settings)
+    checked = time.time()
+    suites = runner.run(folder, settings)
+    verdicts = [(check.check, check.verdict) for check in judgement.checks]
+    verdicts += [(suite.suite, suite.verdict) for suite in suites]
+    return sum(judgement.counts.values()), verdicts, checked
+
+
+def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> "Told":
+    """Judge as `chaos judge --operations` does, without a report; there are no suites."""
+    from harness.elsewhere.judging import judge_history
+
+    paths = {"operations": [str(folder.root / "operations")]}
+    result = judge_history(spark, paths, AllowedSettings(min_insync_replicas=2), folder)
+    return sum(result.counts.values()), [(check.check, check.verdict) for check in result.checks], time.time()
+
+
+Told = tuple[int, list[tuple[str, str]], float]
+"""How many rows the facts have, each judge's verdict, and when the last check had answered."""
+Judging = Callable[["SparkSession", RunFolder], Told]
 
 
 def facts_written(folder: RunFolder) -> float:

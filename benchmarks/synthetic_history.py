@@ -5,6 +5,7 @@ taken from its lead and comes back. Lines are streamed to their files, so memory
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,20 +29,23 @@ OUTAGE_NS = 3_000_000_000
 EXPIRE_SESSION = "expire-session"
 
 
-def generate(runs: Path, operations: int, *, sparse: bool = False) -> tuple[RunFolder, int]:
+def generate(
+    runs: Path, operations: int, *, sparse: bool = False, clients_alone: bool = False
+) -> tuple[RunFolder, int]:
     """Write a history of about so many operations; return its folder and how many there are.
 
     Args:
         runs: Folder in which the run's own is made.
         operations: How many operations clients carry out, each an invoke and an end.
         sparse: Whether offsets leave gaps, as in a compacted topic, and go up to 2^40.
+        clients_alone: Whether brokers, replicas and ZooKeeper leave no evidence.
     """
     plan = make_plan(load_scenario("smoke"), operations)
     folder = phases.create(load_scenario("smoke"), plan, runs)
     cycles = max(operations // OPERATIONS_A_CYCLE, len(plan.faults) + 1)
     stride = SPARSE_END_OFFSET * PARTITIONS // (cycles * BATCHES_A_CYCLE) if sparse else 0
     faults = {cycles * (n + 1) // (len(plan.faults) + 1): (n, fault.fault) for n, fault in enumerate(plan.faults)}
-    with _writing(folder, stride) as history:
+    with _writing(folder, stride, clients_alone=clients_alone) as history:
         history.begin()
         for cycle in range(cycles):
             if cycle in faults:
@@ -205,13 +209,16 @@ class _History:
 
 
 @contextmanager
-def _writing(folder: RunFolder, stride: int) -> Iterator[_History]:
+def _writing(folder: RunFolder, stride: int, *, clients_alone: bool) -> Iterator[_History]:
     """Open every file of a history, and close them at the end."""
     with ExitStack() as files:
 
-        def opened(path: Path) -> BinaryIO:
+        def written(path: Path) -> BinaryIO:
             path.parent.mkdir(parents=True, exist_ok=True)
             return files.enter_context(path.open("wb", buffering=1 << 18))
+
+        def opened(path: Path) -> BinaryIO:
+            return written(Path(os.devnull) if clients_alone else path)
 
         def partition(topic: str, number: int, stride: int) -> Partition:
             dumps = [opened(folder.replica_dump(broker, topic, number)) for broker in BROKERS]
@@ -224,7 +231,7 @@ def _writing(folder: RunFolder, stride: int) -> Iterator[_History]:
 
         def clients(role: str, number: int) -> list[_Client]:
             names = [f"{role}-{n + 1}" for n in range(number)]
-            return [_Client(name, opened(folder.operations_of(name))) for name in names]
+            return [_Client(name, written(folder.operations_of(name))) for name in names]
 
         brokers = [Broker(broker, opened(folder.state_change_log(broker))) for broker in BROKERS]
         yield _History(
