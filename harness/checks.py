@@ -32,6 +32,8 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
     ("leader_epoch", "int"),
     ("message", "string"),  # one sentence: the promise, and how it was broken
     ("evidence", "array<string>"),  # the events that show it, as compact JSON, a dozen at most
+    ("excuse", "string"),  # why an expected anomaly is lawful, in the words of its allowance; null for all others
+    ("at_ns", "bigint"),  # when what was lost had been asked for; null where nobody knows
 )
 
 

@@ -18,7 +18,7 @@ class Allowance:
     unclean_election: bool = False
     """An unclean election that the configuration allowed took place on the partition after the fact at stake."""
     power_loss: bool = False
-    """The scenario cuts the power: what was not flushed is gone."""
+    """A broker's power was cut: what it had not flushed is gone, of its partitions and from before."""
     without_idempotence: bool = False
     """The producers are not idempotent."""
 
@@ -41,7 +41,9 @@ _LOSSES = (
     "I16",
 )
 """What an agreed loss of committed records shows as."""
-_POWER = "a power loss takes what was not flushed to disk"
+POWER = "a power loss takes what was not flushed to disk"
+ANYWHERE = frozenset({"I16", "offset-regression"})
+"""Anomalies of a group's offsets, which are lost with the offsets topic's partition and not with their own."""
 
 ALLOWANCES: tuple[Allowance, ...] = (
     *(
@@ -49,7 +51,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
         for anomaly in ("lost-write", "unseen", "nonmonotonic-send")
     ),
     *(Allowance(anomaly=anomaly, reason=_UNCLEAN, unclean_election=True) for anomaly in (*_LOSSES, "duplicate")),
-    *(Allowance(anomaly=anomaly, reason=_POWER, power_loss=True) for anomaly in _LOSSES),
+    *(Allowance(anomaly=anomaly, reason=POWER, power_loss=True) for anomaly in _LOSSES),
     Allowance(
         anomaly="duplicate",
         reason="a send that is retried without idempotence may be written twice",

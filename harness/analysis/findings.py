@@ -1,7 +1,7 @@
 """What checks are made of: assumptions tested, severities by the table of allowances, rows in the shape of findings."""
 
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,10 +12,13 @@ from harness.analysis.schemas import TORN, VALUE_IDS
 from harness.checks import FINDING_COLUMNS, Settings, Severity
 
 EVIDENCE_LIMIT = 12
+_EXPECTED_AS = f"{Severity.EXPECTED.value}: "
+"""Before the reason of an allowance; `finding` parts them."""
+_LONGEST_EXCUSE = 1000
 
 
 def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, unclean: Column | None = None) -> Column:
-    """Return expected where an allowance covers the row, else violation.
+    """Return expected, and by which allowance, where one covers the row, else violation.
 
     Args:
         anomaly: Name of the check.
@@ -23,8 +26,8 @@ def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, un
         acks: The acks level of the row's record, where one is at stake.
         unclean: Whether an allowed unclean election followed; see `with_unclean_election`.
     """
-    covered = []
-    for allowance in ALLOWANCES:
+    said: Column = F.lit(Severity.VIOLATION.value)
+    for allowance in reversed(ALLOWANCES):  # the first that holds is the one that is named
         if allowance.anomaly != anomaly:
             continue
         conditions = []
@@ -36,9 +39,8 @@ def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, un
             conditions.append(F.lit(False) if acks is None else acks.isin(sorted(allowance.acks)))
         if allowance.unclean_election:
             conditions.append(F.lit(False) if unclean is None else unclean)
-        covered.append(reduce(and_, conditions))
-    is_expected = F.coalesce(reduce(or_, covered, F.lit(False)), F.lit(False))
-    return F.when(is_expected, Severity.EXPECTED.value).otherwise(Severity.VIOLATION.value)
+        said = F.when(reduce(and_, conditions), f"{_EXPECTED_AS}{allowance.reason}").otherwise(said)
+    return said
 
 
 def with_unclean_election(
@@ -71,19 +73,25 @@ def with_unclean_election(
     )
 
 
-def finding(rows: DataFrame, check: str, *, severity: Column, message: Column, evidence: Column) -> DataFrame:
+def finding(
+    rows: DataFrame, check: str, *, severity: Column, message: Column, evidence: Column, at: str | None = None
+) -> DataFrame:
     """Return the rows as findings; topic, partition, offset and leader epoch are taken from the rows that have them.
 
     Args:
         rows: One row a finding.
         check: Name of the check.
-        severity: A `Severity` as text.
+        severity: A `Severity` as text, with an excuse if `severity` gave it.
         message: One sentence: the promise, and how it was broken.
         evidence: The events that show it, an array of JSON texts.
+        at: Column with the instant at which what was lost had been asked for, where there is one.
     """
+    excused = severity.startswith(_EXPECTED_AS)
     given = {
         "check": F.lit(check),
-        "severity": severity,
+        "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
+        "excuse": F.when(excused, F.substring(severity, len(_EXPECTED_AS) + 1, _LONGEST_EXCUSE)),
+        "at_ns": F.lit(None) if at is None else F.col(at),
         "message": message,
         "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),
     }

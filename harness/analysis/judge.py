@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import registry
+from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
 from harness.analysis.origins import ORIGINS, PLACES
@@ -175,6 +176,8 @@ def _run_checks(
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
         rows = united([check.findings(of_runs, settings) for check in checks])
+        if settings.power_loss:
+            rows = within_power_losses(rows, of_runs)
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
         rows.write.mode("append").partitionBy("check").parquet(str(folder))

@@ -1,6 +1,7 @@
 """The report: one self-contained HTML page that opens offline, made from the run folder alone."""
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -30,6 +31,8 @@ class FindingGroup:
     check: str
     severity: str
     count: int
+    excuses: list[tuple[str, int]]
+    """By which allowances expected anomalies are lawful, and how many by each."""
     places: list[str]
     """Where, a partition each with the range of offsets; empty when the findings name none."""
     shown: list[Row]
@@ -123,6 +126,7 @@ def grouped(findings: list[Row]) -> list[FindingGroup]:
                 check=check,
                 severity=severity,
                 count=len(listed),
+                excuses=sorted(Counter(row["excuse"] for row in listed if row.get("excuse")).items()),
                 places=_places(listed),
                 shown=listed[:SHOWN_AT_ONCE],
                 folded=listed[SHOWN_AT_ONCE:SHOWN_FINDINGS],

@@ -49,7 +49,7 @@ class LeaderCompleteness:
             .where(F.col("in_isr") | (F.col("leader_epoch") < F.col("last_led_epoch")))
         )
         missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
-        rows = missing.groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index").agg(
+        rows = missing.groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns").agg(
             F.array_sort(F.collect_set("broker")).alias("brokers"),
             F.array_sort(
                 F.collect_list(event("replicas", "broker", "log_end_offset", "in_isr", "last_led_epoch"))
@@ -59,6 +59,7 @@ class LeaderCompleteness:
         return finding(
             rows,
             self.name,
+            at="invoke_ns",
             severity=severity(self.name, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A record acknowledged with acks=all is in every later leader's log: %s was acknowledged at %s-%d "

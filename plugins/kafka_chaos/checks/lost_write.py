@@ -36,6 +36,7 @@ class LostWrite:
         return finding(
             rows,
             self.name,
+            at="invoke_ns",
             severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=F.format_string(
                 "An acknowledged record is read by whoever reads past it: %s was acknowledged (acks=%s) at %s-%d "

@@ -62,6 +62,7 @@ class Unseen:
         return finding(
             rows,
             self.name,
+            at="invoke_ns",
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
             message=F.format_string(
                 "An acknowledged record that nobody read is still in the log: %s was acknowledged (acks=%s) at %s-%d "

@@ -1,0 +1,50 @@
+"""How far an excuse reaches: what a power loss takes is of partitions on that broker, and was there before."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.allowances import ANYWHERE, POWER
+from harness.analysis.frames import PARTITION_KEY
+from harness.checks import Severity
+
+POWER_LOSS = "power-loss"
+"""The fault that cuts brokers' power."""
+
+
+def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    """Return the findings; what no power loss can have taken is a violation.
+
+    That is what was asked for after the last cut (an answer may come later, being under way), and what is in a
+    partition none of whose replicas was cut off. Where that cannot be told the excuse stands: of runs without a journal
+    of faults, of partitions whose replicas nobody has named, and of findings that name no partition or no instant.
+    """
+    journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))
+    cuts = facts["fault_windows"].where((F.col("fault") == POWER_LOSS) & F.col("injected_ns").isNotNull())
+    last = cuts.groupBy("run_id").agg(F.max("injected_ns").alias("last_cut_ns"))
+    rows = (
+        findings.join(journals, on="run_id", how="left")
+        .join(last, on="run_id", how="left")
+        .join(_reach(cuts, facts["partition_states"]), on=list(PARTITION_KEY), how="left")
+    )
+    anywhere = F.col("check").isin(sorted(ANYWHERE)) | F.col("has_replicas").isNull()
+    of_partition = F.when(anywhere, F.col("last_cut_ns")).otherwise(F.col("last_cut_of_partition_ns"))
+    before = of_partition.isNotNull() & F.coalesce(F.col("at_ns") <= of_partition, F.lit(True))
+    outside = F.coalesce((F.col("excuse") == POWER) & F.col("has_journal") & ~before, F.lit(False))
+    severity = F.when(outside, Severity.VIOLATION.value).otherwise(F.col("severity"))
+    excuse = F.when(~outside, F.col("excuse"))
+    return rows.withColumns({"severity": severity, "excuse": excuse}).select(*findings.columns)
+
+
+def _reach(cuts: DataFrame, partition_states: DataFrame) -> DataFrame:
+    """One row a partition whose replicas are known: when the power of one of them was cut last, null for never."""
+    replicas = partition_states.select(
+        *PARTITION_KEY, F.explode(F.coalesce("assignment", "isr")).alias("broker")
+    ).distinct()
+    cut = cuts.select("run_id", F.explode("targets").alias("target"), "injected_ns")
+    of_brokers = cut.select("run_id", F.col("target").try_cast("int").alias("broker"), "injected_ns")
+    return (
+        replicas.join(of_brokers, on=["run_id", "broker"], how="left")
+        .groupBy(*PARTITION_KEY)
+        .agg(F.max("injected_ns").alias("last_cut_of_partition_ns"))
+        .withColumn("has_replicas", F.lit(True))
+    )
