@@ -65,7 +65,8 @@ class ReplicaManager:
     _fetchers: Fetchers = field(init=False)
     _control: ControlRequests = field(init=False)
     _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
-    _checkpointed: dict[TopicPartition, int] = field(init=False, default_factory=dict)
+    _checkpointed: dict[TopicPartition, int] | None = field(init=False, default=None)
+    """None while it is not known which of two checkpoints is on disk."""
 
     def __post_init__(self) -> None:
         """Wire the parts."""
@@ -156,13 +157,15 @@ class ReplicaManager:
         high_watermarks = self.replicas.high_watermarks()
         if high_watermarks == self._checkpointed:
             return
+        self._checkpointed = None
         try:
-            self.logs.write_high_watermarks(high_watermarks)
+            in_place = await self.logs.checkpoint_high_watermarks(self.replicas.high_watermarks)
         except OSError as error:
             log.error("checkpoint.high_watermarks failed error=%s", error)
             return
-        self._checkpointed = high_watermarks
-        self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
+        if in_place:
+            self._checkpointed = high_watermarks
+            self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
 
     # --- clients and followers ---
 

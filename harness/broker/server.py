@@ -370,7 +370,7 @@ class Broker:
 
     async def _checkpoint_recovery_points(self) -> None:
         try:
-            self._logs.checkpoint_recovery_points()
+            await self._logs.checkpoint_recovery_points()
         except OSError as error:
             _log.error("checkpoint.recovery_points failed error=%s", error)
 

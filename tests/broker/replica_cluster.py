@@ -345,7 +345,7 @@ class ReplicaCluster:
         await broker.server.stop()
         before = broker.logs.read_high_watermarks()
         await broker.manager.stop()
-        broker.logs.write_high_watermarks(before)
+        await broker.logs.checkpoint_high_watermarks(lambda: before)
 
     async def start(self, broker_id: int) -> Broker:
         """Start a broker that was stopped or killed on its old files."""

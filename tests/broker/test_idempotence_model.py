@@ -61,7 +61,7 @@ class Story:
         elif kind == "lose power" and isr != (target,):
             await self.lose_power(target, random.Random(value))
         elif kind == "flush":
-            cluster[target].logs.checkpoint_recovery_points()
+            await cluster[target].logs.checkpoint_recovery_points()
         elif kind == "delete":
             high_watermark = cluster[target].replica().high_watermark
             await cluster[target].manager.delete_records([ToDelete((TOPIC, 0), high_watermark // 2)], 0.1)

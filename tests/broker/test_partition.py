@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.broker.log.checkpoint import HIGH_WATERMARKS, write_offsets
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
@@ -129,7 +130,7 @@ def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has():
     partition = before.host("t", 0)
     partition.make_leader(state(), NOW_S)
     append(partition, 2)
-    before.logs.write_high_watermarks({("t", 0): 9, ("gone", 0): 5})
+    write_offsets(storage, HIGH_WATERMARKS, {("t", 0): 9, ("gone", 0): 5})
     before.logs.close()
     after, _ = hosting(storage)
     assert after.high_watermarks() == {("t", 0): 9}

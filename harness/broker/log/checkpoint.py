@@ -21,7 +21,7 @@ class MalformedCheckpoint(StorageError):
 
 def write_epochs(storage: Storage, path: str, entries: Iterable[EpochEntry]) -> None:
     """Put a leader-epoch checkpoint in place: `epoch start_offset` a line."""
-    _write(storage, path, [f"{entry.epoch} {entry.start_offset}" for entry in entries])
+    storage.replace(path, _encoded([f"{entry.epoch} {entry.start_offset}" for entry in entries]))
 
 
 def read_epochs(storage: Storage, path: str) -> list[EpochEntry]:
@@ -42,7 +42,12 @@ def read_epochs(storage: Storage, path: str) -> list[EpochEntry]:
 
 def write_offsets(storage: Storage, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Put an offset checkpoint in place: `topic partition offset` a line, sorted."""
-    _write(storage, path, [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
+    storage.replace(path, _encoded_offsets(offsets))
+
+
+async def write_offsets_off_loop(storage: Storage, path: str, offsets: Mapping[tuple[str, int], int]) -> bool:
+    """Like `write_offsets`, while the loop goes on; return whether they were put in place, or overtaken."""
+    return await storage.replace_off_loop(path, _encoded_offsets(offsets))
 
 
 def read_offsets(storage: Storage, path: str) -> PartitionOffsets:
@@ -58,8 +63,12 @@ def read_offsets(storage: Storage, path: str) -> PartitionOffsets:
     return offsets
 
 
-def _write(storage: Storage, path: str, lines: list[str]) -> None:
-    storage.replace(path, "".join(f"{line}\n" for line in (_VERSION, str(len(lines)), *lines)).encode())
+def _encoded_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    return _encoded([f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
+
+
+def _encoded(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in (_VERSION, str(len(lines)), *lines)).encode()
 
 
 def _read(storage: Storage, path: str) -> list[str]:

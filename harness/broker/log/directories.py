@@ -5,8 +5,9 @@ with it and no others; it keeps its place here, so that nobody makes a second lo
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.broker.log.checkpoint import PartitionOffsets
 from harness.broker.log.directory import DirectoryOffline, LogDirectory
@@ -16,6 +17,7 @@ from harness.broker.log.recovery import LoadedLog
 from harness.broker.log.storage import StorageError
 
 LogKey = tuple[str, int]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +107,22 @@ class LogDirectories:
         """Return the checkpointed high watermarks; raises StorageError when a checkpoint is malformed."""
         return {key: at for each in self._directories.values() for key, at in each.logs.read_high_watermarks().items()}
 
-    def write_high_watermarks(self, high_watermarks: Mapping[LogKey, int]) -> None:
-        """Checkpoint the high watermarks, each where its log is; partitions left out are forgotten."""
-        self._each_online(
-            lambda logs: logs.write_high_watermarks(
-                {key: offset for key, offset in high_watermarks.items() if logs.get(*key) is not None}
-            )
-        )
+    async def checkpoint_high_watermarks(self, high_watermarks: Callable[[], Mapping[LogKey, int]]) -> bool:
+        """Checkpoint them, each where its log is, while the loop goes on; partitions left out are forgotten.
 
-    def checkpoint_recovery_points(self) -> None:
+        Each directory's are asked for when its turn comes: until then a log may have been deleted, and made anew.
+        Return whether all were put in place, none overtaken.
+        """
+
+        async def checkpoint(logs: LogManager) -> bool:
+            held = {key: offset for key, offset in high_watermarks().items() if logs.get(*key) is not None}
+            return await logs.checkpoint_high_watermarks(held)
+
+        return all(await self._each_online(checkpoint))
+
+    async def checkpoint_recovery_points(self) -> None:
         """Sync the segments that are full, and checkpoint up to where logs are synced and where they start."""
-        self._each_online(LogManager.checkpoint_recovery_points)
+        await self._each_online(LogManager.checkpoint_recovery_points)
 
     def close_clean(self) -> None:
         """Sync and close every log, and let the next start trust the directories where that went well.
@@ -123,12 +130,17 @@ class LogDirectories:
         Raises:
             OSError: a disk refused, or had before.
         """
-        for each in self._directories.values():
-            if each.disk.failed:
-                each.logs.close()
-        self._each_online(LogManager.close_clean)
-        if any(each.disk.failed for each in self._directories.values()):
-            raise DirectoryOffline("a data directory has failed")
+        errors: list[OSError] = []
+        for name, each in self._directories.items():
+            try:
+                if each.disk.failed:
+                    each.logs.close()
+                    raise DirectoryOffline(f"the data directory {name} has failed")
+                each.logs.close_clean()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def close(self) -> None:
         """Close every log without syncing, as after a failed start."""
@@ -141,13 +153,14 @@ class LogDirectories:
             raise DirectoryOffline("every data directory has failed")
         return online
 
-    def _each_online(self, act: Callable[[LogManager], None]) -> None:
+    async def _each_online(self, act: Callable[[LogManager], Awaitable[_T]]) -> list[_T]:
         """Do something with every directory that works, then raise the first error that there was."""
-        errors = []
+        done, errors = [], []
         for each in self._online():
             try:
-                act(each.logs)
+                done.append(await act(each.logs))
             except OSError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
+        return done

@@ -51,6 +51,10 @@ class _WatchedFile:
         with self.directory.noting():
             self.file.sync()
 
+    async def sync_off_loop(self) -> None:
+        with self.directory.noting():
+            await self.file.sync_off_loop()
+
     def close(self) -> None:
         self.file.close()
 
@@ -111,6 +115,11 @@ class LogDirectory:
         """Put `data` in place of a file, atomically and durably."""
         with self._working():
             self._storage.replace(path, data)
+
+    async def replace_off_loop(self, path: str, data: bytes) -> bool:
+        """Like `replace`, while the loop goes on; return whether `data` was put in place, or overtaken."""
+        with self._working():
+            return await self._storage.replace_off_loop(path, data)
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""

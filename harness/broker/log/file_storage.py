@@ -1,10 +1,19 @@
-"""The real disk: `Storage` on a folder of the file system."""
+"""The real disk: `Storage` on a folder of the file system.
 
+A sync can take as long as the disk likes. What need not be waited for is written by a thread, and only the thread
+waits; everything else is done by the loop's own thread.
+"""
+
+import asyncio
 import os
 import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _TEMPORARY = ".tmp"
+_TEMPORARY_OFF_LOOP = ".off-loop.tmp"
 
 
 class _File:
@@ -49,10 +58,23 @@ class _File:
             _sync_folder(self._path.parent)
             self._folder_synced = True
 
+    async def sync_off_loop(self) -> None:
+        descriptors = [] if self._folder_synced else [_opened_folder(self._path.parent)]
+        descriptors.append(os.dup(self._descriptor))  # the thread's own: the file may be closed or moved meanwhile
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, _sync_and_close, descriptors))
+        self._folder_synced = True
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """What a thread is to put in place, unless it is overtaken."""
+
+    data: bytes
 
 
 class FileStorage:
@@ -61,6 +83,12 @@ class FileStorage:
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
         self._root.mkdir(parents=True, exist_ok=True)
+        self._pending: dict[str, _Pending] = {}
+        """By path, the last that was asked for; a thread with another one has been overtaken."""
+        self._order = threading.Lock()
+        """Held for a moment by whoever overtakes, and by the thread while it sees that nobody has and renames."""
+        self._one_at_a_time = threading.Lock()
+        """Held by the thread that writes: two would share a temporary file."""
 
     def open_append(self, path: str) -> _File:
         """Open or create a file."""
@@ -68,27 +96,67 @@ class FileStorage:
 
     def read(self, path: str) -> bytes:
         """Return a whole file; raises FileNotFoundError."""
-        return (self._root / path).read_bytes()
+        pending = self._pending.get(path)
+        return (self._root / path).read_bytes() if pending is None else pending.data
 
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of a file, atomically and durably."""
+        self._overtake(path)
         target = self._root / path
         temporary = target.with_name(target.name + _TEMPORARY)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(temporary, data)
         temporary.replace(target)
         _sync_folder(target.parent)
 
+    async def replace_off_loop(self, path: str, data: bytes) -> bool:
+        """Like `replace`, in a thread; return whether `data` was put in place, or overtaken."""
+        pending = self._pending[path] = _Pending(data)
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(None, self._put, path, pending))
+
+    def _put(self, path: str, pending: _Pending) -> bool:
+        """Write what is pending and put it in place if nobody has overtaken it; the thread's part."""
+        target = self._root / path
+        temporary = target.with_name(target.name + _TEMPORARY_OFF_LOOP)
+        with self._one_at_a_time:
+            try:
+                _write_synced(temporary, pending.data)
+                with self._order:
+                    wanted = self._pending.get(path) is pending
+                    if wanted:
+                        temporary.replace(target)
+                if wanted:
+                    _sync_folder(target.parent)
+                else:
+                    temporary.unlink(missing_ok=True)
+            except OSError:
+                if self._pending.get(path) is pending:
+                    raise
+                return False  # its folder has gone, with the wish
+            finally:
+                with self._order:
+                    if self._pending.get(path) is pending:
+                        del self._pending[path]
+        return wanted
+
+    def _overtake(self, path: str) -> None:
+        """Let no thread put in place any more what is pending at a path or below it."""
+        with self._order:
+            for each in [each for each in self._pending if each == path or each.startswith(f"{path}/")]:
+                del self._pending[each]
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        return (self._root / path).exists()
+        return path in self._pending or (self._root / path).exists()
 
     def list(self, path: str) -> list[str]:
-        """Return the names in a folder, sorted; an absent folder is empty."""
+        """Return the names in a folder, sorted; an absent folder is empty.
+
+        Temporary files, of which a process that was killed may have left some, are nobody's business.
+        """
         folder = self._root / path
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+        return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
     def make_folder(self, path: str) -> None:
         """Create a folder with its parents; one that exists is fine."""
@@ -99,12 +167,14 @@ class FileStorage:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or folder."""
+        self._overtake(old)
         target = self._root / new
         (self._root / old).rename(target)
         _sync_folder(target.parent)
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; an absent one is fine."""
+        self._overtake(path)
         target = self._root / path
         if target.is_dir():
             shutil.rmtree(target)
@@ -112,9 +182,25 @@ class FileStorage:
             target.unlink(missing_ok=True)
 
 
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _opened_folder(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _sync_and_close([_opened_folder(folder)])
+
+
+def _sync_and_close(descriptors: Sequence[int]) -> None:
     try:
-        os.fsync(descriptor)
+        for descriptor in descriptors:
+            os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)

@@ -302,13 +302,21 @@ class Log:
         self._sync(self.segments)
         self.recovery_point = self.log_end_offset
 
-    def flush_rolled(self) -> None:
-        """Return when all records but those of the last segment survive a power loss; their indexes leave memory."""
-        if self.recovery_point < self.segments[-1].base_offset:
-            self._sync(self.segments[:-1])
-            self.recovery_point = self.segments[-1].base_offset
-        for segment in self.segments[:-1]:
-            segment.seal()
+    async def flush_rolled(self) -> None:
+        """Return when all records but those of the last segment survive a power loss; their indexes leave memory.
+
+        The loop goes on meanwhile. If the last segment is cut off then, records can have come that are not synced.
+        """
+        *rolled, last = self.segments
+        for segment in rolled:
+            if segment.next_offset > self.recovery_point and not segment.closed:
+                await segment.sync_off_loop()
+        if last.closed:
+            return
+        self.recovery_point = max(self.recovery_point, last.base_offset)
+        for segment in rolled:
+            if not segment.closed:
+                await segment.seal_off_loop()
 
     def seal(self) -> None:
         """Put the indexes on disk, after `flush`; a last segment that is read quicker than they are synced has none."""

@@ -12,6 +12,7 @@ from harness.broker.log.checkpoint import (
     PartitionOffsets,
     read_offsets,
     write_offsets,
+    write_offsets_off_loop,
 )
 from harness.broker.log.log import EpochListener, Log, LogSettings
 from harness.broker.log.meta_properties import META_PROPERTIES
@@ -135,14 +136,20 @@ class LogManager:
         """Checkpoint the high watermarks; partitions left out are forgotten."""
         write_offsets(self._storage, HIGH_WATERMARKS, high_watermarks)
 
-    def checkpoint_recovery_points(self) -> None:
+    async def checkpoint_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> bool:
+        """Checkpoint them while the loop goes on; return whether they were put in place, or overtaken."""
+        return await write_offsets_off_loop(self._storage, HIGH_WATERMARKS, high_watermarks)
+
+    async def checkpoint_recovery_points(self) -> None:
         """Sync the segments that are full, and checkpoint up to where the logs are synced and where they start.
 
-        Called now and then: by that time the kernel has written most of them, so syncing is cheap.
+        Called now and then: by that time the kernel has written most of them, so syncing is cheap. The loop goes on
+        meanwhile; a checkpoint that somebody else writes then has newer offsets, and stays.
         """
         for log in self.logs():
-            log.flush_rolled()
-        self._write_recovery_points()
+            await log.flush_rolled()
+        await write_offsets_off_loop(self._storage, RECOVERY_POINTS, self._recovery_points())
+        await write_offsets_off_loop(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
     def close_clean(self) -> None:
         """Sync and close every log, write the checkpoints, and last the marker that lets the next start trust them.
@@ -199,10 +206,13 @@ class LogManager:
             return {}
 
     def _write_recovery_points(self) -> None:
+        write_offsets(self._storage, RECOVERY_POINTS, self._recovery_points())
+        write_offsets(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
+
+    def _recovery_points(self) -> PartitionOffsets:
+        return {key: log.recovery_point for key, log in self._logs.items()}
+
+    def _log_start_offsets(self) -> PartitionOffsets:
+        """Return where logs start, of those whose first segment does not say it."""
         logs = self._logs.items()
-        write_offsets(self._storage, RECOVERY_POINTS, {key: log.recovery_point for key, log in logs})
-        write_offsets(
-            self._storage,
-            LOG_START_OFFSETS,
-            {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
-        )
+        return {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset}

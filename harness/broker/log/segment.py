@@ -31,6 +31,7 @@ class Segment:
         "_storage",
         "_tail",
         "base_offset",
+        "closed",
         "next_offset",
         "path",
     )
@@ -48,6 +49,8 @@ class Segment:
         self._tail: Place | None = None
         """The last batch, while it is the one appended last: what is asked for most."""
         self._first_timestamp: int | None = None
+        self.closed = False
+        """Whether it was given back, or deleted."""
 
     @property
     def size(self) -> int:
@@ -153,17 +156,27 @@ class Segment:
         """Return when all batches survive a power loss."""
         self._file.sync()
 
+    async def sync_off_loop(self) -> None:
+        """Like `sync`, for what is written by now, while the loop goes on."""
+        await self._file.sync_off_loop()
+
     def seal(self) -> None:
         """Put the index on disk and out of memory; raises OSError."""
         self._index.seal()
 
+    async def seal_off_loop(self) -> None:
+        """Like `seal`, while the loop goes on; what changes meanwhile stays in memory."""
+        await self._index.seal_off_loop()
+
     def close(self) -> None:
         """Give the file back."""
+        self.closed = True
+        self._index.close()
         self._file.close()
 
     def delete(self) -> None:
         """Give the file back and remove it, with its index; raises OSError."""
-        self._file.close()
+        self.close()
         self._storage.remove(self.path)
         self._index.remove()
 

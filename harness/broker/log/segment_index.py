@@ -28,7 +28,7 @@ Places = Callable[[int], Iterator[Place]]
 class SegmentIndex:
     """The questions of a segment to its index, and where that is."""
 
-    __slots__ = ("_checked", "_first_offset", "_interval_bytes", "_live", "_places", "_stem", "_storage")
+    __slots__ = ("_checked", "_first_offset", "_interval_bytes", "_live", "_places", "_stem", "_storage", "_turns")
 
     def __init__(self, storage: Storage, stem: str, first_offset: int, interval_bytes: int, places: Places) -> None:
         """`stem` is the path of the segment without `.log`."""
@@ -40,6 +40,8 @@ class SegmentIndex:
         self._live: OffsetIndex | None = None
         self._checked = False
         """Whether the files were found to belong to the segment, in this life of the broker."""
+        self._turns = 0
+        """How often what is on disk, or on its way there, has come to nothing."""
 
     # --- while the segment grows ---
 
@@ -70,12 +72,32 @@ class SegmentIndex:
             self._live = None
             self._checked = True
 
+    async def seal_off_loop(self) -> None:
+        """Like `seal`, while the loop goes on; an index that is changed meanwhile stays in memory."""
+        live, turn = self._live, self._turns
+        if live is None or not len(live):
+            return
+        content = len(live), live.newest
+        offsets, times = live.encoded(self._first_offset)
+        for ending, data in ((TIMES, times), (OFFSETS, offsets)):
+            in_place = await self._storage.replace_off_loop(self._stem + ending, data)
+            if not in_place or turn != self._turns:
+                return
+        if self._live is live and content == (len(live), live.newest):
+            self._live = None
+            self._checked = True
+
     def remove(self) -> None:
         """Drop what is on disk."""
         self._checked = False
+        self._turns += 1
         for ending in (OFFSETS, TIMES):
             if self._storage.exists(self._stem + ending):
                 self._storage.remove(self._stem + ending)
+
+    def close(self) -> None:
+        """Write no more."""
+        self._turns += 1
 
     # --- questions ---
 

@@ -31,6 +31,10 @@ class AppendFile(Protocol):
         """Return when everything written survives a power loss."""
         ...
 
+    async def sync_off_loop(self) -> None:
+        """Return when everything written until now survives a power loss; the loop goes on meanwhile."""
+        ...
+
     def close(self) -> None:
         """Give the file back."""
         ...
@@ -49,6 +53,15 @@ class Storage(Protocol):
 
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of a file, atomically and durably (temporary file, sync, rename)."""
+        ...
+
+    async def replace_off_loop(self, path: str, data: bytes) -> bool:
+        """Like `replace`, while the loop goes on; return whether `data` was put in place.
+
+        Who reads the file, or asks whether it exists, sees `data` from the call on. Whatever else is done to the file
+        or its folder meanwhile (replaced, removed, renamed) comes after it: then `data` is not put in place any more.
+        A caller that is cancelled does not take it back.
+        """
         ...
 
     def exists(self, path: str) -> bool:

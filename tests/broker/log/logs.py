@@ -1,7 +1,10 @@
 """Small logs and batches for the tests of this folder."""
 
 import struct
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+
+import pytest
 
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches, seal
 from harness.broker.log.log import Log, LogSettings
@@ -74,6 +77,12 @@ def opened(
 
 def new_log(storage: MemoryStorage | None = None, settings: LogSettings = SMALL, heard: Heard | None = None) -> Log:
     return opened(storage or MemoryStorage(), settings=settings, heard=heard)[0]
+
+
+def at_once(work: Coroutine[object, object, None]) -> None:
+    """Do what waits for nothing, as on a disk in memory, where there is no loop."""
+    with pytest.raises(StopIteration):
+        work.send(None)
 
 
 def everything(log: Log) -> bytes:

@@ -340,10 +340,10 @@ def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was
     assert everything(follower) == sent + more
 
 
-def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel():
+async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel():
     storage = MemoryStorage()
     log = filled(storage=storage)
-    log.flush_rolled()
+    await log.flush_rolled()
     assert log.recovery_point == 16
     storage.lose_power()
     assert len(storage.read(f"t-0/{8:020d}.log")) > 0

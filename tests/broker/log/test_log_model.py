@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.simulation.disk import MemoryStorage
-from tests.broker.log.logs import batch, headers, new_log, opened
+from tests.broker.log.logs import at_once, batch, headers, new_log, opened
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -66,7 +66,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def checkpoint(self) -> None:
-        self.log.flush_rolled()
+        at_once(self.log.flush_rolled())
         self.flushed = max(self.flushed, self.log.recovery_point)
 
     @rule(clean=st.booleans(), large=st.booleans())
@@ -79,9 +79,13 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def lose_power(self) -> None:
+        """At least what was flushed is left; a truncation syncs what stands before it in its segment, too."""
         self.storage.lose_power()
-        self.batches = [b for b in self.batches if b[1] < self.flushed]
+        flushed = self.flushed
         self.reopen(clean=False)
+        self.batches = [b for b in self.batches if b[1] < self.log.log_end_offset]
+        self.flushed = self.end
+        assert self.end >= flushed
 
     @precondition(lambda self: self.batches)
     @rule(left=st.integers(0, 60))

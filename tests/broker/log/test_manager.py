@@ -103,33 +103,33 @@ def test_loading_after_a_crash_is_sorted_and_checked():
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n3\na 0 20\nb 9 18\nb 10 20\n"
 
 
-def test_recovery_starts_where_the_checkpoint_says():
+async def test_recovery_starts_where_the_checkpoint_says():
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
-    logs.checkpoint_recovery_points()
+    await logs.checkpoint_recovery_points()
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 16\n"
     storage.lose_power()
     (loaded,) = LogManager(storage, SMALL).load()
     assert (loaded.recovery_point, loaded.log_end_offset) == (16, 16)
 
 
-def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once():
+async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once():
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
-    logs.checkpoint_recovery_points()
+    await logs.checkpoint_recovery_points()
     logs.get_or_create("t", 0).truncate_to(6)
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 6\n"
 
 
-def test_the_log_start_survives_a_restart():
+async def test_the_log_start_survives_a_restart():
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
     fill(logs, "u", 0)
     logs.get_or_create("t", 0).advance_log_start(5)
-    logs.checkpoint_recovery_points()
+    await logs.checkpoint_recovery_points()
     assert storage.read("log-start-offset-checkpoint") == b"0\n1\nt 0 5\n"
     assert [loaded.log_start_offset for loaded in LogManager(storage, SMALL).load()] == [5, 0]
 
@@ -160,12 +160,12 @@ def test_a_malformed_high_watermark_checkpoint_is_a_storage_error():
         manager(storage).read_high_watermarks()
 
 
-def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it():
+async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it():
     storage = MemoryStorage()
     logs = manager(storage)
     for partition in (0, 1):
         fill(logs, "t", partition)
-    logs.checkpoint_recovery_points()
+    await logs.checkpoint_recovery_points()
     logs.write_high_watermarks({("t", 0): 20, ("t", 1): 20})
     assert logs.delete("t", 0) == "t-0.0-delete"
     assert logs.delete("t", 0) is None

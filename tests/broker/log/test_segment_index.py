@@ -50,7 +50,8 @@ def filled(storage: Storage) -> Log:
     for number in range(BATCHES):
         log.append_as_leader(batch(timestamp_ms=time_of(number)), 0)
     assert len(log.segments) == 3
-    log.flush_rolled()
+    log.flush()
+    log.seal()
     return log
 
 
@@ -152,7 +153,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("ending", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_wrong_index_is_noticed_and_made_anew(damage, ending):
+async def test_a_wrong_index_is_noticed_and_made_anew(damage, ending):
     storage = MemoryStorage()
     log = filled(storage)
     said, path = answers(log), log.segments[1].path.removesuffix(".log") + ending
@@ -164,7 +165,7 @@ def test_a_wrong_index_is_noticed_and_made_anew(damage, ending):
     assert [segment.max_timestamp for segment in log.segments] == [
         max(time_of(number) for number in range(segment.base_offset, segment.next_offset)) for segment in log.segments
     ]
-    log.flush_rolled()
+    await log.flush_rolled()
     assert {path: bytes(storage.files[path].data) for path in index_files(storage)} == right
 
 
@@ -194,14 +195,14 @@ def test_a_deleted_segment_takes_its_index_with_it():
     assert index_files(storage) == []
 
 
-def test_a_full_disk_leaves_the_index_in_memory():
+async def test_a_full_disk_leaves_the_index_in_memory():
     storage = MemoryStorage()
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):
         log.append_as_leader(batch(timestamp_ms=time_of(number)), 0)
     storage.replace = full  # type: ignore[method-assign]
     with pytest.raises(OSError, match="full"):
-        log.flush_rolled()
+        await log.flush_rolled()
     assert log.offset_for_timestamp(time_of(100)) == first_at(time_of(100))
 
 
