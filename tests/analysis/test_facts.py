@@ -491,7 +491,7 @@ def test_lines_before_a_bad_one_are_not_lost(rows):
 
 @case
 def duplicated_evidence(out: RunWriter) -> None:
-    """A file that was copied together twice, and a process whose beginnings were lost."""
+    """Files that hold everything twice, one that is there under two names, a process whose beginnings were lost."""
     out.event(1, leads(0))
     out.event(1, leads(1))
     send(out, 0, OpType.INVOKE)
@@ -504,6 +504,14 @@ def duplicated_evidence(out: RunWriter) -> None:
     out.writer(out.folder.replica_dump(1, "orders", 0)).write(dump)
     for path in [path for paths in out.folder.evidence().values() for path in paths]:
         path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    out.event(2, leads(0))
+    out.event(2, leads(1))
+    log = out.folder.state_change_log(2)
+    rotated, copied = (log.with_name(f"state-change-{name}.jsonl") for name in ("rotated", "copied"))
+    one, two = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    log.write_text(one, encoding="utf-8")
+    rotated.write_text(two, encoding="utf-8")
+    copied.write_text(two, encoding="utf-8")
     with out.folder.operations_of("c1").open("w", encoding="utf-8") as file:
         file.write('{"index":2,"process":"c1","kind":"poll","type":"ok","time_ns":1}\n')
 
@@ -512,6 +520,7 @@ def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows):
     found = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
     assert found == {
         ("brokers/1/state-change.jsonl", DUPLICATED, 2),
+        ("brokers/2/state-change-copied.jsonl", DUPLICATED, 1),
         ("operations of p0", DUPLICATED, 2),
         ("operations/c0.jsonl", DUPLICATED, 2),
         ("operations/c1.jsonl", MISSING, 3),

@@ -50,7 +50,10 @@ def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
 
 
 def _numbered(state_changes: DataFrame) -> DataFrame:
-    """Gaps and repetitions in the numbers of a broker's lines: in one life of its process there is each number once."""
+    """Gaps and repetitions in the numbers of a broker's lines: in one life of its process there is each number once.
+
+    The lines of one life may be in several files; the remark names the first of them.
+    """
     numbers = F.count_distinct("seq")
     problems = F.array(
         F.struct(F.lit(MISSING).alias("problem"), (F.max("seq") + 1 - numbers).alias("count")),
@@ -58,8 +61,8 @@ def _numbered(state_changes: DataFrame) -> DataFrame:
     )
     return (
         state_changes.where(F.col("seq").isNotNull())
-        .groupBy("run_id", F.col("file").alias("subject"), "inc")
-        .agg(problems.alias("problems"))
+        .groupBy("run_id", "broker", "inc")
+        .agg(problems.alias("problems"), F.min("file").alias("subject"))
         .select("run_id", "subject", F.inline("problems"))
         .where(F.col("count") > 0)
     )
