@@ -7,7 +7,8 @@ from harness.analysis.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.checks import Severity
 
-SUBSCRIBED = "subscribe"
+MAY_BE_MOVED = ("subscribe", "")
+"""Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""
 
 
 def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
@@ -57,4 +58,4 @@ def shown() -> Column:
 
 def unless_subscribed(severity: Column) -> Column:
     """A reader that subscribes may be moved by a rebalance, which no history tells: then it is a note."""
-    return F.when(F.col("mode") == SUBSCRIBED, Severity.NOTE.value).otherwise(severity)
+    return F.when(F.col("mode").isin(*MAY_BE_MOVED), Severity.NOTE.value).otherwise(severity)

@@ -17,6 +17,7 @@ CASES = {
     "it jumps ahead": Case(rows=[*SEEN, stepped(2, 5)], verdict=PASS, severities=[]),
     "it goes back within a poll": Case(rows=[*SEEN, stepped(5, 2, polls=(1, 1))], verdict=PASS, severities=[]),
     "it subscribed": Case(rows=[*SEEN, stepped(5, 2, mode="subscribe")], verdict=PASS, severities=["note"]),
+    "it does not say its mode": Case(rows=[*SEEN, stepped(5, 2, mode="")], verdict=PASS, severities=["note"]),
     "an unclean election between": Case(
         rows=[*SEEN, stepped(5, 2, leader_epoch=2), elected_uncleanly(2, 1)],
         settings=UNCLEAN,

@@ -24,6 +24,7 @@ CASES = {
     ),
     "it goes back": Case(rows=[*SEEN, stepped(5, 2)], verdict=PASS, severities=[]),
     "it subscribed": Case(rows=[*SEEN, stepped(2, 5, mode="subscribe")], verdict=PASS, severities=["note"]),
+    "it does not say its mode": Case(rows=[*SEEN, stepped(2, 5, mode="")], verdict=PASS, severities=["note"]),
     "an unclean election between": Case(
         rows=[*SEEN, stepped(2, 5), elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
