@@ -8,11 +8,12 @@ ABSENT = "no answer"
 
 
 class Difference(Part):
-    """One judge whose answer is another one now."""
+    """One answer that is another one now."""
 
     kind: str
-    """check or suite."""
+    """verdict, check or suite."""
     name: str
+    """Of the verdict: fault, system or environment."""
     before: str
     """Its verdict and what it counted, in words; `no answer` when it gave none."""
     after: str
@@ -22,12 +23,14 @@ class Difference(Part):
 
 
 def differences(before: RunResult | None, after: RunResult) -> list[Difference]:
-    """Return every check and suite that answers otherwise, in the order of the answers now; none the first time."""
+    """Return each verdict that is another one, then each check and suite in the order of now; none the first time."""
     if before is None:
         return []
-    return _between("check", _checks(before.checks), _checks(after.checks)) + _between(
-        "suite", _suites(before.suites), _suites(after.suites)
-    )
+    return [
+        *_between("verdict", _verdicts(before), _verdicts(after)),
+        *_between("check", _checks(before.checks), _checks(after.checks)),
+        *_between("suite", _suites(before.suites), _suites(after.suites)),
+    ]
 
 
 def _between(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Difference]:
@@ -36,6 +39,11 @@ def _between(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
         for name in dict.fromkeys([*after, *before])
         if before.get(name) != after.get(name)
     ]
+
+
+def _verdicts(result: RunResult) -> dict[str, str]:
+    said = result.verdicts
+    return {"fault": said.fault.name, "system": said.system.name, "environment": said.environment.name}
 
 
 def _checks(results: Sequence[CheckResult]) -> dict[str, str]:

@@ -26,8 +26,17 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 def scenario_of(folder: RunFolder) -> Scenario:
-    """Return the scenario of a run folder."""
-    return read_scenario(folder.scenario.read_text(encoding="utf-8"), str(folder.scenario))
+    """Return the scenario of a run folder.
+
+    Raises:
+        EvidenceError: the file cannot be read.
+        ScenarioError: it holds no scenario.
+    """
+    try:
+        text = folder.scenario.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{folder.scenario}: cannot be read: {error}") from error
+    return read_scenario(text, str(folder.scenario))
 
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
@@ -81,9 +90,9 @@ def assembled(
     suites: list[SuiteResult] | None = None,
 ) -> RunResult:
     """Return the same where scenario and plan are known already; the folder need not have them."""
-    before = RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    before = RunResult.load(folder.verdict) if checked is None and folder.verdict.exists() else None
     if suites is None:
-        suites = before.suites if before and checked is None else []
+        suites = before.suites if before else []
     if checked is None:
         checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
     silent = _silent(checked.checks, suites)

@@ -179,6 +179,6 @@ def load_plan(path: Path) -> Plan:
         EvidenceError: the file is missing or not a plan of this version.
     """
     try:
-        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+        return Plan.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise EvidenceError(f"{path}: not a plan of version {VERSION}: {error}") from error

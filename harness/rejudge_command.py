@@ -38,10 +38,9 @@ def rejudge(
     from harness.terminal import PatientConsole
 
     console = PatientConsole()
-    sweeps = [path for path in paths if asked_file(path).exists()]
-    folders = list(
-        {folder.root: folder for folder in (run_folder(path) for path in paths if path not in sweeps)}.values()
-    )
+    asked = list({path.resolve(): path for path in paths}.values())
+    sweeps = [path for path in asked if asked_file(path).exists()]
+    folders = [run_folder(path) for path in asked if path not in sweeps]
     if dry_run and sweeps:
         raise ScenarioError(f"{sweeps[0]}: --dry-run is for runs: judging a sweep again writes its summary anew")
     codes, printed = [], []

@@ -38,7 +38,7 @@ def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     Raises:
         EvidenceError: a folder's scenario or plan cannot be read, or a newer version has written it.
     """
-    before = [_result(folder) for folder in folders]
+    before = [_earlier(folder, progress) for folder in folders]
     with Background() as thread:
         judged = thread.run(lambda: _judged(folders, progress, thread, kept=True))
         for folder, earlier in zip(folders, before, strict=True):
@@ -58,7 +58,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     with Background() as thread:
         judged = thread.run(lambda: _judged(folders, progress, thread, kept=False))
     for folder in folders:
-        earlier, answer = _result(folder), judged[folder.root]
+        earlier, answer = _earlier(folder, progress), judged[folder.root]
         if isinstance(answer, EvidenceError):
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
@@ -101,5 +101,10 @@ def _known(judged: Answers, folder: RunFolder, settings: Settings, checks: Seque
     return answer
 
 
-def _result(folder: RunFolder) -> RunResult | None:
-    return RunResult.load(folder.verdict) if folder.verdict.exists() else None
+def _earlier(folder: RunFolder, progress: Progress) -> RunResult | None:
+    """Return what the run came to before; None where it was not judged, or nobody can tell any more."""
+    try:
+        return RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    except EvidenceError as error:
+        progress.message(f"{folder.run_id}: its answers before are unknown: {error}")
+        return None

@@ -29,20 +29,26 @@ HELD = result(check("I1", "PASS"), check("I9", "PASS", notes=1), suites=(suite("
         pytest.param(
             HELD,
             result(check("I1", "FAIL", violations=2), check("I9", "PASS", notes=1), suites=(suite("PASS", 0),)),
-            ["check I1: PASS → FAIL (2 violations)"],
+            ["verdict system: PASS → FAIL", "check I1: PASS → FAIL (2 violations)"],
             id="a verdict is another one",
         ),
         pytest.param(
             HELD,
             result(check("I1", "PASS"), check("I9", "PASS"), suites=(suite("FAIL", 3),)),
-            ["check I9: PASS (1 notes) → PASS", "suite records: PASS → FAIL (3 unmet)"],
+            ["verdict system: PASS → FAIL", "check I9: PASS (1 notes) → PASS", "suite records: PASS → FAIL (3 unmet)"],
             id="numbers and suites",
         ),
         pytest.param(
             HELD,
             result(check("I2", "UNKNOWN"), check("I9", "PASS", notes=1), suites=(suite("PASS", 0),)),
-            ["check I2: no answer → UNKNOWN", "check I1: PASS → no answer"],
+            ["verdict system: PASS → UNKNOWN", "check I2: no answer → UNKNOWN", "check I1: PASS → no answer"],
             id="a new check and one that is gone",
+        ),
+        pytest.param(
+            HELD,
+            HELD.model_copy(update={"evidence_damaged": True, "residue": ["a process"]}),
+            ["verdict system: PASS → UNKNOWN", "verdict environment: CLEAN → RESIDUE"],
+            id="the evidence has holes now, and something was left",
         ),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import cli, phases, registry, rejudging
+from harness import cli, phases, registry, rejudging, sweep_command
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Asked, Judged, batches
 from harness.errors import EvidenceError
@@ -18,6 +18,7 @@ from harness.plan import make_plan
 from harness.progress import Silent
 from harness.result import CheckResult, SuiteResult
 from harness.store import RunFolder
+from harness.sweep import asked_file
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -91,7 +92,10 @@ def test_another_answer_than_before_is_a_difference(bench: Bench) -> None:
     bench.says[other] = answer(other, "FAIL")
     first, second = bench.again()
     assert first.differences == []
-    assert [str(difference) for difference in second.differences] == ["check I9: PASS → FAIL (1 violations)"]
+    assert [str(difference) for difference in second.differences] == [
+        "verdict system: UNKNOWN → FAIL",
+        "check I9: PASS → FAIL (1 violations)",
+    ]
     assert second.result.verdicts.exit_code is ExitCode.VIOLATED
 
 
@@ -111,7 +115,8 @@ def test_a_dry_run_writes_nothing_and_keeps_what_the_suites_said(bench: Bench) -
     again = list(rejudging.compare(bench.folders, Silent()))
     assert bench.jobs[1:] == [([folder.run_id for folder in bench.folders], False)]
     assert [str(difference) for each in again for difference in each.differences] == 2 * [
-        "check I9: PASS → FAIL (1 violations)"
+        "verdict system: UNKNOWN → FAIL",
+        "check I9: PASS → FAIL (1 violations)",
     ]
     assert again[0].result.suites == [HELD]
     after = {path: path.read_bytes() for folder in bench.folders for path in folder.root.rglob("*") if path.is_file()}
@@ -123,6 +128,23 @@ def test_a_run_of_a_later_version_is_refused_before_anything_is_judged(bench: Be
     with pytest.raises(EvidenceError, match="its evidence has version"):
         bench.again()
     assert bench.jobs == []
+
+
+def test_an_answer_before_that_cannot_be_read_is_replaced(bench: Bench) -> None:
+    bench.folders[0].verdict.write_text("{", encoding="utf-8")
+    assert [each.differences for each in rejudging.compare(bench.folders, Silent())] == [[], []]
+    first, _ = bench.again()
+    assert (first.result.checks[0].verdict, first.differences) == ("PASS", [])
+    assert json.loads(bench.folders[0].verdict.read_bytes())["run_id"] == bench.folders[0].run_id
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"], ids=["it is lost", "it is no text"])
+def test_a_run_whose_scenario_cannot_be_read_is_refused_by_name(bench: Bench, content: bytes | None) -> None:
+    bench.folders[1].scenario.unlink()
+    if content is not None:
+        bench.folders[1].scenario.write_bytes(content)
+    with pytest.raises(EvidenceError, match=f"{bench.folders[1].scenario}: cannot be read"):
+        bench.again()
 
 
 @pytest.fixture
@@ -149,7 +171,20 @@ def test_the_command_shows_what_has_changed(bench: Bench, chaos: Any) -> None:
     status, out, _ = chaos("rejudge", "--json", bench.paths[0])
     (printed,) = json.loads(out)
     assert (status, printed["exit_code"], printed["verdicts"]["system"]) == (ExitCode.VIOLATED, 1, "FAIL")
-    assert printed["differences"] == [{"kind": "check", "name": "I9", "before": "PASS", "after": "FAIL (1 violations)"}]
+    assert printed["differences"] == [
+        {"kind": "verdict", "name": "system", "before": "UNKNOWN", "after": "FAIL"},
+        {"kind": "check", "name": "I9", "before": "PASS", "after": "FAIL (1 violations)"},
+    ]
+
+
+def test_a_sweep_that_is_named_twice_is_judged_once(
+    tmp_path: Path, chaos: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_file(tmp_path).write_text("{}", encoding="utf-8")
+    summary = SimpleNamespace(exit_code=0, model_dump=lambda mode: {})
+    monkeypatch.setattr(sweep_command, "rejudge", lambda root: summary)
+    status, out, _ = chaos("rejudge", "--json", str(tmp_path), f"{tmp_path}/")
+    assert (status, json.loads(out)) == (0, [{"folder": str(tmp_path)}])
 
 
 def test_batches_are_so_large_and_never_have_two_runs_of_one_name(tmp_path: Path) -> None:
