@@ -47,6 +47,8 @@ class Settings:
     unclean_leader_election: bool
     idempotence: bool
     power_loss: bool = False
+    read_from_start: bool = True
+    """Whether readers begin at the start of each partition."""
 
 
 class Check(Protocol):

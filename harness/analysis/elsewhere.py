@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from harness.analysis.origins import PLACES
 from harness.analysis.session import tasks_for
 from harness.analysis.sources import CORRUPT, PERMISSIVE, SCHEMAS, Sources, no_rows, with_corrupt
-from harness.analysis.storage import JSON, PARQUET, StoredFile, file_path, find, plain, reason
+from harness.analysis.storage import JSON, PARQUET, StoredFile, exactly, file_path, find, plain, reason
 from harness.elsewhere.formats import Format, formats
 from harness.errors import EvidenceError
 
@@ -31,6 +31,8 @@ MISREAD = "not JSON, or a value of another type"
 EXPLAINED_FILES = 5
 SHOWN_CHARS = 120
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_UNSIGNED = T.DecimalType(20, 0)
+"""What Spark takes whole numbers of 64 bits without a sign for."""
 _SCALAR = (*_WHOLE, T.FloatType, T.DoubleType, T.StringType, T.BooleanType)
 _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
 
@@ -47,7 +49,7 @@ class Given:
         self.spark = spark
         self.files = {kind: _all(spark, paths.get(kind, ())) for kind in SCHEMAS}
         self._tables = {
-            kind: _table(spark, formats()[kind], [file for file in files if file.format == PARQUET])
+            kind: _tables(spark, formats()[kind], [file for file in files if file.format == PARQUET])
             for kind, files in self.files.items()
         }
 
@@ -74,9 +76,8 @@ class Given:
 
     def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
         form, schema = formats()[kind], SCHEMAS[kind]
-        texts = [file.path for file in self.files[kind] if file.format == JSON]
-        table = self._tables[kind]
-        parts = [] if table is None else [_fitting(_shaped(table, schema), form)]
+        texts = [exactly(file.path) for file in self.files[kind] if file.format == JSON]
+        parts = [_fitting(_shaped(table, schema), form) for table in self._tables[kind]]
         if texts:
             parts.append(_fitting(_parsed(self.spark.read.text(texts), schema), form))
         if not parts:
@@ -104,11 +105,10 @@ class Given:
         form, schema = formats()[kind], SCHEMAS[kind]
         with _in_one_task(self.spark):
             if file.format == PARQUET:
-                table = self.spark.read.parquet(file.path)
-                raw = _shaped(_numbered(table), schema, LINE)
+                raw = _shaped(_numbered(_table(self.spark, form, [file])), schema, LINE)
                 rows = _fitting(raw, form, LINE).withColumn("text", F.lit(""))
             else:
-                read = _numbered(self.spark.read.text(file.path))
+                read = _numbered(self.spark.read.text(exactly(file.path)))
                 rows = _fitting(_parsed(read, schema, LINE, "text"), form, LINE, "text")
             row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, "text").orderBy(LINE).first()
         if row is None:
@@ -164,7 +164,7 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     return (
         texts.where(F.length(F.trim(line)) > 0)
         .withColumns({"parsed": parsed, "keys": F.json_object_keys(line), "text": line, FILE: file_path()})
-        .withColumn("broken", F.col(f"parsed.{CORRUPT}").isNotNull() | F.col("keys").isNull())
+        .withColumn("broken", F.col(f"parsed.{CORRUPT}").isNotNull() | F.col("keys").isNull() | ~F.is_valid_utf8(line))
         .select(*(f"parsed.{name}" for name in schema.names), "keys", "broken", FILE, *more)
     )
 
@@ -174,7 +174,7 @@ def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     types = {field.name: field.dataType for field in table.schema}
     columns = [
         (_cast(F.col(field.name), types[field.name], field.dataType) if field.name in types else F.lit(None))
-        .cast(field.dataType)
+        .try_cast(field.dataType)
         .alias(field.name)
         for field in schema
     ]
@@ -190,7 +190,7 @@ def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
         types = {field.name: field.dataType for field in given}
         members = [
             (_cast(column[field.name], types[field.name], field.dataType) if field.name in types else F.lit(None))
-            .cast(field.dataType)
+            .try_cast(field.dataType)
             .alias(field.name)
             for field in wanted
         ]
@@ -209,9 +209,9 @@ def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
     lacking = _lacking(form, lines.columns)
     wrong = wrong.when(F.size(lacking) > 0, F.concat(F.lit("it has no `"), F.array_join(lacking, "`, `"), F.lit("`")))
     if "records" in lines.columns:
-        part = F.exists("records", lambda each: each.topic.isNull() | each.partition.isNull() | each.offset.isNull())
+        part = F.exists("records", _lacks_a_part)
         wrong = wrong.when(
-            F.coalesce(part, F.lit(False)), "one of its `records` has no `topic`, `partition` or `offset`"
+            F.coalesce(part, F.lit(False)), "one of its `records` has no `topic`, `partition`, `offset` or `value`"
         )
     unknown = F.array_except("keys", F.array(*map(F.lit, form.names)))
     wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))
@@ -219,6 +219,10 @@ def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
     fits = F.col(CORRUPT).isNull()
     names = [name for name in lines.columns if name not in ("keys", "broken", FILE, *more)]
     return told.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
+
+
+def _lacks_a_part(record: Column) -> Column:
+    return reduce(Column.__or__, [record[name].isNull() for name in ("topic", "partition", "offset", "value")])
 
 
 def _lacking(form: Format, columns: Sequence[str]) -> Column:
@@ -239,32 +243,49 @@ def _derived(kind: str) -> dict[str, Column]:
     return {"digest": F.when(F.col("type") == "record", F.coalesce("digest", digest))}
 
 
-def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> DataFrame | None:
-    """Return the Parquet files as one table.
+def _tables(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> list[DataFrame]:
+    """Return the Parquet files as one table, or where their columns are not of the same types as one each.
+
+    Raises:
+        EvidenceError: one cannot be read, or its columns do not fit.
+    """
+    try:
+        return [_table(spark, form, files)] if files else []
+    except EvidenceError:
+        if len(files) == 1:
+            raise
+        return [_table(spark, form, [file]) for file in files]
+
+
+def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> DataFrame:
+    """Return the Parquet files as one table; a column that fits by no more than its emptiness is left out.
 
     Raises:
         EvidenceError: it cannot be read, or its columns do not fit.
     """
-    if not files:
-        return None
+    wanted = {field.name: field.dataType for field in SCHEMAS[form.kind]}
     try:
-        table = spark.read.option("mergeSchema", True).parquet(*(file.path for file in files))
+        table = spark.read.option("mergeSchema", True).parquet(*(exactly(file.path) for file in files))
+        unfit = [
+            field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
+        ]
+        empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
     except (PySparkException, Py4JError) as error:
         raise EvidenceError(f"{plain(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
-    wanted = {field.name: field.dataType for field in SCHEMAS[form.kind]}
-    problems = []
-    for field in table.schema:
-        if field.name not in form.names:
-            near = difflib.get_close_matches(field.name, form.names, n=1)
-            problems.append(f"unknown column `{field.name}`{f' (did you mean {near[0]}?)' if near else ''}")
-        elif field.name in wanted and not _fits(field.dataType, wanted[field.name]):
-            is_, must = field.dataType.simpleString(), wanted[field.name].simpleString()
-            problems.append(f"column `{field.name}` is {is_}, and must be {must}")
+    problems = [
+        f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"
+        for field in unfit
+        if field.name not in empty
+    ]
+    for name in table.columns:
+        if name not in form.names:
+            near = difflib.get_close_matches(name, form.names, n=1)
+            problems.append(f"unknown column `{name}`{f' (did you mean {near[0]}?)' if near else ''}")
     always = set.intersection(*(set(line.required) for line in form.lines))
     problems += [f"no column `{name}`" for name in form.names if name in always and name not in table.columns]
     if problems:
         raise EvidenceError("\n".join(f"{plain(files[0].path)}: {problem}" for problem in problems))
-    return table
+    return table.drop(*empty)
 
 
 def _fits(given: T.DataType, wanted: T.DataType) -> bool:
@@ -279,7 +300,7 @@ def _fits(given: T.DataType, wanted: T.DataType) -> bool:
         members = {field.name: field.dataType for field in wanted}
         return all(field.name in members and _fits(field.dataType, members[field.name]) for field in given)
     if isinstance(wanted, T.LongType):
-        return isinstance(given, _WHOLE)
+        return isinstance(given, _WHOLE) or given == _UNSIGNED
     if isinstance(wanted, T.DoubleType):
         return isinstance(given, (*_WHOLE, T.FloatType, T.DoubleType))
     return isinstance(given, _SCALAR) if isinstance(wanted, T.StringType) else given == wanted
@@ -298,7 +319,7 @@ def _wrong(text: str, schema: T.StructType) -> str:
         given = value.get(field.name)
         if given is not None and not _has_type(given, field.dataType):
             return f"`{field.name}` is {json.dumps(given)[:SHOWN_CHARS]}, and must be {field.dataType.simpleString()}"
-    return f"{MISREAD}: {shown}"
+    return f"not UTF-8: {shown}" if "\ufffd" in text else f"{MISREAD}: {shown}"
 
 
 def _has_type(value: Any, wanted: T.DataType) -> bool:

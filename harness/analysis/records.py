@@ -17,8 +17,10 @@ def unread(records: DataFrame, polls: DataFrame) -> DataFrame:
     return records.join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
 
 
-def last_read(polls: DataFrame) -> DataFrame:
-    """One row a partition: the highest offset that anybody read, and its value."""
+def read_span(polls: DataFrame) -> DataFrame:
+    """One row a partition: the lowest and the highest offset that anybody read, and the value of the highest."""
     return polls.groupBy(*PARTITION_KEY).agg(
-        F.max("offset").alias("last_read_offset"), F.max_by("value", "offset").alias("last_read_value")
+        F.min("offset").alias("first_read_offset"),
+        F.max("offset").alias("last_read_offset"),
+        F.max_by("value", "offset").alias("last_read_value"),
     )

@@ -1,5 +1,6 @@
 """Files wherever Spark reads them: on this machine, or behind any URI of which Hadoop knows the file system."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 _GLOB = re.compile(r"[*?\[{]")
 LONGEST_REASON = 200
+LONGEST_LINE = 1_000_000
+"""Bytes at a file's end in which its last line is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +54,19 @@ def find(spark: SparkSession, text: str) -> list[StoredFile]:
 
 def reason(error: Exception) -> str:
     """Return in one line what Java says of an error."""
-    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return next(iter(str(said).splitlines()), type(error).__name__)[:LONGEST_REASON]
+    said = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
+    known = re.search(r"\[[A-Z_.]+\] .*", said)  # Spark's own errors, which a failed job has within its own
+    return next(iter((known[0] if known else said).splitlines()), type(error).__name__)[:LONGEST_REASON]
 
 
 def plain(path: str) -> str:
     """Return a path as a person writes it: without the scheme of local files."""
     return re.sub(r"^file:/+", "/", path)
+
+
+def exactly(path: str) -> str:
+    """Return a pattern that stands for this path alone: Spark takes every path for a glob."""
+    return re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", path)
 
 
 def file_path() -> Column:
@@ -103,9 +112,19 @@ def _stored(spark: SparkSession, status: Any) -> StoredFile:
 
 
 def _ends_in_half_a_line(spark: SparkSession, path: Any, size: int) -> bool:
+    """Return whether the last line has no end and is no JSON: many tools write no newline after the last line."""
     stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
     try:
         stream.seek(size - 1)
-        return bool(stream.read() != ord("\n"))
+        if stream.read() == ord("\n"):
+            return False
+        stream.seek(max(0, size - LONGEST_LINE))
+        assert spark._jvm is not None
+        text = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()
+    try:
+        json.loads(text.rpartition("\n")[2])
+    except ValueError:
+        return True
+    return False

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,13 +66,15 @@ def judge(
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
     allowed = load_settings(settings, sets or [])
-    folder = RunFolder((into or _new_folder()).resolve())
-    make_parent(folder.verdict)
+    folder = _folder(into or _new_folder(), [path for kind in paths.values() for path in kind])
     try:
         with spark_session(master) as spark:
             result = judge_history(spark, paths, allowed, folder, checks=checks or ())
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing is known of the history") from None
+    finally:
+        with suppress(OSError):
+            folder.root.rmdir()  # if nothing was put there
     report(folder, result, ["chaos", *sys.argv[1:]])
     if as_json:
         typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
@@ -82,6 +85,23 @@ def judge(
 
 def _new_folder() -> Path:
     return DEFAULT_INTO / f"history-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}"
+
+
+def _folder(path: Path, given: list[str]) -> RunFolder:
+    """Return the folder for what is made of a history, which is there then.
+
+    Raises:
+        ScenarioError: nothing can be written there, or something else would be overwritten or judged next time.
+    """
+    folder = RunFolder(path.resolve())
+    if folder.plan.exists():
+        raise ScenarioError(f"{path} is the folder of a run, whose facts and verdict would be lost: use another --into")
+    for text in given:
+        evidence = Path(text.removeprefix("file://")).resolve()
+        if evidence.is_dir() and folder.root.is_relative_to(evidence):
+            raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
+    make_parent(folder.verdict)
+    return folder
 
 
 def show(console: "Console", result: "HistoryResult", folder: RunFolder) -> None:

@@ -4,13 +4,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harness.analysis.elsewhere import Given
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.schemas import UNREADABLE
+from harness.analysis.storage import reason
 from harness.elsewhere.answer import HistoryResult, all_answers, divided, doubted, settings_said
 from harness.elsewhere.settings import AllowedSettings
+from harness.errors import EvidenceError, not_interrupted
 from harness.report.page import Heading, render
 from harness.result import RunResult
 from harness.store import RunFolder
@@ -37,7 +41,7 @@ def judge_history(
         name: What the history is called; by default as the folder.
 
     Raises:
-        EvidenceError: there is no evidence where it should be, or it cannot be read.
+        EvidenceError: there is no evidence where it should be, or it cannot be read or judged.
         PluginError: there is no check of one of the names.
     """
     name = name or folder.run_id
@@ -45,8 +49,13 @@ def judge_history(
     question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
     plugins = question.plugins()
     folder.root.mkdir(parents=True, exist_ok=True)
-    (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
-    unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
+    try:
+        (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
+        unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
+        explained = given.explain(unread)
+    except (PySparkException, Py4JError) as error:
+        not_interrupted(error)
+        raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement.checks, judgement.counts, listed)
     result = HistoryResult(
@@ -55,7 +64,7 @@ def judge_history(
         settings=settings_said(settings),
         checks=doubted(judged, settings, judgement.counts),
         unjudged=unjudged,
-        remarks=[*judgement.evidence, *given.explain(unread)],
+        remarks=[*judgement.evidence, *explained],
         damaged=judgement.damaged,
         counts=judgement.counts,
     )

@@ -38,6 +38,10 @@ class AllowedSettings(BaseModel):
     power_loss: Annotated[
         bool, Field(strict=True, description="Whether what was not flushed to disk may be gone: the power was cut")
     ] = False
+    read_from_start: Annotated[
+        bool,
+        Field(strict=True, description="Whether readers began at the start of each partition"),
+    ] = False
 
     def for_checks(self) -> Settings:
         """Return them as checks take them."""
@@ -47,6 +51,7 @@ class AllowedSettings(BaseModel):
             unclean_leader_election=self.unclean_leader_election,
             idempotence=self.idempotence,
             power_loss=self.power_loss,
+            read_from_start=self.read_from_start,
         )
 
 

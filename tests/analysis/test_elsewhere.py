@@ -16,7 +16,7 @@ from rich.console import Console
 
 from harness.analysis.elsewhere import Given
 from harness.analysis.judge import Question, judge_sources
-from harness.analysis.sources import SCHEMAS, read
+from harness.analysis.sources import CORRUPT, SCHEMAS, read
 from harness.elsewhere.command import show
 from harness.elsewhere.formats import formats
 from harness.elsewhere.judging import judge_history, report
@@ -130,8 +130,8 @@ MISFITS = {
     "another word": (SEND | {"type": "done"}, "`type` is done, none of invoke, ok, fail, info"),
     "no object": ([1, 2], "not a JSON object: [1, 2]"),
     "half a record": (
-        SEND | {"kind": "poll", "type": "ok", "records": [{"topic": "t", "partition": 0, "value": "a"}]},
-        "one of its `records` has no `topic`, `partition` or `offset`",
+        SEND | {"kind": "poll", "type": "ok", "records": [{"topic": "t", "partition": 0, "offset": 0}]},
+        "one of its `records` has no `topic`, `partition`, `offset` or `value`",
     ),
 }
 
@@ -186,6 +186,46 @@ def test_a_table_that_does_not_fit_is_refused(spark, tmp_path, columns, said):
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
     with pytest.raises(EvidenceError, match=said):
         Given(spark, {"operations": [str(tmp_path / "ops.parquet")]})
+
+
+def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark, tmp_path):
+    record = {"topic": "t", "partition": 0, "offset": 5, "value": "a"}
+    sent = {name: [value] for name, value in SEND.items()} | {"records": pa.nulls(1), "offset": pa.array([7], "uint64")}
+    polled = {name: [value] for name, value in (SEND | {"kind": "poll", "process": "q"}).items()}
+    polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
+    parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
+    parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
+    lines = Given(spark, {"operations": [str(tmp_path)]}).sources("h", {}).operations
+    rows = {row["process"]: row for row in lines.collect()}
+    assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
+    assert rows["p"]["records"] is None
+    assert rows["q"]["records"][0]["value"] == "a"
+
+
+def test_the_table_that_does_not_fit_is_named_among_others(spark, tmp_path):
+    fits = {name: [value] for name, value in SEND.items()}
+    parquet.write_table(pa.table(fits), tmp_path / "a.parquet")
+    parquet.write_table(pa.table(fits | {"ofset": [7]}), tmp_path / "b.parquet")
+    with pytest.raises(EvidenceError, match=r"b\.parquet: unknown column `ofset`"):
+        Given(spark, {"operations": [str(tmp_path)]})
+
+
+def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(spark, tmp_path):
+    path = tmp_path / "a[1]{b}.jsonl"
+    first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
+    path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
+    given = Given(spark, {"operations": [str(path)]})
+    sources = given.sources("h", {})
+    assert sources.torn == ()
+    assert [row["process"] for row in sources.operations.collect()] == [None, "p", "p"]
+    assert given.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
+
+
+def test_a_file_that_breaks_off_within_is_named(spark, tmp_path):
+    path = tmp_path / "ops.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(SEND).encode())[:-20])
+    with pytest.raises(EvidenceError, match=r"the history cannot be judged: .*ops\.jsonl\.gz"):
+        judge_history(spark, {"operations": [str(path)]}, AllowedSettings(), RunFolder(tmp_path / "out"))
 
 
 @pytest.mark.parametrize(

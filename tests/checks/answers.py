@@ -20,6 +20,7 @@ from tests.analysis.fact_rows import Row, facts, remark
 STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
+FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
 
 NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)

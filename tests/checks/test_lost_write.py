@@ -4,6 +4,7 @@ from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
 from tests.checks.answers import (
     FAIL,
+    FROM_ANYWHERE,
     NOT_UNIQUE,
     PASS,
     POWER_LOSS,
@@ -47,6 +48,14 @@ CASES = {
         severities=["expected"],
     ),
     "the power was cut": Case(rows=PASSED, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
+    "readers began behind it": Case(rows=PASSED, settings=FROM_ANYWHERE, verdict=PASS, severities=[]),
+    "readers began before it": Case(
+        rows=[*PASSED, sent("c", 2, index=2), read("d", 3)],
+        settings=FROM_ANYWHERE,
+        verdict=FAIL,
+        severities=["violation"],
+        offsets=[2],
+    ),
     "readers did not come so far": Case(rows=[sent("a", 3), read("b", 1)], verdict=PASS, severities=[]),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "value ids are not unique": Case(

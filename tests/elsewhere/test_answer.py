@@ -101,4 +101,5 @@ def test_every_setting_is_said_and_whether_it_is_assumed():
         "unclean_leader_election": ("false", True),
         "idempotence": ("false", False),
         "power_loss": ("false", True),
+        "read_from_start": ("false", True),
     }

@@ -1,7 +1,7 @@
 """lost-write: did readers pass an acknowledged record without ever seeing it?
 
 Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
-is gone, whatever the logs say.
+is gone, whatever the logs say. Where they began elsewhere, what lies before the first record read is nobody's to miss.
 """
 
 from typing import ClassVar
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import duplicate_values, event, finding, severity, unreadable, with_unclean_election
-from harness.analysis.records import acknowledged, last_read, unread
+from harness.analysis.records import acknowledged, read_span, unread
 from harness.checks import Check, Settings
 
 
@@ -29,9 +29,11 @@ class LostWrite:
         """One finding a record that was passed unseen."""
         polls = facts["polls"]
         rows = unread(acknowledged(facts["sends"]), polls).join(
-            last_read(polls), on=["run_id", "topic", "partition"], how="inner"
+            read_span(polls), on=["run_id", "topic", "partition"], how="inner"
         )
         rows = rows.where(F.col("offset") < F.col("last_read_offset"))
+        if not settings.read_from_start:
+            rows = rows.where(F.col("offset") > F.col("first_read_offset"))
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
             rows,

@@ -20,7 +20,7 @@ from harness.analysis.findings import (
     with_unclean_election,
 )
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acknowledged, last_read, unread
+from harness.analysis.records import acknowledged, read_span, unread
 from harness.checks import Check, Settings, Severity
 
 
@@ -44,7 +44,7 @@ class Unseen:
         polls = facts["polls"]
         late = (
             unread(acknowledged(facts["sends"]), polls)
-            .join(last_read(polls), on=list(PARTITION_KEY), how="left")
+            .join(read_span(polls), on=list(PARTITION_KEY), how="left")
             .withColumn("last_read_offset", F.coalesce("last_read_offset", F.lit(-1)))
             .where(F.col("offset") >= F.col("last_read_offset"))
         )
