@@ -10,9 +10,13 @@ from harness import registry
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
 from harness.faults import Arena
-from harness.targets import parse_target, resolve
+from harness.scenario.model import TopicSpec
+from harness.targets import NOBODY, parse_target, resolve
+from harness.topics import create_topics
 from harness.verdict import FaultVerdict
+from harness.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
+from harness.zookeeper.view import ClusterView, PartitionView
 
 pytestmark = pytest.mark.cluster
 
@@ -21,12 +25,31 @@ QUICK = {"zookeeper.session.timeout.ms": "1500"}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The run folder of a cluster that tests share; each leaves all three brokers running."""
+    """The run folder of a cluster that tests share; each leaves all brokers running and all replicas in sync."""
     root = tmp_path_factory.mktemp("run")
     driver = ProcessDriver(root, "run")
-    asyncio.run(driver.start(ClusterRequest(brokers=3, properties=QUICK)))
+    asyncio.run(started(driver))
     yield root
     asyncio.run(driver.stop())
+
+
+async def started(driver: ProcessDriver) -> None:
+    """Start three brokers with a topic that two of them have, so that there is room to move to."""
+    status = await driver.start(ClusterRequest(brokers=3, properties=QUICK))
+    await create_topics(
+        status.bootstrap_servers, [TopicSpec(name="moved", partitions=1, replication_factor=2)], timeout_s=30
+    )
+
+
+async def all_in_sync(view: ClusterView) -> None:
+    """Wait until every partition has a leader, and all its replicas are in its ISR."""
+
+    def whole(partitions: list[PartitionView]) -> bool:
+        return bool(partitions) and all(
+            each.leader != NOBODY and set(each.isr) == set(each.assignment) for each in partitions
+        )
+
+    await until(view.partitions, whole, what="all replicas in sync", timeout_s=30)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +63,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.param(
             "move-controller", "controller", {"times": 3}, "is controller in epoch", id="the controller moves"
         ),
+        pytest.param("reassign", "leader(moved,0)", {}, "moved-0 moved from", id="a leader's replica moves away"),
+        pytest.param("reassign", "followers(moved,0)", {}, "moved-0 moved from", id="a follower's replica moves away"),
         pytest.param("delete-topic", "0,1,2", {}, "came and went", id="a topic comes and goes"),
         pytest.param("pause-zookeeper", "zookeeper(1)", {}, "server 1 is paused", id="ZooKeeper stands still"),
     ],
@@ -49,6 +74,7 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
 ) -> None:
     plugin, driver, whom = registry.fault(name), ProcessDriver(root, "run"), parse_target(target)
     async with KazooView((await driver.status()).zookeeper_connect) as view:
+        await all_in_sync(view)
         arena = Arena(driver=driver, view=view)
         brokers = () if name == "pause-zookeeper" else await resolve(whom, view)
         values = plugin.Parameters.model_validate(parameters)
@@ -60,3 +86,4 @@ async def test_a_fault_is_confirmed_and_healed_on_processes(
         status = await driver.status()
         assert {server.state for server in (*status.brokers, *status.zookeeper)} == {"running"}
         assert set(await view.registrations()) == {0, 1, 2}
+        await all_in_sync(view)

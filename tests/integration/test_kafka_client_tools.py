@@ -4,14 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parents[2] / ".kafka-libs"))
+
+TIMEOUT_S = 120
 
 pytestmark = [
     pytest.mark.cluster,
@@ -41,6 +44,14 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 def tool(name: str, *arguments: str, sent: str = "") -> str:
     """Run one of Kafka's tools and return what it prints."""
     return run(["java", "-Xmx256m", "-cp", f"{KAFKA_LIBS}/*", name, *arguments], sent)
+
+
+def until(holds: Callable[[str], bool], ask: Callable[[], str]) -> str:
+    """Ask until the answer is as it should be, and return it: brokers hear of a change one after the other."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not holds(said := ask()):
+        assert time.monotonic() < deadline, f"not in time; last saw: {said}"
+    return said
 
 
 def topics(*arguments: str) -> str:
@@ -73,15 +84,14 @@ def test_a_topic_is_made_written_measured_read_changed_and_deleted(servers: list
     assert "retention.ms" not in described
 
     topics(*servers, "--alter", *this, "--partitions", "2")
-    described = topics(*servers, "--describe", *this)
-    assert "PartitionCount: 2" in described
+    described = until(lambda said: "PartitionCount: 2" in said, lambda: topics(*servers, "--describe", *this))
     assert "ReplicationFactor: 3" in described
     topics(*servers, "--delete", *this)
-    assert name not in topics(*servers, "--list").splitlines()
+    until(lambda said: name not in said.splitlines(), lambda: topics(*servers, "--list"))
 
 
 def test_a_broker_is_configured_and_the_cluster_named(servers: list[str]) -> None:
     one = ("--entity-type", "brokers", "--entity-name", "0")
     configs(*servers, "--alter", *one, "--add-config", "log.retention.ms=123456")
-    assert "log.retention.ms=123456" in configs(*servers, "--describe", *one)
+    until(lambda said: "log.retention.ms=123456" in said, lambda: configs(*servers, "--describe", *one))
     assert "Cluster ID: " in tool("org.apache.kafka.tools.ClusterTool", "cluster-id", *servers)
