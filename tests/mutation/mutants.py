@@ -59,7 +59,11 @@ def mutants(module: str, source: str) -> list[Mutant]:
     """Return every mutant of a module's source."""
     tree = ast.parse(source)
     found = []
-    for path, node in _code(tree, ()):
+    nodes = list(_code(tree, ()))
+    deciding = {node.id for _, node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for path, node in nodes:
+        if _only_shows(_at(tree, path[:1]), deciding):
+            continue
         for other in _others(node):
             changed = _replaced(tree, path, other)
             found.append(Mutant(module, getattr(node, "lineno", 0), _difference(node, other), changed))
@@ -108,6 +112,14 @@ def _is_text(parent: ast.AST, name: str, child: ast.AST) -> bool:
     if isinstance(parent, (ast.arg, ast.FunctionDef)) and name in ("annotation", "returns"):
         return True
     return isinstance(child, (ast.Import, ast.ImportFrom)) or (isinstance(parent, ast.AnnAssign) and name != "value")
+
+
+def _only_shows(statement: ast.AST, deciding: set[str]) -> bool:
+    """Return whether a statement names what texts and evidence have in common, and nothing decides by it."""
+    return isinstance(statement, ast.Assign) and all(
+        isinstance(target, ast.Name) and target.id.startswith("_") and target.id not in deciding
+        for target in statement.targets
+    )
 
 
 def _called(call: ast.Call) -> str:
@@ -197,13 +209,18 @@ def _with(call: ast.Call, **changed: object) -> ast.Call:
 def _replaced(tree: ast.Module, path: Path, node: ast.expr) -> ast.Module:
     """Return the tree with another node at a path."""
     changed = deepcopy(tree)
-    parent: ast.AST = changed
-    for name, place in path[:-1]:
-        value = getattr(parent, name)
-        parent = value if place is None else value[place]
+    parent = _at(changed, path[:-1])
     name, place = path[-1]
     if place is None:
         setattr(parent, name, deepcopy(node))
     else:
         getattr(parent, name)[place] = deepcopy(node)
     return ast.fix_missing_locations(changed)
+
+
+def _at(tree: ast.AST, path: Path) -> ast.AST:
+    """Return the node at a path."""
+    for name, place in path:
+        value = getattr(tree, name)
+        tree = value if place is None else value[place]
+    return tree

@@ -25,7 +25,7 @@ from tests.mutation.mutants import Mutant, mutants
 CHECKS = "kafka_chaos.checks"
 SHARED = {
     f"harness.analysis.{name}": Path(registry.__file__).parent / "analysis" / f"{name}.py"
-    for name in ("findings", "reading", "records", "replication")
+    for name in ("findings", "reading", "records", "replication", "sending")
 }
 """What checks are made of; its mutants are put to the tests of all checks that import it."""
 _BROKEN = (PySparkException, Py4JError, ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)

@@ -33,6 +33,7 @@ TEXTS = (
     "event('sends', one + 1)",
     "def f(number: int = one) -> int: ...",
     "name: str = 'I1'",
+    "_LINE = ('broker', 'seq')\nevent('sends', *_LINE)",
 )
 
 
@@ -49,6 +50,10 @@ def test_a_guard_is_negated_weakened_or_taken_out(source: str) -> None:
 @pytest.mark.parametrize("source", TEXTS)
 def test_texts_evidence_and_declarations_stay(source: str) -> None:
     assert changed(source) == set()
+
+
+def test_what_decides_and_is_shown_too_is_a_guard() -> None:
+    assert len(changed("_LINE = ('broker', 'seq')\nevent('sends', *_LINE)\nrows.select(*_LINE)")) == 2
 
 
 def test_what_a_check_needs_is_a_guard() -> None:
