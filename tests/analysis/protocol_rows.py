@@ -51,10 +51,10 @@ def proposed(new: list[int], ends: list[int] | None, **other: Any) -> Row:
     return "isr_proposals", row | {"log_end_offset": 9, "high_watermark": 5, "epoch_start_offset": 3} | other
 
 
-def joined(broker: int, zxid: int) -> Row:
+def joined(broker: int, zxid: int, **other: Any) -> Row:
     """A leader took a follower into the ISR."""
     row = {**_HERE, "zxid": zxid, "zk_version": 1, "leader": 1, "leader_epoch": 0, "old_isr": [1]}
-    return "isr_changes", row | {"new_isr": [1, broker], "writer": "leader"}
+    return "isr_changes", row | {"new_isr": [1, broker], "writer": "leader"} | other
 
 
 def acknowledged(offset: int, *, high_watermark: int, isr_size: int = 2, **other: Any) -> Row:

@@ -6,7 +6,7 @@ check keeps runs apart.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,8 @@ class Case:
     offsets: list[int] | None = None
     said: str = ""
     """Part of the reason or of the messages."""
+    shown: str = ""
+    """Part of the evidence."""
 
 
 @dataclass
@@ -107,6 +109,7 @@ def confirm(case: Case, answer: Answer) -> None:
     """Compare what was answered with what must be."""
     assert answer.verdict is case.verdict, [answer.reason, *answer.messages]
     assert case.said in " ".join([answer.reason, *answer.messages])
+    assert case.shown in " ".join(chain.from_iterable(answer.evidence))
     assert case.severities is None or answer.severities == case.severities
     assert case.offsets is None or answer.offsets == case.offsets
 

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import led, state
+from tests.analysis.protocol_rows import appended
 from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
@@ -17,8 +18,9 @@ CASES = {
     "a leader keeps its epoch": Case(
         rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1, writer="leader")], verdict=PASS
     ),
-    "versions that nobody saw lie between": Case(
-        rows=[led(1, 0), CREATED, then(3, epoch=2, writer=None)], verdict=PASS
+    "versions that nobody saw lie between": Case(rows=[led(1, 0), CREATED, then(3, epoch=2)], verdict=PASS),
+    "versions that nobody saw lie between, and a leader wrote the last": Case(
+        rows=[led(1, 0), CREATED, then(3, epoch=2, writer="leader")], verdict=PASS
     ),
     "it goes back": Case(
         rows=[led(1, 0), then(1, epoch=0, before=state(0, leader=1, epoch=5, isr=[1]))],
@@ -29,13 +31,18 @@ CASES = {
         rows=[led(1, 0), CREATED, then(1, epoch=0, writer=None)], verdict=FAIL, said="needs another epoch"
     ),
     "a controller skips an epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, said="raises it by one"
+        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, said="each decision"
+    ),
+    "a controller decides and keeps the epoch": Case(
+        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1)], verdict=FAIL, said="each decision"
     ),
     "a leader raises its own epoch": Case(
         rows=[led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader")], verdict=FAIL, said="keeps it"
     ),
     "epochs outrun versions": Case(
-        rows=[led(1, 0), CREATED, then(2, epoch=3, writer=None)], verdict=FAIL, said="by one at most"
+        rows=[led(1, 0), then(3, epoch=3, before=state(1, leader=1, epoch=0, isr=[1]))],
+        verdict=FAIL,
+        said="by one at most",
     ),
     "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, said="partition_states"),
 }
@@ -57,6 +64,24 @@ LEADERS = {
         rows=[CREATED, led(1, 0), led(2, 0, zxid=None, life=None)],
         verdict=FAIL,
         said="in epoch 0 of orders-0 brokers 1, 2",
+    ),
+    "a broker that followed in an epoch writes as its leader": Case(
+        rows=[
+            CREATED,
+            led(1, 0),
+            led(2, 0, zxid=None, life=None),
+            appended(2, 3, 4, role="follower"),
+            appended(1, 5, 6),
+            appended(2, 7, 8, role="leader"),
+        ],
+        verdict=FAIL,
+        offsets=[5],
+    ),
+    "two brokers claim an epoch that ZooKeeper's history does not have": Case(
+        rows=[CREATED, led(1, 5, zxid=None, life=None), led(2, 5, zxid=None, life=None)], verdict=FAIL
+    ),
+    "a broker claims another's epoch of a topic made anew": Case(
+        rows=[CREATED, led(1, 5, life=2), led(2, 5, zxid=None, life=None)], verdict=FAIL
     ),
     "a topic made anew begins again at epoch 0": Case(rows=[CREATED, led(1, 0), led(2, 0, life=2)], verdict=PASS),
 }

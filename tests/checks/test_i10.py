@@ -39,7 +39,10 @@ CASES = {
         severities=[],
     ),
     "another partition was moved away from it": Case(
-        rows=[*LATER, topic(present=True, assignment=[{"partition": 1, "replicas": [1]}])],
+        rows=[
+            *LATER,
+            topic(present=True, assignment=[{"partition": 0, "replicas": [1, 2]}, {"partition": 1, "replicas": [1]}]),
+        ],
         verdict=FAIL,
         severities=["violation"],
     ),
@@ -60,6 +63,17 @@ CASES = {
         ],
         verdict=FAIL,
         severities=["violation"],
+    ),
+    "who led before and later does not have it": Case(
+        rows=[sent("a", 0, leader_epoch=1), led(2, 0), led(1, 1), led(2, 2), replica(2, 1)],
+        verdict=FAIL,
+        severities=["violation"],
+    ),
+    "retention has deleted it": Case(
+        rows=[*LATER[:4], replica(2, 1, log_start_offset=1), LATER[-1]], verdict=PASS, severities=[]
+    ),
+    "the dump of an ISR member is missing": Case(
+        rows=[*LATER[:4], LATER[-1]], verdict=UNKNOWN, said="broker 2: its dump is missing"
     ),
     "nothing was sent": Case(rows=[], verdict=UNKNOWN, severities=[]),
     "an unclean election before it excuses nothing": Case(

@@ -17,6 +17,12 @@ CASES = {
     "it goes back from where the leader began": Case(
         rows=[claimed(1, 0, high_watermark=8, end=8), marked(1, 0, 5, 8, seq=1)], verdict=FAIL, said="from 8 to 5"
     ),
+    "it goes back to where it never was before": Case(
+        rows=[RISE, marked(1, 5, 7, 9, seq=2), marked(1, 7, 6, 9, seq=3)], verdict=FAIL, said="from 7 to 6"
+    ),
+    "what it had as a follower is no promise of a leader": Case(
+        rows=[claimed(1, 0, high_watermark=8, end=8, role="follower"), marked(1, 0, 5, 8, seq=1)], verdict=PASS
+    ),
     "another epoch begins lower": Case(rows=[RISE, marked(1, 0, 3, 5, seq=2, leader_epoch=1)], verdict=PASS),
     "another life of the broker begins lower": Case(
         rows=[RISE, marked(1, 0, 3, 5, seq=0, incarnation="other")], verdict=PASS

@@ -23,12 +23,31 @@ CASES = {
     "two epochs of the cache start together": Case(
         rows=[appended(1, 0, 4), replica(1, 7, leader_epochs=[[0, 0], [1, 3], [2, 3]])], verdict=FAIL, said="strictly"
     ),
+    "an epoch stands twice in the cache": Case(
+        rows=[appended(1, 0, 4), replica(1, 7, leader_epochs=[[0, 0], [0, 3]])], verdict=FAIL, said="strictly"
+    ),
     "a record of an older epoch comes later": Case(
         rows=[*INTACT, held(1, "c", 3, 2)], verdict=FAIL, offsets=[3], said="a record of an older epoch at offset 4"
     ),
+    "a record of an older epoch stands at the same offset": Case(
+        rows=[*INTACT, appended(3, 4, 4, epoch=1, role="leader"), held(1, "c", 4, 1)],
+        verdict=FAIL,
+        offsets=[4],
+        said="a record of an older epoch at offset 4",
+    ),
     "on another replica it is another matter": Case(rows=[*INTACT, held(2, "c", 5, 2)], verdict=PASS),
     "a record bears an epoch that its leader did not write there": Case(
-        rows=[*INTACT, held(2, "c", 10, 2)], verdict=FAIL, offsets=[10], said="did not write them there"
+        rows=[*INTACT, held(2, "c", 9, 2), held(2, "d", 10, 2)],
+        verdict=FAIL,
+        offsets=[9],
+        said="did not write them there",
+    ),
+    "a record bears an epoch in which its leader began to write later": Case(
+        rows=[*INTACT, held(2, "c", 3, 2)], verdict=FAIL, offsets=[3], said="did not write them there"
+    ),
+    "two brokers wrote in one epoch, as I1 will say": Case(
+        rows=[*INTACT, appended(3, 10, 12, epoch=2, role="leader"), held(2, "c", 5, 2), held(2, "d", 12, 2)],
+        verdict=PASS,
     ),
     "a record bears an epoch in which nobody wrote": Case(
         rows=[*INTACT, held(2, "c", 10, 3)], verdict=FAIL, said="did not write them there"

@@ -22,7 +22,21 @@ CASES = {
     "a smaller ISR is not asked about": Case(
         rows=[*LEADS, proposed([1], [4], kind="shrink", old_isr=[1, 2])], verdict=PASS
     ),
-    "it is registered when it joins": Case(rows=[*LEADS, joined(2, 30)], verdict=PASS, severities=[]),
+    "it is registered when it joins": Case(
+        rows=[*LEADS, registered(4, 20), joined(2, 30), joined(4, 30)], verdict=PASS, severities=[]
+    ),
+    "it is not registered, and one of that number is in another run": Case(
+        rows=[*LEADS, joined(4, 30)], verdict=PASS, severities=["note"]
+    ),
+    "it is not registered yet": Case(
+        rows=[*LEADS, registered(4, 40), joined(4, 30)], verdict=PASS, severities=["note"]
+    ),
+    "a new partition begins with it in the ISR": Case(
+        rows=[*LEADS, joined(4, 30, old_isr=[])], verdict=PASS, severities=[]
+    ),
+    "it says that it is registered, and is not any more": Case(
+        rows=[*LEADS, registered(2, 20, source="broker"), joined(2, 50)], verdict=PASS, severities=["note"]
+    ),
     "it is not registered any more": Case(rows=[*LEADS, joined(2, 50)], verdict=PASS, severities=["note"]),
     "an older broker does not say how far it had come": Case(
         rows=[*LEADS, proposed([1, 2], None)], verdict=UNKNOWN, said="do not say ends"

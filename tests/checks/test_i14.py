@@ -15,13 +15,23 @@ CASES = {
         rows=[requested(2, seq=1), requested(1, seq=2, verdict="stale_controller_epoch")], verdict=PASS
     ),
     "one of an older controller is applied": Case(
-        rows=[requested(2, seq=1), requested(1, seq=2)], verdict=FAIL, said="of controller epoch 1 after one of epoch 2"
+        rows=[requested(1, seq=1), requested(3, seq=2), requested(2, seq=3)],
+        verdict=FAIL,
+        said="of controller epoch 2 after one of epoch 3",
+    ),
+    "another broker has heard of a newer controller": Case(
+        rows=[requested(2, seq=1, broker=3, incarnation="inc-2"), requested(1, seq=2)], verdict=PASS
     ),
     "another life of the broker knows nothing of it": Case(
         rows=[requested(2, seq=1), requested(1, seq=2, incarnation="other")], verdict=PASS
     ),
     "one for an earlier registration is applied": Case(
         rows=[requested(request_broker_epoch=10)], verdict=FAIL, said="for registration 10 in registration 20"
+    ),
+    "one for the first registration of all, and one for the one before": Case(
+        rows=[requested(seq=1, request_broker_epoch=0), requested(seq=2, request_broker_epoch=19)],
+        verdict=FAIL,
+        severities=["violation", "violation"],
     ),
     "one for any registration is applied": Case(rows=[requested(request_broker_epoch=-1)], verdict=PASS),
     "one for a later registration is applied": Case(rows=[requested(request_broker_epoch=21)], verdict=PASS),

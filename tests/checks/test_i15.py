@@ -45,6 +45,23 @@ CASES = {
     "to the leader's end, beyond which it had come": Case(
         rows=[FOLLOWS, cut(6, asked_epoch=-1, answer_epoch=-1, reason="out_of_range")], verdict=PASS
     ),
+    "elsewhere than to the leader's end, beyond which it had come": Case(
+        rows=[FOLLOWS, cut(5, asked_epoch=-1, answer_epoch=-1, reason="out_of_range")],
+        verdict=FAIL,
+        said="where 6 was right",
+    ),
+    "to the leader's end, because no epoch so old is here": Case(
+        rows=[FOLLOWS, cut(6, answer_epoch=1, local_epoch=-1, local_end_offset=-1)], verdict=PASS
+    ),
+    "to the leader's end, because it does not tell the epoch that ends there": Case(
+        rows=[FOLLOWS, cut(6, answer_epoch=-1)], verdict=PASS
+    ),
+    "to the own end of an older epoch, though the leader's epoch ended before": Case(
+        rows=[FOLLOWS, cut(4, answer_epoch=1, answer_end_offset=3, local_epoch=0, local_end_offset=4)], verdict=PASS
+    ),
+    "a log that begins anew or is recovered asks nobody": Case(
+        rows=[FOLLOWS, cut(0, reason="full"), cut(8, reason="recovery")], verdict=PASS
+    ),
     "an older broker does not say its epochs": Case(
         rows=[FOLLOWS, cut(6, latest_epoch=None)], verdict=UNKNOWN, said="do not say latest_epoch"
     ),

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.analysis.fact_rows import committed, elected_uncleanly, read, remark
+from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, read, remark, state
 from tests.analysis.protocol_rows import waited_for
 from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
@@ -9,8 +9,9 @@ pytestmark = pytest.mark.spark
 READ = [read("a", 4), waited_for([1, 2], 5)]
 
 
-def logged(offset):
-    row = committed(offset, at=(0, None), source="log", process=None, index=None, log_partition=0, log_offset=1)
+def logged(offset, **other):
+    of_log = {"source": "log", "process": None, "index": None, "log_partition": 0, "log_offset": 1}
+    row = committed(offset, at=(0, None), **of_log | other)
     return row[0], row[1] | {"invoke_ns": None}
 
 
@@ -39,6 +40,18 @@ CASES = {
         settings=UNCLEAN,
         verdict=PASS,
         severities=["expected"],
+    ),
+    "the high watermark went on with another ISR": Case(
+        rows=[*READ, waited_for([1], 8), committed(7, at=(1, 2))], verdict=PASS
+    ),
+    "past it, and only read back": Case(rows=[*READ, committed(5, at=(1, 2)), fetched(6, at=(3, 4))], verdict=PASS),
+    "a group of which only the log tells": Case(
+        rows=[*READ, committed(5, at=(1, 2)), logged(5), logged(7, group="g1")], verdict=PASS
+    ),
+    "the dump of an ISR member is missing": Case(
+        rows=[*READ, committed(6, at=(1, 2)), state(0, leader=1, epoch=0, isr=[1])],
+        verdict=UNKNOWN,
+        said="its dump is missing",
     ),
     "the offsets topic was not decoded": Case(rows=[*READ, committed(5, at=(3, 4))], verdict=PASS),
     "the clients' history has holes": Case(

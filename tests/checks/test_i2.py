@@ -39,6 +39,12 @@ DECISIONS = {
     "before the next one": Case(
         rows=[FIRST, SECOND, CREATED, written_at(140, epoch=1, controller_epoch=1, writer="controller")], verdict=PASS
     ),
+    "before the next one, which says itself that it won": Case(
+        rows=[FIRST, SECOND, controller(1, 2, zxid=None), CREATED], verdict=PASS
+    ),
+    "of a new partition, after the next one": Case(
+        rows=[FIRST, SECOND, state(0, leader=1, epoch=0, isr=[1, 2], zxid=160)], verdict=FAIL
+    ),
     "by the next one": Case(
         rows=[FIRST, SECOND, CREATED, written_at(160, epoch=1, controller_epoch=2, writer="controller")], verdict=PASS
     ),

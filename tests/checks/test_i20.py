@@ -99,6 +99,7 @@ CASES = {
         verdict=FAIL,
         severities=["violation", "violation"],
         said="2 of p0 to orders had none, the longest in 69 s",
+        shown='"index":7,"number":2',
     ),
     "a topic that is gone needs no leader": Case(
         rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)], verdict=PASS

@@ -37,6 +37,16 @@ CASES = {
     "the first target of a reassignment": Case(
         rows=[elected(3, [1, 2, 3], strategy="reassign", assigned=[3, 2])], verdict=PASS
     ),
+    "the first target of a reassignment, as in 0.8 too": Case(
+        rows=[elected(3, [1, 2, 3], strategy="reassign", assigned=[3, 2], profile="0.8")], verdict=PASS
+    ),
+    "the second target of a reassignment": Case(
+        rows=[elected(2, [1, 2, 3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, said="gives broker 3"
+    ),
+    "the first target of a reassignment with another ISR": Case(
+        rows=[elected(3, [3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, said="with ISR [1, 2, 3]"
+    ),
+    "one by a rule that is not known": Case(rows=[elected(3, [2, 3], online=[2, 3], strategy="by lot")], verdict=PASS),
     "in place of one that leaves": Case(rows=[elected(2, [2, 3], **LEAVING)], verdict=PASS),
     "the one that leaves": Case(rows=[elected(1, [1, 2, 3], **LEAVING)], verdict=FAIL),
     "the head of the ISR, as in 0.8": Case(

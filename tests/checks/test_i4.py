@@ -32,11 +32,11 @@ CASES = {
         verdict=PASS,
         severities=["expected"],
     ),
-    "the topic's configuration allowed it once, long before": Case(
+    "the topic's configuration allowed it until the state before was written": Case(
         rows=[
             *ELECTED,
-            configured(50, until_zxid=60, unclean_allowed=True),
-            configured(60, unclean_allowed=False),
+            configured(50, until_zxid=100, unclean_allowed=True),
+            configured(100, unclean_allowed=False),
         ],
         verdict=FAIL,
     ),
@@ -112,6 +112,7 @@ CASES = {
     "the controller calls an unclean election clean": Case(
         rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2])], verdict=FAIL, said="called it clean"
     ),
+    "nobody is elected": Case(rows=[led(1, 0), elected(None, previous_isr=[1, 2])], verdict=PASS, severities=[]),
     "it calls it unclean": Case(rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2], unclean=True)], verdict=PASS),
     "nobody ever led": Case(rows=[], verdict=UNKNOWN, said="leader_epochs"),
 }

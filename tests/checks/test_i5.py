@@ -12,6 +12,9 @@ NEXT = state(1, leader=1, epoch=0, isr=[1], previous=CREATED)
 CASES = {
     "each write replaces the version that it knew": Case(rows=[CREATED, NEXT, wrote(0, 1)], verdict=PASS),
     "a creation replaces none": Case(rows=[CREATED, wrote(-1, 0, op="create", writer="controller")], verdict=PASS),
+    "a deletion leaves no version": Case(
+        rows=[CREATED, NEXT, wrote(1, -1, op="delete", writer="controller")], verdict=PASS
+    ),
     "a refused write replaces nothing": Case(
         rows=[CREATED, wrote(-1, -1, result="badversion"), wrote(0, 1)], verdict=PASS
     ),

@@ -15,7 +15,10 @@ CASES = {
         rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)], verdict=PASS, offsets=[]
     ),
     "another record": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)], verdict=FAIL, offsets=[0]
+        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)],
+        verdict=FAIL,
+        offsets=[0],
+        said="broker 2 holds b of epoch 0 where broker 1 holds a of epoch 0",
     ),
     "another epoch": Case(
         rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1)], verdict=FAIL, offsets=[0]
@@ -26,16 +29,33 @@ CASES = {
     "an ISR member ends earlier": Case(
         rows=[BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=FAIL, offsets=[0]
     ),
+    "an ISR member ends later": Case(
+        rows=[BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0)], verdict=FAIL, offsets=[0]
+    ),
     "a replica outside the ISR may have a tail of its own": Case(
-        rows=[ONE, replica(1, 1), replica(2, 1), held(1, "a", 0, 1), held(2, "b", 0, 0)], verdict=PASS, offsets=[]
+        rows=[
+            state(0, leader=2, epoch=1, isr=[2]),
+            replica(1, 2),
+            replica(2, 2),
+            *(held(1, value, offset, 0) for offset, value in enumerate("ab")),
+            *(held(2, value, offset, 1) for offset, value in enumerate("cd")),
+        ],
+        verdict=PASS,
+        offsets=[],
     ),
     "the same epoch holds two records": Case(
         rows=[ONE, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)], verdict=FAIL, offsets=[0]
     ),
     "two logs agree after they differed": Case(
-        rows=[ONE, replica(1, 2), replica(2, 2), held(1, "a", 0), held(2, "b", 0, 1), held(1, "c", 1), held(2, "c", 1)],
+        rows=[
+            ONE,
+            replica(1, 3),
+            replica(2, 3),
+            *(held(1, value, offset) for offset, value in enumerate("abd")),
+            *(held(2, value, offset, epoch) for offset, (value, epoch) in enumerate([("a", 0), ("c", 1), ("d", 0)])),
+        ],
         verdict=FAIL,
-        offsets=[0],
+        offsets=[1],
     ),
     "a replica that lags behind": Case(
         rows=[ONE, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=PASS, offsets=[]

@@ -20,6 +20,12 @@ CASES = {
     "an unclean election between": Case(
         rows=[*TWO, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
+    "an unclean election, after which the second value was written": Case(
+        rows=[TWO[0], read("b", 0, process="c1", leader_epoch=1), elected_uncleanly(2, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
 }
 

@@ -57,6 +57,9 @@ CASES = {
         offsets=[2],
     ),
     "readers did not come so far": Case(rows=[sent("a", 3), read("b", 1)], verdict=PASS, severities=[]),
+    "another record was read in its place, last of all: unseen instead": Case(
+        rows=[sent("a", 1), read("b", 1)], verdict=PASS, severities=[]
+    ),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "value ids are not unique": Case(
         rows=[*PASSED, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sent, state
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.analysis.fact_rows import elected_uncleanly, held, read, remark, replica, sent, state
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -9,11 +9,20 @@ LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
 
 CASES = {
     "it was read": Case(rows=[sent("a", 0), read("a", 0), *LOGS], verdict=PASS, severities=[]),
-    "it is in the log, so it is late": Case(rows=[sent("a", 0), *LOGS], verdict=PASS, severities=["note"]),
+    "it is in the log, so it is late": Case(
+        rows=[sent("a", 0), *LOGS], verdict=PASS, severities=["note"], said="readers came to offset -1"
+    ),
     "it is in no log, so it is lost": Case(
         rows=[sent("b", 1), read("a", 0), *LOGS], verdict=FAIL, severities=["violation"]
     ),
     "another record is in its place": Case(rows=[sent("b", 0), *LOGS], verdict=FAIL, severities=["violation"]),
+    "another record was read in its place, last of all": Case(
+        rows=[sent("b", 0), read("a", 0), *LOGS], verdict=FAIL, severities=["violation"]
+    ),
+    "value ids are not unique": Case(rows=[sent("b", 1), *LOGS, NOT_UNIQUE], verdict=UNKNOWN),
+    "the clients' history has holes": Case(
+        rows=[sent("b", 1), *LOGS, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
+    ),
     "only a replica outside the ISR has it": Case(
         rows=[sent("b", 1), *LOGS, held(2, "b", 1)], verdict=FAIL, severities=["violation"]
     ),

@@ -36,8 +36,7 @@ class LeaderEpochs:
         )
 
     def _wrong_steps(self, states: DataFrame) -> DataFrame:
-        rows = states.where(F.col("previous_zk_version").isNotNull()).withColumn("wrong", _wrong_step())
-        rows = rows.where(F.col("wrong").isNotNull())
+        rows = states.withColumn("wrong", _wrong_step()).where(F.col("wrong").isNotNull())
         before = F.struct(
             F.col("previous_zk_version").alias("zk_version"),
             F.col("previous_leader").alias("leader"),
@@ -74,12 +73,12 @@ class LeaderEpochs:
             .agg(
                 F.array_sort(F.collect_set("leader")).alias("leaders"),
                 F.min("first_offset").alias("offset"),
-                F.count_distinct(F.coalesce("life", F.lit(1))).alias("lives"),
+                F.count_distinct("life").alias("lives"),
                 F.collect_list(
                     event("leader_epochs", "leader", "leader_epoch", "zxid", "claimed", "first_offset", "last_offset")
                 ).alias("events"),
             )
-            .where((F.size("leaders") > 1) & (F.col("lives") == 1))
+            .where((F.size("leaders") > 1) & (F.col("lives") <= 1))
         )
         return finding(
             rows,

@@ -23,7 +23,6 @@ from harness.analysis.findings import (
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
 from harness.checks import Check, Settings
-from harness.events import NO_LEADER
 
 
 class LeaderCompleteness:
@@ -81,15 +80,15 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     """One row a replica: since which epoch it owes what, by its last leadership and its place in the last ISR.
 
     What a broker still has of a partition that was moved away from it owes nothing: it copies from nobody any more.
+    `in_isr` is true, or null.
     """
     led = (
         facts["leader_epochs"]
-        .where(F.col("leader") != NO_LEADER)
         .groupBy(*PARTITION_KEY, F.col("leader").alias("broker"))
         .agg(F.max("leader_epoch").alias("last_led_epoch"))
     )
     key = [*PARTITION_KEY, "broker"]
-    dumped = facts["replicas"].where(F.col("damage") == "").select(*key, "log_start_offset", "log_end_offset")
+    dumped = facts["replicas"].select(*key, "log_start_offset", "log_end_offset")
     assigned = facts["topics"].select("run_id", "topic", F.inline("assignment"))
     strays = (
         dumped.join(assigned, on=list(PARTITION_KEY), how="inner")
@@ -100,8 +99,6 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
         dumped.join(strays, on=key, how="left_anti")
         .join(led, on=key, how="left")
         .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")
-        .withColumn("in_isr", F.coalesce("in_isr", F.lit(False)))
-        .where(F.col("in_isr") | F.col("last_led_epoch").isNotNull())
     )
 
 

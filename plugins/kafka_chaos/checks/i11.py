@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
@@ -73,8 +72,8 @@ class HighWatermarks:
             .select(*columns, "new")
             .unionByName(claims.where(F.col("role") == "leader").select(*columns, F.col("high_watermark").alias("new")))
         )
-        earlier = in_order(*key, by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
-        rows = reached.withColumn("highest", F.max("new").over(earlier)).where(F.col("new") < F.col("highest"))
+        until_now = in_order(*key, by=("seq",))
+        rows = reached.withColumn("highest", F.max("new").over(until_now)).where(F.col("new") < F.col("highest"))
         return finding(
             rows.withColumn("offset", F.col("new")),
             self.name,

@@ -37,10 +37,7 @@ class EpochsInLogs:
 
     def _caches(self, replicas: DataFrame) -> DataFrame:
         entries = F.col("leader_epochs")
-        steps = F.arrays_zip(
-            F.slice(entries, 1, F.greatest(F.size(entries) - 1, F.lit(0))).alias("lower"),
-            F.slice(entries, 2, F.greatest(F.size(entries) - 1, F.lit(0))).alias("upper"),
-        )
+        steps = F.arrays_zip(entries.alias("lower"), F.slice(entries, 2, F.size(entries)).alias("upper"))
         rows = replicas.where(F.exists(steps, lambda step: ~_rises(step.getField("lower"), step.getField("upper"))))
         return finding(
             rows,
@@ -67,13 +64,11 @@ class EpochsInLogs:
         )
         inside = (F.col("held_from") >= F.col("written_from")) & (F.col("held_to") <= F.col("written_to"))
         wrong = F.when(
-            F.col("held_from") < F.col("older_to"),
-            F.format_string("a record of an older epoch at offset %d comes after them", "older_to"),
+            F.col("held_from") <= F.col("older_to"),
+            F.format_string("a record of an older epoch at offset %d does not come before them", "older_to"),
         ).when(~F.coalesce(inside, F.lit(False)), "the leader of that epoch did not write them there")
         rows = (
-            held.withColumn(
-                "older_to", F.max("held_to").over(in_order(*_REPLICA, by=("leader_epoch",)).rowsBetween(-1, -1))
-            )
+            held.withColumn("older_to", F.lag("held_to").over(in_order(*_REPLICA, by=("leader_epoch",))))
             .join(written, on=[*PARTITION_KEY, "leader_epoch"], how="left")
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())

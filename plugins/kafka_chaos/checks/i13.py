@@ -37,8 +37,7 @@ class IsrJoins:
     def _too_early(self, proposals: DataFrame) -> DataFrame:
         least = F.greatest("high_watermark", "epoch_start_offset")
         rows = (
-            proposals.where(F.col("kind") == "expand")
-            .select(
+            proposals.select(
                 "*",
                 F.explode(F.arrays_zip(F.col("new_isr").alias("broker_id"), F.col("ends").alias("end"))).alias(
                     "member"
@@ -92,7 +91,7 @@ class IsrJoins:
             F.col("run_id").alias("its_run"), F.col("broker").alias("its_broker"), "czxid", "until_zxid"
         )
         same = (F.col("run_id") == F.col("its_run")) & (F.col("broker") == F.col("its_broker"))
-        stood = (F.col("czxid") < F.col("zxid")) & (F.col("zxid") < F.coalesce("until_zxid", F.col("zxid") + 1))
+        stood = F.col("zxid").between(F.col("czxid"), F.coalesce("until_zxid", F.col("zxid")))
         rows = joined.join(alive, on=same & stood, how="left_anti")
         return finding(
             rows,

@@ -9,13 +9,11 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.checks import Check, Settings, Severity
 
-NO_EPOCH = -1
 _LINE = ("broker", "incarnation", "seq")
 
 
@@ -42,7 +40,7 @@ class StaleRequests:
         )
 
     def _obeyed(self, requests: DataFrame) -> DataFrame:
-        earlier = in_order("run_id", "broker", "incarnation", by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
+        until_now = in_order("run_id", "broker", "incarnation", by=("seq",))
         old_controller = F.col("controller_epoch") < F.col("newest")
         earlier_life = F.col("request_broker_epoch").between(0, F.col("broker_epoch") - 1)
         wrong = F.when(
@@ -53,7 +51,7 @@ class StaleRequests:
             F.format_string("for registration %d in registration %d", "request_broker_epoch", "broker_epoch"),
         )
         rows = (
-            requests.withColumn("newest", F.max("controller_epoch").over(earlier))
+            requests.withColumn("newest", F.max("controller_epoch").over(until_now))
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())
         )
@@ -85,12 +83,11 @@ class StaleRequests:
     def _stopped(self, requests: DataFrame) -> DataFrame:
         """Of a replica that was stopped, nothing is known until it is told its role again."""
         stops = F.col("api") == "StopReplica"
-        told = F.when(stops, NO_EPOCH).when(F.col("api") == "LeaderAndIsr", F.col("leader_epoch"))
+        told = F.when(~stops, F.col("leader_epoch"))
         of_replica = in_order(*PARTITION_KEY, "broker", "incarnation", by=("seq",))
-        earlier = of_replica.rowsBetween(Window.unboundedPreceding, -1)
         rows = (
             requests.where(F.col("partition_verdict") == "applied")
-            .withColumn("current", F.last(told, ignorenulls=True).over(earlier))
+            .withColumn("current", F.lag(told).over(of_replica))
             .where(stops & F.col("leader_epoch").between(0, F.col("current") - 1))
         )
         return finding(

@@ -59,8 +59,7 @@ class ControllerEpochs:
 
     def _two_controllers(self, epochs: DataFrame) -> DataFrame:
         rows = (
-            epochs.where(F.col("broker").isNotNull())
-            .groupBy("run_id", "controller_epoch")
+            epochs.groupBy("run_id", "controller_epoch")
             .agg(
                 F.array_sort(F.collect_set("broker")).alias("brokers"),
                 F.collect_list(
@@ -91,7 +90,7 @@ class ControllerEpochs:
             states.where(decides)
             .unionByName(elected, allowMissingColumns=True)
             .withColumn("newest", F.max("elected_epoch").over(in_order("run_id", by=("zxid",))))
-            .where(F.col("zk_version").isNotNull() & (F.col("controller_epoch") < F.col("newest")))
+            .where(F.col("controller_epoch") < F.col("newest"))
         )
         return finding(
             rows,

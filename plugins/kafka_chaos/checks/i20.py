@@ -51,7 +51,7 @@ class Recovery:
         rows = (
             _last_states(facts["partition_states"], facts["topics"])
             .join(_live(facts["registrations"]), on="run_id", how="inner")
-            .join(_quiet_since(facts["fault_windows"], facts["sends"]), on="run_id", how="left")
+            .join(_quiet_since(facts["fault_windows"], facts["sends"]), on="run_id", how="inner")
             .withColumn("quiet_s", (F.col("ended_ns") - F.col("healed_ns")) / 1e9)
             .withColumn("missing", missing)
             .withColumn("leaderless", leaderless)
@@ -75,7 +75,11 @@ class Recovery:
                 ids("live"),
                 ids("assignment"),
             ),
-            evidence=F.array(event("partition_states", "zxid", "zk_version", "leader", "isr", "assignment", "quiet_s")),
+            evidence=F.array(
+                event(
+                    "partition_states", "zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment", "quiet_s"
+                )
+            ),
         )
 
     def _unanswered(self, sends: DataFrame, quiet: DataFrame) -> DataFrame:

@@ -109,7 +109,7 @@ def _isr(leader: Column) -> Column:
     strategy = F.col("strategy")
     given = (
         F.when(strategy == "initialize", F.array_intersect(assigned, online))
-        .when(strategy == "offline", F.when(F.size(live_isr) > 0, live_isr).otherwise(F.array(leader)))
+        .when(strategy == "offline", F.when(F.array_contains(isr, leader), live_isr).otherwise(F.array(leader)))
         .when(strategy == "controlled_shutdown", F.array_except(isr, "shutting_down"))
         .otherwise(isr)
     )

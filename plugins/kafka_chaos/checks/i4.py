@@ -72,7 +72,7 @@ class CleanElections:
 
     def _not_flagged(self, elections: DataFrame) -> DataFrame:
         outside = ~F.array_contains("previous_isr", F.col("leader"))
-        rows = elections.where(F.col("leader").isNotNull() & outside & ~F.col("unclean"))
+        rows = elections.where(outside & ~F.col("unclean"))
         return finding(
             rows,
             self.name,
@@ -96,15 +96,15 @@ def _configured(facts: dict[str, DataFrame]) -> DataFrame:
 
     Asked is every configuration that held at some time since the version before: the controller reads it in between.
     """
-    before = F.coalesce(F.lag("zxid").over(in_order(*PARTITION_KEY, by=("zxid",))), F.lit(0))
+    before = F.lag("zxid").over(in_order(*PARTITION_KEY, by=("zxid",)))
     states = facts["partition_states"].select(*PARTITION_KEY, "zxid", before.alias("before_zxid"))
     configs = facts["topic_configs"].select(
         "run_id", "topic", F.col("zxid").alias("from_zxid"), "until_zxid", F.col("unclean_allowed").alias("own")
     )
-    held = (F.col("from_zxid") < F.col("zxid")) & (F.coalesce("until_zxid", F.col("zxid")) > F.col("before_zxid"))
+    over = F.coalesce(F.col("until_zxid") <= F.col("before_zxid"), F.lit(False))
     return (
         states.join(configs, on=["run_id", "topic"], how="inner")
-        .where(held)
+        .where((F.col("from_zxid") < F.col("zxid")) & ~over)
         .groupBy(*PARTITION_KEY, "zxid")
         .agg(F.bool_or("own").alias("configured"), F.bool_and(F.col("own").isNotNull()).alias("always"))
         .where("always")

@@ -55,8 +55,8 @@ class LogMatching:
             )
             .groupBy(*_REPLICA, "reference", "in_isr", "offset")
             .agg(
-                F.first("found", ignorenulls=True).alias("found"),
-                F.first("expected", ignorenulls=True).alias("expected"),
+                F.max("found").alias("found"),
+                F.max("expected").alias("expected"),
             )
         )
         same_epoch = F.col("found.leader_epoch").eqNullSafe(F.col("expected.leader_epoch"))
@@ -64,11 +64,7 @@ class LogMatching:
         compared = sides.withColumn("same", same).withColumn("same_epoch", same_epoch)
         matched = compared.where("same").groupBy(*_REPLICA).agg(F.max("offset").alias("matched_offset"))
         must_match = F.col("in_isr") | F.col("same_epoch") | (F.col("offset") < F.col("matched_offset"))
-        rows = (
-            compared.where(~F.col("same"))
-            .join(matched, on=_REPLICA, how="left")
-            .where(F.coalesce(must_match, F.lit(False)))
-        )
+        rows = compared.where(~F.col("same")).join(matched, on=_REPLICA, how="left").where(must_match)
         return finding(
             rows.withColumn("leader_epoch", F.col("found.leader_epoch")),
             self.name,
@@ -118,13 +114,12 @@ class LogMatching:
 
 
 def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
-    """One row a replica that is not its partition's reference: the reference, and the offsets both should hold."""
+    """One row a replica that is not its partition's reference: the reference, and the offsets both should hold.
+
+    `in_isr` is true, or null.
+    """
     members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
-    held = (
-        replicas.select(*_REPLICA, "log_start_offset", "log_end_offset")
-        .join(members, on=_REPLICA, how="left")
-        .withColumn("in_isr", F.coalesce("in_isr", F.lit(False)))
-    )
+    held = replicas.select(*_REPLICA, "log_start_offset", "log_end_offset").join(members, on=_REPLICA, how="left")
     references = (
         held.where("in_isr")
         .groupBy(*PARTITION_KEY)
