@@ -3,7 +3,9 @@
 import ast
 
 import pytest
+from ruamel.yaml import YAML
 
+from tests.mutation.__main__ import EQUIVALENT
 from tests.mutation.mutants import mutants
 from tests.mutation.run import Judge, modules
 
@@ -54,6 +56,12 @@ def test_texts_evidence_and_declarations_stay(source: str) -> None:
 
 def test_what_decides_and_is_shown_too_is_a_guard() -> None:
     assert len(changed("_LINE = ('broker', 'seq')\nevent('sends', *_LINE)\nrows.select(*_LINE)")) == 2
+
+
+def test_every_equivalent_mutant_is_one_that_is_made() -> None:
+    known = modules()
+    for name, reasons in YAML(typ="safe").load(EQUIVALENT).items():
+        assert reasons.keys() <= {mutant.change for mutant in known[name].mutants()}, name
 
 
 def test_what_a_check_needs_is_a_guard() -> None:
