@@ -147,7 +147,13 @@ def _frame(
 
 
 def _no_evidence(suite: "Suite") -> SuiteResult:
-    return SuiteResult(suite=suite.name, verdict=SystemVerdict.UNKNOWN.name, evaluated=0, unsuccessful=0)
+    return SuiteResult(
+        suite=suite.name,
+        verdict=SystemVerdict.UNKNOWN.name,
+        evaluated=0,
+        unsuccessful=0,
+        reason=f"nothing to judge: no rows in {suite.table}",
+    )
 
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:

@@ -56,6 +56,8 @@ class SuiteResult(Part):
     """The failed expectations as sentences."""
     expected: list[str] = []
     """Those that were not met, and need not be where the settings allow a loss; as sentences."""
+    reason: str = ""
+    """Why nothing was evaluated."""
 
 
 class RunResult(Part):

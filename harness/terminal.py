@@ -111,7 +111,7 @@ def show_result(console: Console, result: RunResult) -> None:
         table.add_row("check", check.check, styled(check.verdict), escape(reason))
     for suite in result.suites:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
-        said = "; ".join(unmet) or f"{suite.evaluated} expectations"
+        said = "; ".join(unmet) or suite.reason or f"{suite.evaluated} expectations"
         table.add_row("suite", suite.suite, styled(suite.verdict), escape(said))
     if result.faults or result.checks or result.suites:
         console.print(table)

@@ -128,6 +128,8 @@ def _give_findings(spark: SparkSession, into: RunFolder, folders: dict[str, RunF
         parted = into.root / "findings-by-run"
         rows.write.partitionBy(BY_RUN, "check").parquet(str(parted))
         _give(parted, {run_id: folder.findings for run_id, folder in folders.items()})
+    for folder in folders.values():
+        folder.findings.mkdir(exist_ok=True)  # that nothing was found is evidence
 
 
 def _give(parted: Path, places: dict[str, Path]) -> None:

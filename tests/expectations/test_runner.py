@@ -87,6 +87,7 @@ def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
 def test_a_fact_without_rows_is_no_evidence(judged):
     result = judged[1]["committed_offsets"]
     assert (result.verdict, result.evaluated) == ("UNKNOWN", 0)
+    assert result.reason == "nothing to judge: no rows in committed_offsets"
 
 
 def test_results_are_kept_as_json(judged):
