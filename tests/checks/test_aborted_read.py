@@ -1,6 +1,6 @@
 import pytest
 
-from tests.analysis.fact_rows import read, sent
+from tests.analysis.fact_rows import read, remark, sent
 from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
@@ -17,6 +17,9 @@ CASES = {
         rows=[FAILED, read("b", 1), read("b", 1, process="c1")], verdict=FAIL, offsets=[1]
     ),
     "values are not unique": Case(rows=[FAILED, read("b", 1), NOT_UNIQUE], verdict=UNKNOWN),
+    "the clients' history has holes": Case(
+        rows=[FAILED, read("b", 1), remark("operations/p0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
+    ),
     "nobody read anything": Case(rows=[FAILED], verdict=UNKNOWN, said="polls"),
 }
 

@@ -27,7 +27,10 @@ CASES = {
         offsets=[1],
         said="number 6 at offset 1 after number 4",
     ),
-    "a number comes twice": Case(rows=[*LOG, numbered(4, 0), numbered(4, 1)], verdict=FAIL, offsets=[1]),
+    "a number comes twice": Case(rows=[*LOG, numbered(0, 0), numbered(0, 1)], verdict=FAIL, offsets=[1]),
+    "a marker of a transaction has no number": Case(
+        rows=[*LOG, numbered(4, 0), numbered(-1, 1), numbered(5, 2)], verdict=PASS
+    ),
     "producers without numbers are not asked": Case(
         rows=[*LOG, numbered(-1, 0, producer=-1), numbered(-1, 1, producer=-1)], verdict=PASS
     ),

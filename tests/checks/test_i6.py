@@ -1,6 +1,6 @@
 import pytest
 
-from tests.analysis.fact_rows import elected_uncleanly, replica, state
+from tests.analysis.fact_rows import elected_uncleanly, remark, replica, state
 from tests.analysis.protocol_rows import appended, waited_for
 from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
 
@@ -14,7 +14,7 @@ LOST = [STATE, *WROTE, waited_for([1, 2], 5), replica(1, 5), replica(2, 3)]
 CASES = {
     "every member of ZooKeeper's ISR had it": Case(rows=[STATE, *KEPT, *WROTE, waited_for([1, 2], 5)], verdict=PASS),
     "one had not, for whom the leader did not wait": Case(
-        rows=[STATE, *KEPT, appended(1, 0, 4), appended(2, 0, 2), waited_for([1], 5)],
+        rows=[STATE, *KEPT, appended(1, 0, 4), appended(2, 0, 2), waited_for([1], 5), waited_for([1, 3], 3)],
         verdict=FAIL,
         offsets=[3],
         said="under version 0 with ISR [1, 2], and the log of broker 2 had come to 3",
@@ -25,6 +25,13 @@ CASES = {
     "in the end one has it no more": Case(
         rows=LOST, verdict=FAIL, offsets=[3], severities=["violation"], said="the log of broker 2 ends at 3"
     ),
+    "in the end one has what was committed first only": Case(
+        rows=[*LOST, waited_for([1], 2)], verdict=FAIL, offsets=[3], severities=["violation"]
+    ),
+    "a broker's log has holes": Case(
+        rows=[*LOST, remark("brokers/2/x", "missing lines, by their numbers", 2)], verdict=UNKNOWN
+    ),
+    "the dump of an ISR member is missing": Case(rows=LOST[:-1], verdict=UNKNOWN, said="its dump is missing"),
     "an unclean election gave it up": Case(
         rows=[*LOST, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),

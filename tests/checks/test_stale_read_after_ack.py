@@ -14,6 +14,13 @@ CASES = {
     "the end is before it": Case(
         rows=[*TOLD, ended_at(4, at_s=9)], verdict=FAIL, offsets=[4], said="after a had been acknowledged at offset 4"
     ),
+    "the end is past an earlier one, and before a later one": Case(
+        rows=[*TOLD, sent("b", 6, complete_ns=2_000_000_000), ended_at(5, at_s=9)], verdict=FAIL, offsets=[5]
+    ),
+    "nobody knows when the partition changed": Case(
+        rows=[TOLD[1], ended_at(4, at_s=2.000000001)], verdict=FAIL, offsets=[4]
+    ),
+    "the partition is just settling": Case(rows=[*TOLD, ended_at(4, at_s=2)], verdict=PASS),
     "it was acknowledged after the question": Case(
         rows=[SETTLED, sent("a", 4, complete_ns=10_000_000_000), ended_at(4, at_s=9)], verdict=PASS
     ),
@@ -23,7 +30,9 @@ CASES = {
     "the partition has not settled": Case(
         rows=[*TOLD, state(1, leader=1, epoch=0, isr=[1], time_ns=8_000_000_000), ended_at(4, at_s=9)], verdict=PASS
     ),
-    "a fault has only just been healed": Case(rows=[*TOLD, injected(healed_s=8), ended_at(4, at_s=9)], verdict=PASS),
+    "a fault has only just been healed": Case(
+        rows=[*TOLD, injected(healed_s=1), injected(healed_s=8), ended_at(4, at_s=9)], verdict=PASS
+    ),
     "an unclean election between": Case(
         rows=[*TOLD, ended_at(4, at_s=9), elected_uncleanly(2, 1)],
         settings=UNCLEAN,

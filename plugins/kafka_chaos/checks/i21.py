@@ -36,7 +36,7 @@ class Sequences:
         before = F.lag(F.struct("offset", "sequence")).over(in_order(*_PRODUCER, by=("offset",)))
         rows = (
             facts["replica_records"]
-            .where((F.col("producer_id") >= 0) & (F.col("sequence") >= 0))
+            .where(F.col("sequence") >= 0)
             .select(*_PRODUCER, "offset", "sequence", "leader_epoch", "value", before.alias("before"))
             .where(F.col("sequence") != (F.col("before.sequence") + 1) % _SEQUENCES)
         )
