@@ -20,6 +20,7 @@ from harness.result import CheckResult, RunResult, SuiteResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.store import RunFolder
+from harness.verdict import SystemVerdict
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -137,6 +138,33 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     return [path for path in expected if not path.is_file() or not path.stat().st_size]
 
 
+def without_what_is_missing(
+    checks: Sequence[CheckResult], folder: RunFolder, missing: Sequence[Path]
+) -> list[CheckResult]:
+    """Return the answers; a check that rests on a kind of file of which one is missing cannot tell, whatever it found.
+
+    A line that is lost shows in its neighbours' numbers; a file that is lost leaves no trace, and looks like a broker
+    or a client that did nothing.
+    """
+    if not missing:
+        return list(checks)
+    origins = registry.import_module("harness.analysis.origins")
+    lost: dict[str, str] = {}
+    for path in missing:
+        place = path.relative_to(folder.root).as_posix()
+        kind = next(kind for kind, begins in origins.PLACES.items() if place.startswith(begins))
+        lost.setdefault(kind, f"{place} is missing or empty")
+
+    def told(result: CheckResult) -> CheckResult:
+        why = [lost[kind] for kind in origins.kinds_of(registry.check(result.check).needs) if kind in lost]
+        if not why or result.verdict == SystemVerdict.UNKNOWN.name:
+            return result
+        unknown = SystemVerdict.UNKNOWN.name
+        return CheckResult(check=result.check, promise=result.promise, verdict=unknown, reason=why[0])
+
+    return [told(result) for result in checks]
+
+
 class Judging(Protocol):
     """Says what checks make of a run."""
 
@@ -155,8 +183,9 @@ def run_checks(
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
     settings = settings_of(scenario, plan)
-    for missing in missing_evidence(folder, scenario, plan):
-        notes.remark(f"{missing.relative_to(folder.root)} is missing or empty", damaged=True)
+    missing = missing_evidence(folder, scenario, plan)
+    for path in missing:
+        notes.remark(f"{path.relative_to(folder.root)} is missing or empty", damaged=True)
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
@@ -167,8 +196,7 @@ def run_checks(
         for remark in judgement.evidence:
             notes.remark(remark, damaged=judgement.damaged)
         counts.update(judgement.counts)
-        results: list[CheckResult] = judgement.checks
-        return results
+        return without_what_is_missing(judgement.checks, folder, missing)
 
     found = _attempt(checks, "the checks", notes)
     progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")

@@ -14,7 +14,14 @@ from harness.differences import Difference, differences
 from harness.errors import EvidenceError
 from harness.evidence_version import read_version
 from harness.interruption import Background
-from harness.judging import Checked, assembled, scenario_of, settings_of
+from harness.judging import (
+    Checked,
+    assembled,
+    missing_evidence,
+    scenario_of,
+    settings_of,
+    without_what_is_missing,
+)
 from harness.plan import load_plan
 from harness.progress import Progress
 from harness.result import RunResult
@@ -58,14 +65,16 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     with Background() as thread:
         judged = thread.run(lambda: _judged(folders, progress, thread, kept=False))
     for folder in folders:
+        scenario, plan = scenario_of(folder), load_plan(folder.plan)
         earlier, answer = _earlier(folder, progress), judged[folder.root]
         if isinstance(answer, EvidenceError):
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            checked = Checked(checks=answer.checks, counts=answer.counts)
+            missing = missing_evidence(folder, scenario, plan)
+            checked = Checked(checks=without_what_is_missing(answer.checks, folder, missing), counts=answer.counts)
         suites = earlier.suites if earlier else []
-        result = assembled(folder, scenario_of(folder), load_plan(folder.plan), checked, suites)
+        result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
 
 

@@ -414,6 +414,31 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
     assert judging.missing_evidence(folder, stage.scenario, plan) == [folder.zookeeper, folder.state_change_log(2)]
 
 
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        pytest.param([], {"I1": "FAIL", "lost-write": "FAIL", "I9": "PASS"}, id="nothing is missing"),
+        pytest.param(
+            ["brokers/2/state-change.jsonl"], {"I1": "UNKNOWN", "lost-write": "FAIL", "I9": "PASS"}, id="a broker's log"
+        ),
+        pytest.param(
+            ["operations/a.jsonl"], {"I1": "FAIL", "lost-write": "UNKNOWN", "I9": "PASS"}, id="a client's operations"
+        ),
+    ],
+)
+def test_a_check_that_rests_on_a_missing_file_accuses_nobody(
+    stage: Stage, missing: list[str], told: dict[str, str]
+) -> None:
+    verdicts = {"I1": "FAIL", "lost-write": "FAIL", "I9": "PASS"}
+    checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
+    paths = [stage.folder.root / place for place in missing]
+    results = judging.without_what_is_missing(checks, stage.folder, paths)
+    assert {result.check: result.verdict for result in results} == told
+    for result in results:
+        if result.verdict == "UNKNOWN":
+            assert (result.violations, result.reason) == (0, f"{missing[0]} is missing or empty")
+
+
 def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:
     stage.run()
     stage.folder.journal.write_text("rubbish\n" + stage.folder.journal.read_text())

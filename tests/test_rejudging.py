@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import cli, phases, registry, rejudging, sweep_command
+from harness import cli, judging, phases, registry, rejudging, sweep_command
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Asked, Judged, batches
 from harness.errors import EvidenceError
@@ -75,6 +75,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(rejudging, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
+    for module in (judging, rejudging):
+        monkeypatch.setattr(module, "missing_evidence", lambda *_: [])
     return made
 
 
@@ -93,7 +95,7 @@ def test_another_answer_than_before_is_a_difference(bench: Bench) -> None:
     first, second = bench.again()
     assert first.differences == []
     assert [str(difference) for difference in second.differences] == [
-        "verdict system: UNKNOWN → FAIL",
+        "verdict system: PASS → FAIL",
         "check I9: PASS → FAIL (1 violations)",
     ]
     assert second.result.verdicts.exit_code is ExitCode.VIOLATED
@@ -103,7 +105,10 @@ def test_a_run_that_cannot_be_judged_proves_nothing_and_costs_no_other_its_answe
     bench.again()
     bench.says[bench.folders[0].run_id] = EvidenceError("it could not be judged: no disk")
     first, second = bench.again()
-    assert [str(difference) for difference in first.differences] == ["check I9: PASS → no answer"]
+    assert [str(difference) for difference in first.differences] == [
+        "verdict system: PASS → UNKNOWN",
+        "check I9: PASS → no answer",
+    ]
     assert "the checks could not judge: it could not be judged: no disk" in first.result.evidence
     assert second.result.checks[0].verdict == "PASS"
 
@@ -115,7 +120,7 @@ def test_a_dry_run_writes_nothing_and_keeps_what_the_suites_said(bench: Bench) -
     again = list(rejudging.compare(bench.folders, Silent()))
     assert bench.jobs[1:] == [([folder.run_id for folder in bench.folders], False)]
     assert [str(difference) for each in again for difference in each.differences] == 2 * [
-        "verdict system: UNKNOWN → FAIL",
+        "verdict system: PASS → FAIL",
         "check I9: PASS → FAIL (1 violations)",
     ]
     assert again[0].result.suites == [HELD]
@@ -172,7 +177,7 @@ def test_the_command_shows_what_has_changed(bench: Bench, chaos: Any) -> None:
     (printed,) = json.loads(out)
     assert (status, printed["exit_code"], printed["verdicts"]["system"]) == (ExitCode.VIOLATED, 1, "FAIL")
     assert printed["differences"] == [
-        {"kind": "verdict", "name": "system", "before": "UNKNOWN", "after": "FAIL"},
+        {"kind": "verdict", "name": "system", "before": "PASS", "after": "FAIL"},
         {"kind": "check", "name": "I9", "before": "PASS", "after": "FAIL (1 violations)"},
     ]
 

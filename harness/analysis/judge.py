@@ -19,7 +19,7 @@ from harness import registry
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
-from harness.analysis.origins import ORIGINS, PLACES
+from harness.analysis.origins import PLACES, kinds_of
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
@@ -300,7 +300,7 @@ def _result(check: Check, unknown: str, found: Mapping[Severity, _Found], damage
         damaged: A remark on every kind of evidence that has holes.
     """
     violations = found[Severity.VIOLATION]
-    holes = [] if violations.number else [damaged[kind] for kind in _kinds(check) if kind in damaged]
+    holes = [] if violations.number else [damaged[kind] for kind in kinds_of(check.needs) if kind in damaged]
     if unknown or holes:
         reason = unknown or f"nothing was found, in evidence that is damaged: {holes[0]}"
         return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN.name, reason=reason)
@@ -314,11 +314,6 @@ def _result(check: Check, unknown: str, found: Mapping[Severity, _Found], damage
         notes=found[Severity.NOTE].number,
         reason=violations.first,
     )
-
-
-def _kinds(check: Check) -> list[str]:
-    """Return the kinds of evidence that a check rests on."""
-    return list(dict.fromkeys(kind for fact in check.needs for kind in ORIGINS[fact]))
 
 
 def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[str]], dict[str, dict[str, str]]]:

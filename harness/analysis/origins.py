@@ -1,5 +1,7 @@
 """Which evidence each fact is made of: what is lacking where a fact has no rows, and what bad lines make doubtful."""
 
+from collections.abc import Sequence
+
 from harness.events import (
     Append,
     BecomeFollower,
@@ -96,3 +98,8 @@ TOLD: tuple[type[Event], ...] = (
     ZkWrite,
 )
 """The kinds of state change that facts are made of; of all other lines only the common fields are read."""
+
+
+def kinds_of(needs: Sequence[str]) -> list[str]:
+    """Return the kinds of evidence that these facts are made of."""
+    return list(dict.fromkeys(kind for fact in needs for kind in ORIGINS[fact]))
