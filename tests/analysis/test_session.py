@@ -38,7 +38,8 @@ for expected in (3, 4):
 """
 
 
-INTERRUPTED = """
+IMPATIENT_AFTER_S = 20
+INTERRUPTED = f"""
 import os, signal, sys, threading, time
 from pathlib import Path
 import psutil
@@ -48,7 +49,9 @@ from harness.errors import not_interrupted
 def interrupt():
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
         time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGINT)
+    while True:  # one that comes just before the main thread blocks is seen only when that call returns
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep({IMPATIENT_AFTER_S})
 
 try:
     with spark_session() as spark:
@@ -57,9 +60,9 @@ try:
             spark.range(10**13).selectExpr("sum(hash(id))").collect()
         except Exception as error:
             not_interrupted(error)
-            print(f"taken for an error of the job: {error}")
+            print(f"taken for an error of the job: {{error}}")
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted", flush=True)
 assert not psutil.Process().children(recursive=True), "the JVM is still there"
 assert not list(Path(sys.argv[1]).iterdir()), "the scratch folder is still there"
 """

@@ -64,7 +64,7 @@ def setting(admin: AdminClient, resource: ConfigResource, name: str) -> tuple[st
 def test_a_topic_is_created_grows_is_configured_and_deleted(cluster: dict[str, Any], admin: AdminClient) -> None:
     admin.create_topics([NewTopic("t", 2, 3, config={"segment.bytes": "100000"})])["t"].result(TIMEOUT_S)
     admin.create_partitions([NewPartitions("t", 4)])["t"].result(TIMEOUT_S)
-    assert len(admin.list_topics("t", TIMEOUT_S).topics["t"].partitions) == 4
+    until(lambda: len(admin.list_topics("t", TIMEOUT_S).topics["t"].partitions) == 4)  # whichever broker is asked
     producer = Producer({"bootstrap.servers": cluster["bootstrap_servers"], "acks": "all"})
     for partition in range(4):
         producer.produce("t", b"x", partition=partition)
