@@ -112,6 +112,11 @@ class TestPowerLoss:
             await injected(cluster, "power-loss", 1, whole_timeout_s=0.1)
         assert cluster.calls == []
 
+    async def test_a_broker_that_has_started_and_is_not_registered_yet_has_nothing(self, cluster: FakeCluster) -> None:
+        del cluster.sessions[2]
+        with pytest.raises(ClusterError, match=r"every partition whole, with a replica elsewhere.*orders-0"):
+            await injected(cluster, "power-loss", 1, whole_timeout_s=0.1)
+
     async def test_it_does_not_spare_records_by_taking_all_replicas(self, cluster: FakeCluster) -> None:
         with pytest.raises(ClusterError, match="with a replica elsewhere"):
             await injected(cluster, "power-loss", 0, 1, 2, whole_timeout_s=0.1)

@@ -101,8 +101,12 @@ class PowerLoss:
 
 
 async def _at_stake(arena: Arena, brokers: tuple[int, ...]) -> list[str]:
-    """Return the partitions that are not whole, or that nobody but these brokers has."""
+    """Return the partitions that are not whole, or that nobody but these brokers has.
+
+    A broker that runs and is not registered yet is as good as gone: the controller will take it from the ISR first.
+    """
     running = {broker.broker_id for broker in (await arena.driver.status()).brokers if broker.state == "running"}
+    running &= (await arena.view.registrations()).keys()
     return [
         f"{view.topic}-{view.partition}"
         for view in await arena.view.partitions()
