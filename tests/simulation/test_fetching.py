@@ -24,7 +24,10 @@ class TwoLeaders:
     def __init__(self) -> None:
         self.leaders = {PLACE: Leader(broker_id=0, leader_epoch=0)}
         self.fetches: dict[int, asyncio.Future[bytes]] = {}
+        self.fetch_offsets: list[int] = []
         self.asked_epochs: list[int] = []
+        self.ends: dict[int, asyncio.Future[int]] = {}
+        """Of brokers that do not say at once where an epoch ends."""
 
     @property
     def broker_ids(self) -> list[int]:
@@ -39,8 +42,10 @@ class TwoLeaders:
     async def ask(self, broker_id: int, message: Any, _version: int) -> Any:
         if not isinstance(message, FetchRequest):
             self.asked_epochs.append(message.topics[0].partitions[0].leader_epoch)
-            told = SimpleNamespace(error_code=0, end_offset=4, leader_epoch=2)
+            end_offset = await self.ends[broker_id] if broker_id in self.ends else 4
+            told = SimpleNamespace(error_code=0, end_offset=end_offset, leader_epoch=2)
             return SimpleNamespace(topics=[SimpleNamespace(partitions=[told])])
+        self.fetch_offsets.append(message.topics[0].partitions[0].fetch_offset)
         self.fetches[broker_id] = asyncio.get_running_loop().create_future()
         told = SimpleNamespace(partition_index=0, error_code=0, records=await self.fetches[broker_id])
         return SimpleNamespace(responses=[SimpleNamespace(topic="orders", partitions=[told])])
@@ -73,3 +78,37 @@ async def asked_after_a_late_answer() -> list[int]:
     await all_is_quiet()
     fetching.stop()
     return cluster.asked_epochs
+
+
+def test_where_a_former_leader_says_late_that_an_epoch_ends_is_not_about_the_records_since() -> None:
+    assert run(offsets_fetched_around_a_late_end()) == [0, 1, 1, 4]
+
+
+async def offsets_fetched_around_a_late_end() -> list[int]:
+    """Return the offsets that a reader fetched from, the last of them after the former leader's late word."""
+    cluster = TwoLeaders()
+    fetching = Fetching(cluster, [PLACE])  # type: ignore[arg-type]
+
+    async def led(broker_id: int, leader_epoch: int) -> None:
+        cluster.leaders[PLACE] = Leader(broker_id, leader_epoch)
+        fetching.look_again()
+        await all_is_quiet()
+
+    async def read(broker_id: int, records: bytes) -> None:
+        cluster.fetches[broker_id].set_result(records)
+        await all_is_quiet()
+        fetching.take()
+        await all_is_quiet()
+
+    await led(0, leader_epoch=0)
+    await read(0, batch(0, "a", epoch=0))
+    cluster.ends[0] = asyncio.get_running_loop().create_future()
+    await led(0, leader_epoch=1)
+    cluster.fetches[0].set_result(b"")
+    await all_is_quiet()
+    await led(1, leader_epoch=2)
+    await read(1, batch(1, "b", "c", "d", epoch=2))
+    cluster.ends[0].set_result(1)
+    await all_is_quiet()
+    fetching.stop()
+    return cluster.fetch_offsets

@@ -122,12 +122,15 @@ class Fetching:
         position, leader = self._positions[place], self._client.leaders[place]
         if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
             return True
+        asked = (position.offset, position.last_epoch)
         request = offset_for_leader_epoch_request(CONSUMER, [Asked(place, leader.leader_epoch, position.last_epoch)])
         answer = await self._client.ask(broker_id, request, OFFSET_FOR_LEADER_EPOCH_VERSION)
         told = answer.topics[0].partitions[0]
         if told.error_code != ErrorCode.NONE:
             self._client.refresh_soon()
             return False
+        if self._positions[place] is not position or (position.offset, position.last_epoch) != asked:
+            return False  # another leader's records have come meanwhile: this one's answer is not about them
         position.validated_in = leader.leader_epoch
         if told.end_offset < position.offset:
             position.offset, position.last_epoch = max(told.end_offset, 0), told.leader_epoch
@@ -179,8 +182,10 @@ class Fetching:
     async def _reset(self, broker_id: int, place: Place) -> None:
         """Read a partition from its start, as its position is none any more."""
         position = self._positions[place]
-        position.offset = await list_offset(self._client, broker_id, place, EARLIEST)
-        position.last_epoch = -1
+        offset = position.offset
+        earliest = await list_offset(self._client, broker_id, place, EARLIEST)
+        if position.offset == offset:
+            position.offset, position.last_epoch = earliest, -1
 
     def _take(self, place: Place, data: bytes) -> None:
         position = self._positions[place]
