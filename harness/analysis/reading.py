@@ -34,7 +34,7 @@ def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
         ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
         .join(start, on=list(PARTITION_KEY), how="left")
         .where(F.col("skipped") < F.col("offset"))
-        .where(F.col("skipped") >= F.coalesce("log_start_offset", F.lit(0)))
+        .where(F.coalesce(F.col("skipped") >= F.col("log_start_offset"), F.lit(True)))
     )
 
 

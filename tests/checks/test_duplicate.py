@@ -32,6 +32,12 @@ CASES = {
     "an unclean election between": Case(
         rows=[*TWICE, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
+    "an unclean election, after which it was written again": Case(
+        rows=[*TWICE[:2], read("a", 4, leader_epoch=1), elected_uncleanly(2, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "it was sent twice": Case(rows=[*TWICE, NOT_UNIQUE], verdict=UNKNOWN, severities=[]),
 }

@@ -16,6 +16,12 @@ CASES = {
         verdict=PASS,
     ),
     "only ZooKeeper tells": Case(rows=[registered(1)], verdict=UNKNOWN, said="by ZooKeeper and its broker"),
+    "ZooKeeper tells of one broker, another of itself": Case(
+        rows=[registered(1), registered(2, source="broker")], verdict=UNKNOWN
+    ),
+    "ZooKeeper tells of one life, the broker of another": Case(
+        rows=[registered(1), registered(1, 30, source="broker")], verdict=UNKNOWN
+    ),
     "of one life only ZooKeeper tells": Case(
         rows=[registered(1, until_zxid=20), registered(1, 30, session="0x2"), registered(1, source="broker")],
         verdict=PASS,

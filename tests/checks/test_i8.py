@@ -24,6 +24,11 @@ CASES = {
     "a topic made anew had only those at that version": Case(
         rows=[STATE, state(0, leader=1, epoch=0, isr=[1], life=2, zxid=300), waited_for([1], 5)], verdict=PASS
     ),
+    "a topic made anew had others too at that version": Case(
+        rows=[STATE, state(0, leader=1, epoch=0, isr=[1, 3], life=2, zxid=300), waited_for([1], 5)],
+        verdict=FAIL,
+        shown='"zxid":300',
+    ),
     "an older broker does not say the version": Case(
         rows=[STATE, waited_for([1], 5, version=None)], verdict=UNKNOWN, said="do not say zk_version"
     ),

@@ -22,6 +22,12 @@ CASES = {
     "what it jumps over was deleted": Case(
         rows=[*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5)], verdict=PASS, severities=[]
     ),
+    "one replica has deleted what it jumps over": Case(
+        rows=[*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5), replica(2, 9)], verdict=FAIL, offsets=[5]
+    ),
+    "what lies before it was deleted": Case(
+        rows=[*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=3)], verdict=FAIL, offsets=[5]
+    ),
     "it goes back": Case(rows=[*SEEN, stepped(5, 2)], verdict=PASS, severities=[]),
     "it subscribed": Case(rows=[*SEEN, stepped(2, 5, mode="subscribe")], verdict=PASS, severities=["note"]),
     "it does not say its mode": Case(rows=[*SEEN, stepped(2, 5, mode="")], verdict=PASS, severities=["note"]),
