@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 SAMPLE_S = 0.1
 JVM = "java"
+Told = tuple[int, list[tuple[str, str]], float]
+"""How many rows the facts have, each judge's verdict, and when the last check had answered."""
+Judging = Callable[["SparkSession", RunFolder], Told]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,7 @@ def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
     }
 
 
-def in_own_process(folder: RunFolder, judging: "Judging") -> tuple[Judged, Peak]:
+def in_own_process(folder: RunFolder, judging: Judging) -> tuple[Judged, Peak]:
     """Judge in a process whose memory and JVM are fresh; return what it says and the memory that it took."""
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("spawn").Process(target=judge, args=(folder, judging, sending))
@@ -141,7 +144,7 @@ def watched(process: psutil.Process) -> Iterator[Peak]:
         thread.join()
 
 
-def judge(folder: RunFolder, judging: "Judging", answer: Connection) -> None:
+def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
     """Judge a run folder, and send what came out."""
     from harness.analysis.session import spark_session
 
@@ -166,7 +169,7 @@ def judge(folder: RunFolder, judging: "Judging", answer: Connection) -> None:
     )
 
 
-def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> "Told":
+def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> Told:
     """Judge as the judge phase does, suites included."""
     from expectations import runner
     from harness.analysis.judge import judge as judge_facts
@@ -180,18 +183,13 @@ def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> "Told":
     return sum(judgement.counts.values()), verdicts, checked
 
 
-def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> "Told":
+def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> Told:
     """Judge as `chaos judge --operations` does, without a report; there are no suites."""
     from harness.elsewhere.judging import judge_history
 
     paths = {"operations": [str(folder.root / "operations")]}
     result = judge_history(spark, paths, AllowedSettings(min_insync_replicas=2), folder)
     return sum(result.counts.values()), [(check.check, check.verdict) for check in result.checks], time.time()
-
-
-Told = tuple[int, list[tuple[str, str]], float]
-"""How many rows the facts have, each judge's verdict, and when the last check had answered."""
-Judging = Callable[["SparkSession", RunFolder], Told]
 
 
 def facts_written(folder: RunFolder) -> float:

@@ -6,8 +6,7 @@ on as unreadable, and checks that rest on it do not answer.
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import takewhile
 from typing import Any
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.origins import PLACES
-from harness.analysis.session import tasks_for
+from harness.analysis.session import configured, tasks_for
 from harness.analysis.sources import CORRUPT, PERMISSIVE, SCHEMAS, Sources, no_rows, with_corrupt
 from harness.analysis.storage import JSON, PARQUET, StoredFile, exactly, file_path, find, plain, reason
 from harness.elsewhere.formats import Format, formats
@@ -35,6 +34,7 @@ _UNSIGNED = T.DecimalType(20, 0)
 """What Spark takes whole numbers of 64 bits without a sign for."""
 _SCALAR = (*_WHOLE, T.FloatType, T.DoubleType, T.StringType, T.BooleanType)
 _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
+"""Each file is read as a whole, so that rows come in their order."""
 
 
 class Given:
@@ -103,7 +103,7 @@ class Given:
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
         form, schema = formats()[kind], SCHEMAS[kind]
-        with _in_one_task(self.spark):
+        with configured(self.spark, _ONE_TASK):
             if file.format == PARQUET:
                 raw = _shaped(_numbered(_table(self.spark, form, [file])), schema, LINE)
                 rows = _fitting(raw, form, LINE).withColumn("text", F.lit(""))
@@ -122,10 +122,6 @@ def _all(spark: SparkSession, paths: Sequence[str]) -> list[StoredFile]:
     return sorted(found.values(), key=lambda file: file.path)
 
 
-def _unless_unfit(name: str, default: Any) -> Column:
-    return F.when(F.col(CORRUPT).isNull(), F.coalesce(name, F.lit(default)))
-
-
 def _parent(files: Sequence[StoredFile]) -> str:
     """Return the folder, with its last slash, that all files are below; in a URI there may be two slashes."""
     folders = [plain(file.path).split("/")[:-1] for file in files]
@@ -135,22 +131,6 @@ def _parent(files: Sequence[StoredFile]) -> str:
 
 def _named(kind: str, path: str, files: Sequence[StoredFile]) -> str:
     return f"{PLACES[kind]}/{plain(path)[len(_parent(files)) :]}"
-
-
-@contextmanager
-def _in_one_task(spark: SparkSession) -> Iterator[None]:
-    """Read each file as a whole, so that rows come in their order."""
-    before = {name: spark.conf.get(name, None) for name in _ONE_TASK}
-    for name, value in _ONE_TASK.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, previous in before.items():
-            if previous is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, previous)
 
 
 def _numbered(rows: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -122,6 +122,13 @@ def tuned(spark: SparkSession, size_bytes: int, *, together: bool = False) -> It
         values |= _INTERPRETED
     if together:
         values["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+    with configured(spark, values):
+        yield
+
+
+@contextmanager
+def configured(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Let a session have other settings for a while."""
     before = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
