@@ -190,7 +190,7 @@ def run_checks(
 
     def checks() -> list[CheckResult]:
         session = registry.import_module("harness.analysis.session")
-        kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes()))
+        kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes(), typical=True))
         judge = judging or registry.import_module("harness.analysis.judge").judge
         judgement = judge(folder, settings, scenario.checks)
         for remark in judgement.evidence:

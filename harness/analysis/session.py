@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shlex
 import shutil
 import signal
 import threading
@@ -20,10 +21,13 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from harness.analysis.class_archive import MAKING_S, ClassArchive, class_archive
 from harness.errors import HarnessError
 from harness.scratch import new_scratch_folder
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
+CONF_VARIABLE = "CHAOS_SPARK_CONF"
+"""Settings of Spark that win over those in here, as words KEY=VALUE, quoted as in a shell."""
 LOCAL_MASTER = "local[2]"
 LOCAL_PARTITIONS = 2
 """Shuffle partitions of a local session: a run is small, and each partition costs a task."""
@@ -43,6 +47,7 @@ BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
 STOP_TIMEOUT_S = 10
 TAIL_LINES = 5
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -72,24 +77,34 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
 
 
 @contextmanager
-def spark_session(master: str | None = None, *, lasting: bool = False, size_bytes: int = 0) -> Iterator[SparkSession]:
+def spark_session(
+    master: str | None = None, *, lasting: bool = False, size_bytes: int = 0, typical: bool = False
+) -> Iterator[SparkSession]:
     """Yield the active session, or start one and end it with its JVM and its scratch folder.
 
     Args:
         master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
         lasting: Whether it has work for minutes, not seconds.
         size_bytes: Of what is to be judged; if it is large, the session lasts.
+        typical: Whether it judges, so that its JVM leaves its classes to later ones if none has done so.
+
+    Raises:
+        HarnessError: Spark does not start, or CHAOS_SPARK_CONF cannot be read.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
+    given = _given_settings()
     scratch = new_scratch_folder()
+    archive = class_archive(scratch, make=typical)
     end = partial(_end, scratch)
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
         url = master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
-        spark = _started(_options(url, scratch, lasting or size_bytes > LARGE_BYTES), scratch)
+        options = _options(url, scratch, archive, lasting or size_bytes > LARGE_BYTES)
+        java = [options[JAVA_OPTIONS], *([given[JAVA_OPTIONS]] if JAVA_OPTIONS in given else [])]
+        spark = _started(options | given | {JAVA_OPTIONS: " ".join(java)}, scratch)
         try:
             yield spark
         except KeyboardInterrupt:
@@ -98,6 +113,8 @@ def spark_session(master: str | None = None, *, lasting: bool = False, size_byte
         finally:
             with suppress(Py4JError, OSError):
                 spark.stop()
+        if archive.made is not None and _jvm_ended(MAKING_S):
+            archive.keep()
     finally:
         end()
         atexit.unregister(end)
@@ -187,7 +204,7 @@ def _remember_names(jvm: JVMView) -> None:
         setattr(jvm, name, _KnownClass(found._fqn, found._gateway_client))
 
 
-def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
+def _options(master: str, scratch: Path, archive: ClassArchive, lasting: bool) -> dict[str, str]:
     """Return the settings; everything that Spark writes by itself goes below `scratch`."""
     quiet = scratch / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="utf-8")
@@ -210,6 +227,7 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         java += [
             *([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER, _ROOM_FOR_CODE]),
             "-Djava.net.preferIPv4Stack=true",
+            *archive.options,
         ]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
@@ -224,7 +242,26 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
             "spark.sql.inMemoryColumnarStorage.compressed": "false",
             "spark.shuffle.compress": "false",
         }
-    return options | {"spark.driver.extraJavaOptions": " ".join(java)}
+    return options | {JAVA_OPTIONS: " ".join(java)}
+
+
+def _given_settings() -> dict[str, str]:
+    """Return the settings that CHAOS_SPARK_CONF holds.
+
+    Raises:
+        HarnessError: they cannot be read.
+    """
+    try:
+        words = shlex.split(os.environ.get(CONF_VARIABLE, ""))
+    except ValueError as error:
+        raise HarnessError(f"{CONF_VARIABLE} cannot be read: {error}") from error
+    for word in words:
+        key, equals, _ = word.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise HarnessError(f"{CONF_VARIABLE}: {word!r} is no setting of Spark; give spark.KEY=VALUE, one or more")
+        if key == "spark.master":
+            raise HarnessError(f"{CONF_VARIABLE}: the master is what {MASTER_VARIABLE} or --master says")
+    return dict(word.split("=", 1) for word in words)
 
 
 def _memory_gb(lasting: bool) -> int:
@@ -234,7 +271,7 @@ def _memory_gb(lasting: bool) -> int:
 
 
 def _end(scratch: Path) -> None:
-    _end_jvm()
+    _jvm_ended(STOP_TIMEOUT_S)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -244,19 +281,25 @@ def _kill_jvm() -> None:
         process.kill()
 
 
-def _end_jvm() -> None:
-    """End the JVM that PySpark would keep until this process ends; a later session starts a new one."""
+def _jvm_ended(timeout_s: float) -> bool:
+    """End the JVM that PySpark would keep until this process ends, and return whether it ended when it was asked to.
+
+    A later session starts a new one.
+    """
     gateway = SparkContext._gateway
     if gateway is None:
-        return
+        return False
     SparkContext._gateway = None
     SparkContext._jvm = None
     gateway.shutdown()
     process: Popen[bytes] | None = getattr(gateway, "proc", None)
-    if process is not None and process.stdin is not None:
-        process.stdin.close()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except TimeoutExpired:
-            process.kill()
-            process.wait()
+    if process is None or process.stdin is None:
+        return False
+    process.stdin.close()
+    try:
+        return process.wait(timeout_s) == 0
+    except TimeoutExpired:
+        return False
+    finally:
+        process.kill()
+        process.wait()

@@ -68,7 +68,7 @@ def judge(
     allowed = load_settings(settings, sets or [])
     folder = _folder(into or _new_folder(), [path for kind in paths.values() for path in kind])
     try:
-        with spark_session(master) as spark:
+        with spark_session(master, typical=True) as spark:
             result = judge_history(spark, paths, allowed, folder, checks=checks or ())
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing is known of the history") from None

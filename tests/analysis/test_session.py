@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis import session
+from harness.errors import HarnessError
+
 pytestmark = pytest.mark.spark
 
 SCRIPT = """
@@ -124,3 +127,34 @@ assert started.wait(120)
     done = run(script, tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_the_users_win(tmp_path):
+    script = """
+from harness.analysis.session import spark_session
+with spark_session() as spark:
+    java = spark._jvm.java.lang
+    print(java.Runtime.getRuntime().maxMemory() < 1.5e9, java.System.getProperty("said"))
+    print(spark.conf.get("spark.hadoop.fs.s3a.endpoint"), java.System.getProperty("java.net.preferIPv4Stack"))
+"""
+    asked = (
+        "spark.driver.memory=1g spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9 "
+        "'spark.driver.extraJavaOptions=-Dsaid=yes -Dtoo=1'"
+    )
+    done = run(script, tmp_path, CHAOS_SPARK_CONF=asked)
+    assert done.stdout == "True yes\nhttp://127.0.0.1:9 true\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        pytest.param("spark.driver.memory", "'spark.driver.memory' is no setting of Spark", id="a key without a value"),
+        pytest.param("memory=2g", "'memory=2g' is no setting of Spark", id="a key of something else"),
+        pytest.param("spark.master=yarn", "the master is what CHAOS_SPARK_MASTER or --master says", id="the master"),
+        pytest.param("'spark.a=1", "cannot be read: No closing quotation", id="a quote that is not closed"),
+    ],
+)
+def test_settings_that_are_none_are_refused(asked, message, monkeypatch):
+    monkeypatch.setenv("CHAOS_SPARK_CONF", asked)
+    with pytest.raises(HarnessError, match=message):
+        session._given_settings()

@@ -19,6 +19,7 @@ from harness.waiting import until
 
 pytestmark = pytest.mark.cluster
 
+PAUSED_S = 1.0
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
     sys.executable,
@@ -124,9 +125,9 @@ async def test_a_paused_child_stands_still_and_is_resumed_by_the_supervisor_itse
 
 async def test_resuming_twice_is_harmless_and_a_second_pause_has_its_own_limit(folder: Path) -> None:
     await spawn(folder, "a")
-    await call(folder, "pause", name="a", at_most_s=0.05)
+    await call(folder, "pause", name="a", at_most_s=PAUSED_S)
     await call(folder, "pause", name="a", at_most_s=60)
-    assert (await call(folder, "wait", name="a", timeout_s=0.1))["exited"] is False
+    assert (await call(folder, "wait", name="a", timeout_s=PAUSED_S + 0.1))["exited"] is False
     assert (await process_status(folder, "a"))["state"] == "paused"
     for _ in range(2):
         await call(folder, "resume", name="a")
