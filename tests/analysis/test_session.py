@@ -41,8 +41,7 @@ for expected in (3, 4):
 """
 
 
-IMPATIENT_AFTER_S = 20
-INTERRUPTED = f"""
+INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
 import psutil
@@ -52,10 +51,9 @@ from harness.errors import not_interrupted
 def interrupt():
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
         time.sleep(0.01)
-    while True:  # one that comes just before the main thread blocks is seen only when that call returns
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep({IMPATIENT_AFTER_S})
+    os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 try:
     with spark_session() as spark:
         threading.Thread(target=interrupt, daemon=True).start()
@@ -63,7 +61,7 @@ try:
             spark.range(10**13).selectExpr("sum(hash(id))").collect()
         except Exception as error:
             not_interrupted(error)
-            print(f"taken for an error of the job: {{error}}")
+            print(f"taken for an error of the job: {error}")
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 assert not psutil.Process().children(recursive=True), "the JVM is still there"
