@@ -43,6 +43,16 @@ class CheckResult(Part):
     reason: str = ""
     """Why the verdict is UNKNOWN, or the first violation in a sentence."""
 
+    @property
+    def found(self) -> str:
+        """How much was found of each severity, in words; empty if nothing was."""
+        numbers = [
+            (self.violations, "violation" if self.violations == 1 else "violations"),
+            (self.expected, "expected"),
+            (self.notes, "note" if self.notes == 1 else "notes"),
+        ]
+        return ", ".join(f"{number} {what}" for number, what in numbers if number)
+
 
 class SuiteResult(Part):
     """What one Great Expectations suite found."""

@@ -105,9 +105,7 @@ def show_result(console: Console, result: RunResult) -> None:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
         table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
     for check in result.checks:
-        counted = [(check.violations, "violations"), (check.expected, "expected"), (check.notes, "notes")]
-        seen = ", ".join(f"{number} {what}" for number, what in counted if number)
-        reason = "; ".join(part for part in (seen, check.reason) if part)
+        reason = "; ".join(part for part in (check.found, check.reason) if part)
         table.add_row("check", check.check, styled(check.verdict), escape(reason))
     for suite in result.suites:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]

@@ -54,6 +54,19 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
         assert expected in text
 
 
+@pytest.mark.parametrize(
+    ("violations", "expected", "notes", "said"),
+    [
+        pytest.param(0, 0, 0, "", id="nothing"),
+        pytest.param(1, 0, 1, "1 violation, 1 note", id="one of each"),
+        pytest.param(2, 1, 3, "2 violations, 1 expected, 3 notes", id="many"),
+    ],
+)
+def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, said: str) -> None:
+    check = CheckResult(check="I1", promise="", verdict="", violations=violations, expected=expected, notes=notes)
+    assert check.found == said
+
+
 def test_an_outcome_shows_what_broke_and_how_to_go_on(console: Console) -> None:
     folder = RunFolder(Path("runs/smoke-1"))
     outcome = Outcome(folder=folder, result=RESULT, errors=(ClusterError("port 9092 is taken"),))

@@ -112,9 +112,8 @@ def show(console: "Console", result: "HistoryResult", folder: RunFolder) -> None
     for name in ("check", "verdict", "what was seen"):
         judged.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
     for check in result.checks:
-        counted = [(check.violations, "violations"), (check.expected, "expected"), (check.notes, "notes")]
-        seen = [f"{number} {what}" for number, what in counted if number]
-        judged.add_row(check.check, styled(check.verdict), escape("; ".join([*seen, check.reason or check.promise])))
+        said = "; ".join(part for part in (check.found, check.reason or check.promise) if part)
+        judged.add_row(check.check, styled(check.verdict), escape(said))
     console.print(judged)
     if result.unjudged:
         missing = Table(title="\nnot judged", title_justify="left", show_edge=False, pad_edge=False)
