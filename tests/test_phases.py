@@ -343,7 +343,7 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
                 raise suites
             return suites
 
-        def spark_session(self, *, size_bytes: int) -> AbstractContextManager[None]:
+        def spark_session(self, *, size_bytes: int, typical: bool) -> AbstractContextManager[None]:
             return nullcontext()
 
         evidence = ["operations/a.jsonl: 1 torn line"]
@@ -376,7 +376,7 @@ def test_checks_and_suites_share_one_spark_session(stage: Stage, monkeypatch: py
         checks = [PASSED]
 
         @contextmanager
-        def spark_session(self, *, size_bytes: int) -> Iterator[None]:
+        def spark_session(self, *, size_bytes: int, typical: bool) -> Iterator[None]:
             stage.log.append("opened")
             yield
             stage.log.append("closed")

@@ -59,9 +59,10 @@ class Bench:
 
 
 @contextmanager
-def no_session(*, size_bytes: int) -> Iterator[None]:
+def no_session(*, size_bytes: int, typical: bool) -> Iterator[None]:
     """Stands for a session; it is told how much there is to judge."""
     assert size_bytes >= 0
+    assert typical
     yield
 
 
