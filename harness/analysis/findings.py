@@ -14,7 +14,6 @@ from harness.checks import FINDING_COLUMNS, Settings, Severity
 EVIDENCE_LIMIT = 12
 _EXPECTED_AS = f"{Severity.EXPECTED.value}: "
 """Before the reason of an allowance; `finding` parts them."""
-_LONGEST_EXCUSE = 1000
 
 
 def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, unclean: Column | None = None) -> Column:
@@ -90,7 +89,7 @@ def finding(
     given = {
         "check": F.lit(check),
         "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
-        "excuse": F.when(excused, F.substring(severity, len(_EXPECTED_AS) + 1, _LONGEST_EXCUSE)),
+        "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXPECTED_AS) + 1))),
         "at_ns": F.lit(None) if at is None else F.col(at),
         "message": message,
         "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),

@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from harness import registry
+from harness.analysis.allowances import ALLOWANCES
+from harness.analysis.findings import EVIDENCE_LIMIT
 from harness.analysis.judge import unknown_runs
 from harness.checks import Check, Settings, Severity
 from harness.verdict import SystemVerdict
@@ -22,6 +24,12 @@ UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
+
+EXCUSES: dict[str, set[str | None]] = {
+    Severity.VIOLATION: {None},
+    Severity.NOTE: {None},
+    Severity.EXPECTED: {each.reason for each in ALLOWANCES},
+}
 
 NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)
 
@@ -37,6 +45,8 @@ class Case:
     verdict: SystemVerdict
     severities: list[str] | None = None
     offsets: list[int] | None = None
+    epochs: list[int] | None = None
+    """Leader epochs of the findings."""
     said: str = ""
     """Part of the reason or of the messages."""
     shown: str = ""
@@ -50,6 +60,7 @@ class Answer:
     messages: list[str] = field(default_factory=list)
     severities: list[str] = field(default_factory=list)
     offsets: list[int | None] = field(default_factory=list)
+    epochs: list[int | None] = field(default_factory=list)
     evidence: list[list[str]] = field(default_factory=list)
 
 
@@ -112,6 +123,7 @@ def confirm(case: Case, answer: Answer) -> None:
     assert case.shown in " ".join(chain.from_iterable(answer.evidence))
     assert case.severities is None or answer.severities == case.severities
     assert case.offsets is None or answer.offsets == case.offsets
+    assert case.epochs is None or answer.epochs == case.epochs
 
 
 def judged(plugin: Check, asked: Asked) -> dict[str, Answer]:
@@ -127,10 +139,12 @@ def judged(plugin: Check, asked: Asked) -> dict[str, Answer]:
             continue
         assert row.check == plugin.name, "a finding is signed by its check"
         assert row.message, "a finding says what is wrong"
-        assert row.evidence, "a finding shows the events"
+        assert 0 < len(row.evidence) <= EVIDENCE_LIMIT, "a finding shows the events, and not too many"
+        assert row.excuse in EXCUSES[row.severity], "what is expected says why, and nothing else does"
         answer.verdict = FAIL if row.severity == Severity.VIOLATION else answer.verdict
         answer.messages.append(row.message)
         answer.severities.append(row.severity)
         answer.offsets.append(row.offset)
+        answer.epochs.append(row.leader_epoch)
         answer.evidence.append(row.evidence)
     return answers

@@ -16,6 +16,14 @@ CASES = {
     "two readers are one finding": Case(
         rows=[FAILED, read("b", 1), read("b", 1, process="c1")], verdict=FAIL, offsets=[1]
     ),
+    "it was read in two epochs, and came up in the first": Case(
+        rows=[FAILED, read("b", 1, leader_epoch=4), read("b", 1, process="c1", leader_epoch=3)],
+        verdict=FAIL,
+        epochs=[3],
+    ),
+    "more readers than can be shown are one finding": Case(
+        rows=[FAILED, *(read("b", 1, process=f"c{number}") for number in range(13))], verdict=FAIL, offsets=[1]
+    ),
     "values are not unique": Case(rows=[FAILED, read("b", 1), NOT_UNIQUE], verdict=UNKNOWN),
     "the clients' history has holes": Case(
         rows=[FAILED, read("b", 1), remark("operations/p0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN

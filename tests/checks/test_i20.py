@@ -29,7 +29,7 @@ CASES = {
     ),
     "without any fault there is nothing to wait for": Case(rows=[*THREE, BEGUN, LOST, ended(5)], verdict=FAIL),
     "nobody leads": Case(
-        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5)], verdict=FAIL, said="no leader"
+        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5)], verdict=FAIL, epochs=[1], said="no leader"
     ),
     "the leader is dead": Case(
         rows=[registered(2), registered(3), state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)], verdict=FAIL

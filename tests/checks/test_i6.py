@@ -28,6 +28,9 @@ CASES = {
     "in the end one has what was committed first only": Case(
         rows=[*LOST, waited_for([1], 2)], verdict=FAIL, offsets=[3], severities=["violation"]
     ),
+    "in the end one that has left the ISR has it no more": Case(
+        rows=[*LOST, state(1, leader=1, epoch=0, isr=[1])], verdict=PASS, severities=[]
+    ),
     "a broker's log has holes": Case(
         rows=[*LOST, remark("brokers/2/x", "missing lines, by their numbers", 2)], verdict=UNKNOWN
     ),

@@ -56,6 +56,13 @@ CASES = {
         severities=["violation"],
         offsets=[2],
     ),
+    "another record was read in its place, first of all": Case(
+        rows=[sent("a", 0), read("b", 0), read("c", 1)],
+        settings=FROM_ANYWHERE,
+        verdict=FAIL,
+        severities=["violation"],
+        offsets=[0],
+    ),
     "readers did not come so far": Case(rows=[sent("a", 3), read("b", 1)], verdict=PASS, severities=[]),
     "another record was read in its place, last of all: unseen instead": Case(
         rows=[sent("a", 1), read("b", 1)], verdict=PASS, severities=[]

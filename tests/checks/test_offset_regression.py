@@ -27,6 +27,9 @@ CASES = {
     ),
     "an older commit comes back": Case(rows=[committed(7, at=(0, 0)), TEN, fetched(7, at=(3, 4))], verdict=FAIL),
     "the read-back was asked before the commit was acknowledged": Case(rows=[TEN, fetched(7, at=(1, 2))], verdict=PASS),
+    "the read-back was asked at the instant at which the commit was acknowledged": Case(
+        rows=[TEN, fetched(7, at=(2, 4))], verdict=FAIL
+    ),
     "another group": Case(rows=[TEN, fetched(7, at=(3, 4), group="g1")], verdict=PASS),
     "another partition": Case(rows=[TEN, fetched(7, at=(3, 4), partition=1)], verdict=PASS),
     "another topic": Case(rows=[TEN, fetched(7, at=(3, 4), topic="other")], verdict=PASS),

@@ -10,6 +10,11 @@ CASES = {
     "it was sent": Case(rows=[sent("a", 0), read("a", 0)], verdict=PASS),
     "it was sent, and nobody knows how that ended": Case(rows=[sent("a"), read("a", 0)], verdict=PASS),
     "nobody sent it": Case(rows=[sent("a", 0), read("b", 1)], verdict=FAIL, said="b was read at orders-0 offset 1"),
+    "nobody sent what two readers found, the other in a later epoch": Case(
+        rows=[sent("a", 0), read("b", 1, leader_epoch=4), read("b", 1, process="c1", leader_epoch=3)],
+        verdict=FAIL,
+        epochs=[3],
+    ),
     "it was sent to another topic": Case(rows=[sent("a", 0), sent("b", 0, topic="other"), read("b", 1)], verdict=FAIL),
     "nobody of ours writes to that topic": Case(rows=[sent("a", 0), read("b", 1, topic="other")], verdict=PASS),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN),

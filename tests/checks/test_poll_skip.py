@@ -17,6 +17,9 @@ CASES = {
         severities=["violation"],
         said="offset 3 was read by others",
     ),
+    "it jumps over a single offset": Case(
+        rows=[*SEEN, read("d", 4), stepped(2, 4)], verdict=FAIL, offsets=[4], said="offset 3 was read by others"
+    ),
     "it jumps over what nobody saw": Case(rows=[*SEEN, stepped(3, 5)], verdict=PASS, severities=[]),
     "it jumps within a poll": Case(rows=[*SEEN, stepped(2, 5, polls=(1, 1))], verdict=PASS, severities=[]),
     "what it jumps over was deleted": Case(

@@ -33,7 +33,7 @@ class LostWrite:
         )
         rows = rows.where(F.col("offset") < F.col("last_read_offset"))
         if not settings.read_from_start:
-            rows = rows.where(F.col("offset") > F.col("first_read_offset"))
+            rows = rows.where(F.col("offset") >= F.col("first_read_offset"))
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
             rows,

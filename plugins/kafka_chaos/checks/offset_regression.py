@@ -79,7 +79,7 @@ def _lower_than_acknowledged(operations: DataFrame) -> DataFrame:
     is_commit = F.col("kind") == "commit"
     acknowledged = F.when(is_commit, F.struct("offset", "process", "index", "invoke_ns", "complete_ns"))
     at_ns = F.when(is_commit, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
-    before = in_order(*_KEY, by=("at_ns", "kind"))
+    before = in_order(*_KEY, by=("at_ns",))  # what shares the instant counts as before
     return (
         operations.where(F.col("outcome") == OpType.OK.value)
         .withColumn("at_ns", at_ns)
