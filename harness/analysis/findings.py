@@ -12,19 +12,20 @@ from harness.analysis.schemas import TORN, VALUE_IDS
 from harness.checks import FINDING_COLUMNS, Settings, Severity
 
 EVIDENCE_LIMIT = 12
-_EXPECTED_AS = f"{Severity.EXPECTED.value}: "
-"""Before the reason of an allowance; `finding` parts them."""
+_EXCUSED = "excused: "
+"""In place of a severity, before the reason of an allowance; `finding` parts them."""
 
 
-def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, unclean: Column | None = None) -> Column:
+def severity(anomaly: str, settings: Settings, *, unclean: Column, acks: Column | None = None) -> Column:
     """Return expected, and by which allowance, where one covers the row, else violation.
 
     Args:
         anomaly: Name of the check.
         settings: What the run was allowed to do.
-        acks: The acks level of the row's record, where one is at stake.
         unclean: Whether an allowed unclean election followed; see `with_unclean_election`.
+        acks: The acks level of the row's record, where one is at stake.
     """
+    level = F.lit(None) if acks is None else acks
     said: Column = F.lit(Severity.VIOLATION.value)
     for allowance in reversed(ALLOWANCES):  # the first that holds is the one that is named
         if allowance.anomaly != anomaly:
@@ -35,10 +36,10 @@ def severity(anomaly: str, settings: Settings, *, acks: Column | None = None, un
         if allowance.without_idempotence:
             conditions.append(F.lit(not settings.idempotence))
         if allowance.acks is not None:
-            conditions.append(F.lit(False) if acks is None else acks.isin(sorted(allowance.acks)))
+            conditions.append(level.isin(sorted(allowance.acks)))
         if allowance.unclean_election:
-            conditions.append(F.lit(False) if unclean is None else unclean)
-        said = F.when(reduce(and_, conditions), f"{_EXPECTED_AS}{allowance.reason}").otherwise(said)
+            conditions.append(unclean)
+        said = F.when(reduce(and_, conditions), f"{_EXCUSED}{allowance.reason}").otherwise(said)
     return said
 
 
@@ -52,7 +53,8 @@ def with_unclean_election(
 ) -> DataFrame:
     """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than that in `since`.
 
-    A row without an epoch counts as older than every election. `until` names a column with the last epoch that counts.
+    Where the partition saw none at all, that is null. A row without an epoch counts as older than every election.
+    `until` names a column with the last epoch that counts.
     """
     allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
     elections = (
@@ -60,14 +62,14 @@ def with_unclean_election(
         .groupBy(*PARTITION_KEY)
         .agg(F.collect_set("leader_epoch").alias("unclean_epochs"))
     )
-    first = F.coalesce(since, F.lit(-1))
 
     def counts(epoch: Column) -> Column:
-        return (epoch > first) if until is None else (epoch > first) & (epoch <= F.col(until))
+        later = F.coalesce(epoch > F.col(since), F.lit(True))
+        return later if until is None else later & (epoch <= F.col(until))
 
     return (
         rows.join(elections, on=list(PARTITION_KEY), how="left")
-        .withColumn("unclean", F.coalesce(F.exists("unclean_epochs", counts), F.lit(False)))
+        .withColumn("unclean", F.exists("unclean_epochs", counts))
         .drop("unclean_epochs")
     )
 
@@ -85,11 +87,11 @@ def finding(
         evidence: The events that show it, an array of JSON texts.
         at: Column with the instant at which what was lost had been asked for, where there is one.
     """
-    excused = severity.startswith(_EXPECTED_AS)
+    excused = severity.startswith(_EXCUSED)
     given = {
         "check": F.lit(check),
         "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
-        "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXPECTED_AS) + 1))),
+        "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1))),
         "at_ns": F.lit(None) if at is None else F.col(at),
         "message": message,
         "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),

@@ -31,9 +31,9 @@ def lacking(waited: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
 
 
 def _ends(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row a replica and leader epoch: how far its log reached, by what it wrote, had when it began, or began at."""
+    """One row a replica and leader epoch: how far its log reached: by what it wrote, began with or was cut to."""
     columns = [*PARTITION_KEY, "broker", "leader_epoch"]
     wrote = facts["appends"].select(*columns, (F.col("last_offset") + 1).alias("end"))
     had = facts["leadership_claims"].select(*columns, F.col("log_end_offset").alias("end"))
-    began = facts["truncations"].where(F.col("reason") == "full").select(*columns, F.col("to_offset").alias("end"))
-    return wrote.unionByName(had).unionByName(began).groupBy(*columns).agg(F.max("end").alias("end"))
+    kept = facts["truncations"].select(*columns, F.col("to_offset").alias("end"))
+    return wrote.unionByName(had).unionByName(kept).groupBy(*columns).agg(F.max("end").alias("end"))

@@ -80,7 +80,6 @@ def test_the_first_allowance_that_holds_is_named(spark):
         "b": ("expected", POWER, 1),
         "c": ("expected", reasons[0], 1),
     }
-    strict = finding(
-        rows, "lost-write", severity=severity("lost-write", STRICT), message=F.col("value"), evidence=F.array()
-    )
+    said = severity("lost-write", STRICT, unclean=F.lit(False))
+    strict = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array())
     assert {(row.severity, row.excuse) for row in strict.collect()} == {("violation", None)}

@@ -32,6 +32,19 @@ CASES = {
         ],
         verdict=PASS,
     ),
+    "a member had some in an earlier epoch, and came there in several steps": Case(
+        rows=[
+            waited_for([1, 2], 5, leader_epoch=1),
+            appended(1, 0, 4),
+            appended(2, 0, 1),
+            appended(2, 2, 2, epoch=1),
+            appended(2, 3, 4, epoch=1),
+        ],
+        verdict=PASS,
+    ),
+    "a member cut its log back to there": Case(
+        rows=[waited_for([1, 2], 5), appended(1, 0, 4), truncated(2, 9, 5, high_watermark=0, epoch=0)], verdict=PASS
+    ),
     "a broker's log has holes": Case(
         rows=[waited_for([1, 2], 5), appended(1, 0, 4), remark("brokers/2/x", "missing lines, by their numbers", 2)],
         verdict=UNKNOWN,

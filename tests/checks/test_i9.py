@@ -94,6 +94,11 @@ INCOMPLETE = {
         ],
         said="torn last line",
     ),
+    "missing, of a topic that is there, when another was deleted": Case(
+        verdict=UNKNOWN,
+        rows=[BOTH, replica(1, 1), topic(present=True), topic("other", present=False)],
+        said="broker 2: its dump is missing",
+    ),
     "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], said="broker 2: its dump is missing"),
 }
 

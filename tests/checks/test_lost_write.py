@@ -1,7 +1,7 @@
 import pytest
 
 from harness.analysis.schemas import TORN
-from tests.analysis.fact_rows import elected_uncleanly, read, remark, sent
+from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, sent
 from tests.checks.answers import (
     FAIL,
     FROM_ANYWHERE,
@@ -34,9 +34,27 @@ CASES = {
     ),
     "it was read at another offset": Case(rows=[*PASSED, read("a", 5)], verdict=PASS, severities=[]),
     "acks=1 promises little": Case(rows=[sent("a", 0, acks=1), *PASSED[1:]], verdict=PASS, severities=["expected"]),
+    "it was never acknowledged, though the client names an offset": Case(
+        rows=[sent("a", 0, outcome="info"), *PASSED[1:]], verdict=PASS, severities=[]
+    ),
     "it was never acknowledged": Case(rows=[sent("a"), *PASSED[1:]], verdict=PASS, severities=[]),
     "an unclean election followed": Case(
         rows=[*PASSED, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "unclean elections before and after": Case(
+        rows=[*PASSED, elected_uncleanly(2, 0), elected_uncleanly(3, 1)],
+        settings=UNCLEAN,
+        verdict=PASS,
+        severities=["expected"],
+    ),
+    "an unclean election followed, which the scenario allows": Case(
+        rows=[*PASSED, led(2, 1, unclean=True)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
+    ),
+    "an unclean election followed that was not allowed, and a clean one": Case(
+        rows=[*PASSED, led(2, 1, unclean=True, unclean_allowed=False), led(3, 2)],
+        settings=UNCLEAN,
+        verdict=FAIL,
+        severities=["violation"],
     ),
     "it was written after that": Case(
         rows=[*PASSED, elected_uncleanly(2, 0)], settings=UNCLEAN, verdict=FAIL, severities=["violation"]
@@ -55,6 +73,7 @@ CASES = {
         verdict=FAIL,
         severities=["violation"],
         offsets=[2],
+        shown='"offset":3,"value":"d"',
     ),
     "another record was read in its place, first of all": Case(
         rows=[sent("a", 0), read("b", 0), read("c", 1)],
@@ -73,6 +92,9 @@ CASES = {
     ),
     "the history has holes": Case(
         rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN, said="c0.jsonl: 1"
+    ),
+    "a broker's log has holes, of which clients say nothing": Case(
+        rows=[*PASSED, remark("brokers/1/x", "missing lines, by their numbers", 2)], verdict=FAIL
     ),
     "a torn last line is no hole": Case(rows=[*PASSED, remark("operations/c0.jsonl", TORN, 1)], verdict=FAIL),
 }

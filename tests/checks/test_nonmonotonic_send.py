@@ -21,6 +21,9 @@ CASES = {
     "they were under way together": Case(
         rows=[*SENT, overtaken(acknowledged_ns=5, invoke_ns=2)], verdict=PASS, severities=[]
     ),
+    "it was sent at the instant at which the other was acknowledged, so no order is known": Case(
+        rows=[*SENT, overtaken(acknowledged_ns=5, invoke_ns=5)], verdict=PASS, severities=[]
+    ),
     "the leader alone had acknowledged it": Case(
         rows=[*SENT, overtaken(acknowledged_ns=2, invoke_ns=5, acks=1)], verdict=PASS, severities=["expected"]
     ),
