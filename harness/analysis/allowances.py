@@ -53,6 +53,11 @@ ALLOWANCES: tuple[Allowance, ...] = (
     *(Allowance(anomaly=anomaly, reason=_UNCLEAN, unclean_election=True) for anomaly in (*_LOSSES, "duplicate")),
     *(Allowance(anomaly=anomaly, reason=POWER, power_loss=True) for anomaly in _LOSSES),
     Allowance(
+        anomaly="I4",
+        reason="unclean election was allowed there (KIP-106), or an administrator asked for it (KIP-460)",
+        unclean_election=True,
+    ),
+    Allowance(
         anomaly="duplicate",
         reason="a send that is retried without idempotence may be written twice",
         without_idempotence=True,

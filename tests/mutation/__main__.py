@@ -39,15 +39,17 @@ def main() -> int:
                 if not judge.passes(check):
                     parser.error(f"the tests of {check} fail without any mutant")
             of_module = module.mutants()[:: arguments.every]
-            survivors = [mutant for mutant in of_module if judge.survives(module, mutant)]
-            new = [mutant for mutant in survivors if mutant.change not in reasons.get(name, {})]
-            tried, excused, alive = tried + len(of_module), excused + len(survivors) - len(new), alive + len(new)
-            print(
-                f"{name}: {len(of_module)} mutants, {len(survivors) - len(new)} equivalent, {len(new)} alive",
-                flush=True,
-            )
-            for mutant in new:
-                print(f"  {module.path.name}:{mutant.line}: {mutant.change}", flush=True)
+            equivalent, new = 0, 0
+            for mutant in of_module:
+                if not judge.survives(module, mutant):
+                    continue
+                if mutant.change in reasons.get(name, {}):
+                    equivalent += 1
+                else:
+                    new += 1
+                    print(f"  {module.path.name}:{mutant.line}: {mutant.change}", flush=True)
+            tried, excused, alive = tried + len(of_module), excused + equivalent, alive + new
+            print(f"{name}: {len(of_module)} mutants, {equivalent} equivalent, {new} alive", flush=True)
     killed = tried - excused - alive
     print(
         f"{killed} of {tried} killed, {excused} equivalent, {alive} alive; {time.process_time() - began:.0f} s of CPU"

@@ -62,11 +62,18 @@ class Judge:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._asked: dict[str, list[Asked]] = {}
+        self._killers: list[str] = []
+        """Checks whose tests killed, in the order of their last kill."""
 
     def survives(self, module: Module, mutant: Mutant) -> bool:
-        """Return whether no test notices the mutant."""
+        """Return whether no test notices the mutant; who killed one last is asked first, for it may kill the next."""
         code = compile(mutant.tree, str(module.path), "exec")
-        return all(self._passes(check, {module.name: code}) for check in module.checks)
+        lately = [check for check in reversed(self._killers) if check in module.checks]
+        for check in dict.fromkeys((*lately, *module.checks)):
+            if not self._passes(check, {module.name: code}):
+                self._killers = [*(each for each in self._killers if each != check), check]
+                return False
+        return True
 
     def passes(self, check: str) -> bool:
         """Return whether a check as it is passes its tests."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids
+from harness.analysis.findings import event, finding, ids, severity
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.checks import Check, Settings, Severity
 
@@ -55,7 +55,7 @@ class CleanElections:
         return finding(
             rows,
             self.name,
-            severity=F.when(allowed, Severity.EXPECTED.value).otherwise(Severity.VIOLATION.value),
+            severity=severity(self.name, settings, unclean=allowed),
             message=F.format_string(
                 "A leader is elected from the ISR before it: broker %d, not in it, was elected for %s-%d in epoch %d, "
                 "and unclean election was %s.",
