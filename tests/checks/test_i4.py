@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, led, state
 from tests.analysis.protocol_rows import configured, elected
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -15,6 +15,9 @@ CASES = {
     "the leader comes from the ISR": Case(rows=[led(1, 0), led(2, 1)], verdict=PASS, severities=[]),
     "nobody knows who was in the ISR": Case(rows=[led(3, 1, unclean=None)], verdict=PASS, severities=[]),
     "it comes from outside": Case(rows=[led(1, 0), OUTSIDE], verdict=FAIL, said="broker 3, not in it"),
+    "from outside, and the power was cut, which explains no election": Case(
+        rows=[OUTSIDE], settings=POWER_LOSS, verdict=FAIL, severities=["violation"]
+    ),
     "from outside, and the controller says that the configuration allowed it": Case(
         rows=[elected_uncleanly(3, 1)], verdict=PASS, severities=["expected"]
     ),
