@@ -16,7 +16,9 @@ CASES = {
     ),
     "nobody in sync is online": Case(rows=[elected(None, **LAST_DOWN, error="no replica is eligible")], verdict=PASS),
     "one from outside, as it may be": Case(rows=[elected(1, [1], **LAST_DOWN, unclean_allowed=True)], verdict=PASS),
-    "one from outside, as it may not be": Case(rows=[elected(1, [1], **LAST_DOWN)], verdict=FAIL, said="gives nobody"),
+    "one from outside, as it may not be": Case(
+        rows=[elected(1, [1], **LAST_DOWN)], verdict=FAIL, said="gives nobody with ISR ?"
+    ),
     "one from outside that keeps the old ISR": Case(
         rows=[elected(1, [3], **LAST_DOWN, unclean_allowed=True)], verdict=FAIL, said="gives broker 1 with ISR [1]"
     ),
