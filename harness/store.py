@@ -2,29 +2,71 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
+
+
+class Root(Protocol):
+    """A path of any kind."""
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        ...
+
+    def __truediv__(self, name: str, /) -> Self:
+        """Return what has this name in it."""
+        ...
+
+
+R = TypeVar("R", bound=Root)
 
 
 @dataclass(frozen=True, slots=True)
-class RunFolder:
-    """One run's folder; every phase reads and writes here, and nothing else passes between phases."""
+class ResultFolder(Generic[R]):
+    """Where that goes which is made of a run or a history: on this machine, or wherever its root is."""
 
-    root: Path
+    root: R
 
     @property
     def run_id(self) -> str:
         """The folder's name, unique within its parent; every label and every fact row carries it."""
         return self.root.name
 
+    @property
+    def plan(self) -> R:
+        """Every target and instant that the seed chose, as JSON; only runs have one."""
+        return self.root / "plan.json"
+
+    @property
+    def facts(self) -> R:
+        """Folder with one Parquet table a fact."""
+        return self.root / "facts"
+
+    @property
+    def findings(self) -> R:
+        """The findings of all checks, as one Parquet table."""
+        return self.root / "findings.parquet"
+
+    @property
+    def verdict(self) -> R:
+        """The three verdicts with their reasons, as JSON."""
+        return self.root / "verdict.json"
+
+    @property
+    def report(self) -> R:
+        """One self-contained HTML page."""
+        return self.root / "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder(ResultFolder[Path]):
+    """One run's folder; every phase reads and writes here, and nothing else passes between phases."""
+
     # What was asked, and what the seed made of it.
     @property
     def scenario(self) -> Path:
         """The scenario after overrides, as YAML."""
         return self.root / "scenario.yaml"
-
-    @property
-    def plan(self) -> Path:
-        """Every target and instant that the seed chose, as JSON."""
-        return self.root / "plan.json"
 
     @property
     def format(self) -> Path:
@@ -118,29 +160,9 @@ class RunFolder:
 
     # What was made of it.
     @property
-    def facts(self) -> Path:
-        """Folder with one Parquet table a fact."""
-        return self.root / "facts"
-
-    @property
-    def findings(self) -> Path:
-        """The findings of all checks, as one Parquet table."""
-        return self.root / "findings.parquet"
-
-    @property
-    def verdict(self) -> Path:
-        """The three verdicts with their reasons, as JSON."""
-        return self.root / "verdict.json"
-
-    @property
     def junit(self) -> Path:
         """The verdicts as JUnit XML."""
         return self.root / "junit.xml"
-
-    @property
-    def report(self) -> Path:
-        """One self-contained HTML page."""
-        return self.root / "report.html"
 
     @property
     def data_docs(self) -> Path:

@@ -4,12 +4,10 @@ All runs given at once are judged by the same jobs, each finding under its own r
 """
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,9 +18,11 @@ from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
 from harness.analysis.origins import PLACES, kinds_of
+from harness.analysis.place import Folder, Results, remove
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
+from harness.analysis.storage import exactly
 from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.errors import not_interrupted
 from harness.result import CheckResult
@@ -102,7 +102,7 @@ def judge_sources(
     sources: Sources,
     questions: Sequence[Question],
     *,
-    into: RunFolder,
+    into: Results,
     kept: bool = True,
 ) -> list[Judgement]:
     """Return what the checks make of each of the runs that the sources hold, wherever these come from.
@@ -123,7 +123,7 @@ def judge_sources(
     run_ids = [run_id for question in questions for run_id in question.run_ids]
     asked = [(question, question.plugins()) for question in questions]
     checks_of = {run_id: checks for question, checks in asked for run_id in question.run_ids}
-    shutil.rmtree(into.findings, ignore_errors=True)
+    remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
     with tuned(spark, size_bytes, together=together), built(sources, into.facts, kept=kept) as facts:
         counts = row_counts(facts, run_ids)
@@ -164,7 +164,7 @@ def _run_checks(
     facts: Facts,
     settings: Settings,
     counts: Mapping[str, Mapping[str, int]],
-    folder: Path,
+    folder: Folder,
 ) -> Unknown:
     """Add the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
 
@@ -275,7 +275,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     return unknown
 
 
-def _read_findings(spark: SparkSession, folder: Path) -> dict[tuple[str, str, str], _Found]:
+def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, str], _Found]:
     """Return how often each check found what in each run, by run id, check and severity."""
     if not any(folder.glob("check=*")):
         return {}  # nothing was found
@@ -283,7 +283,7 @@ def _read_findings(spark: SparkSession, folder: Path) -> dict[tuple[str, str, st
     place = F.struct("topic", "partition", "offset", "leader_epoch", "message")
     rows = (
         spark.read.schema(schema)
-        .parquet(str(folder))
+        .parquet(exactly(str(folder)))
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )

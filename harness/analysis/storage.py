@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -52,6 +53,17 @@ def find(spark: SparkSession, text: str) -> list[StoredFile]:
     return sorted(found, key=lambda file: file.path)
 
 
+def is_uri(text: str) -> bool:
+    """Return whether a text names its file system, and is no path of this machine."""
+    return "://" in text
+
+
+def hadoop_path(spark: SparkSession, text: str) -> JavaObject:
+    """Return a path as Hadoop has it."""
+    assert spark._jvm is not None
+    return spark._jvm.org.apache.hadoop.fs.Path(text)
+
+
 def reason(error: Exception) -> str:
     """Return in one line what Java says of an error."""
     said = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
@@ -77,8 +89,7 @@ def file_path() -> Column:
 
 def _statuses(spark: SparkSession, text: str) -> Iterator[Any]:
     """Yield Hadoop's status of every file."""
-    assert spark._jvm is not None
-    path = spark._jvm.org.apache.hadoop.fs.Path(text if "://" in text else str(Path(text).absolute()))
+    path = hadoop_path(spark, text if is_uri(text) else str(Path(text).absolute()))
     system = path.getFileSystem(spark._jsc.hadoopConfiguration())
     if system.exists(path):
         matches = [system.getFileStatus(path)]

@@ -12,17 +12,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.errors import Interrupted, ScenarioError
-from harness.store import RunFolder
+from harness.store import ResultFolder, RunFolder
 from harness.writable import make_parent
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from harness.analysis.place import Place, Results
     from harness.elsewhere.answer import HistoryResult
 
 DEFAULT_INTO = Path("judged")
 _WHERE = "file, folder or glob, of this machine or any URI that Hadoop knows; repeatable."
 Paths = list[str] | None
+_OF_A_RUN = "is the folder of a run, whose facts and verdict would be lost: use another --into"
 
 
 def judge(
@@ -44,14 +46,20 @@ def judge(
         list[str] | None, typer.Option("--check", metavar="NAME", help="Only this check; repeatable.")
     ] = None,
     into: Annotated[
-        Path | None,
-        typer.Option("--into", help="Folder for facts, findings and report; default: a new one in judged/."),
+        str | None,
+        typer.Option(
+            "--into",
+            help="Folder for facts, findings and report, of this machine or any URI that Hadoop knows; "
+            "default: a new one in judged/.",
+        ),
     ] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
+    from harness.analysis.place import Place
     from harness.analysis.session import spark_session
+    from harness.analysis.storage import is_uri
     from harness.elsewhere.judging import judge_history, report
     from harness.elsewhere.settings import load_settings
     from harness.terminal import PatientConsole
@@ -66,16 +74,19 @@ def judge(
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
     allowed = load_settings(settings, sets or [])
-    folder = _folder(into or _new_folder(), [path for kind in paths.values() for path in kind])
+    given = [path for kind in paths.values() for path in kind]
+    local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), given)
     try:
         with spark_session(master, typical=True) as spark:
+            folder = local or _stored_folder(Place(into or "", spark), given)
             result = judge_history(spark, paths, allowed, folder, checks=checks or ())
+            report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing is known of the history") from None
     finally:
-        with suppress(OSError):
-            folder.root.rmdir()  # if nothing was put there
-    report(folder, result, ["chaos", *sys.argv[1:]])
+        if local:
+            with suppress(OSError):
+                local.root.rmdir()  # if nothing was put there
     if as_json:
         typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
     else:
@@ -95,7 +106,7 @@ def _folder(path: Path, given: list[str]) -> RunFolder:
     """
     folder = RunFolder(path.resolve())
     if folder.plan.exists():
-        raise ScenarioError(f"{path} is the folder of a run, whose facts and verdict would be lost: use another --into")
+        raise ScenarioError(f"{path} {_OF_A_RUN}")
     for text in given:
         evidence = Path(text.removeprefix("file://")).resolve()
         if evidence.is_dir() and folder.root.is_relative_to(evidence):
@@ -104,7 +115,26 @@ def _folder(path: Path, given: list[str]) -> RunFolder:
     return folder
 
 
-def show(console: "Console", result: "HistoryResult", folder: RunFolder) -> None:
+def _stored_folder(place: "Place", given: list[str]) -> "ResultFolder[Place]":
+    """Return the same behind a URI; Spark makes it when it writes there.
+
+    Raises:
+        ScenarioError: something else would be overwritten or judged next time.
+        EvidenceError: Hadoop does not know the file system, or cannot reach it.
+    """
+    from harness.analysis.storage import is_uri, plain
+
+    folder = ResultFolder(place)
+    if folder.plan.exists():
+        raise ScenarioError(f"{place} {_OF_A_RUN}")
+    for text in given:
+        evidence = plain(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
+        if f"{plain(str(place))}/".startswith(f"{evidence}/"):
+            raise ScenarioError(f"{place} lies in {text}, all of which is evidence: use another --into")
+    return folder
+
+
+def show(console: "Console", result: "HistoryResult", folder: "Results") -> None:
     """Print what was judged by which settings, what was not, and what that would need."""
     from harness.terminal import styled
 

@@ -10,11 +10,14 @@ from pyspark.sql import SparkSession
 
 from harness.analysis.elsewhere import Given
 from harness.analysis.judge import Question, judge_sources
+from harness.analysis.place import Results
 from harness.analysis.schemas import UNREADABLE
 from harness.analysis.storage import reason
 from harness.elsewhere.answer import HistoryResult, all_answers, divided, doubted, settings_said
 from harness.elsewhere.settings import AllowedSettings
+from harness.elsewhere.stored_evidence import StoredEvidence
 from harness.errors import EvidenceError, not_interrupted
+from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render
 from harness.result import RunResult
 from harness.store import RunFolder
@@ -25,7 +28,7 @@ def judge_history(
     spark: SparkSession,
     paths: Mapping[str, Sequence[str]],
     settings: AllowedSettings,
-    folder: RunFolder,
+    folder: Results,
     *,
     checks: Sequence[str] = (),
     name: str = "",
@@ -36,7 +39,7 @@ def judge_history(
         spark: An open session.
         paths: Files, folders or globs with evidence, by its kind.
         settings: What those who recorded it allowed.
-        folder: A folder of its own; it is made.
+        folder: A folder of its own; Spark makes it, as any folder that it writes to.
         checks: Names; none for all.
         name: What the history is called; by default as the folder.
 
@@ -48,7 +51,6 @@ def judge_history(
     given = Given(spark, paths)
     question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
     plugins = question.plugins()
-    folder.root.mkdir(parents=True, exist_ok=True)
     try:
         (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
         unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
@@ -72,8 +74,12 @@ def judge_history(
     return result
 
 
-def report(folder: RunFolder, result: HistoryResult, command: Sequence[str]) -> None:
-    """Write the page; `command` judges the history again."""
+def report(folder: Results, result: HistoryResult, command: Sequence[str]) -> None:
+    """Write the page; `command` judges the history again.
+
+    Raises:
+        EvidenceError: facts or findings cannot be read, or nothing can be written.
+    """
     assumed = [f"{each.name} is assumed to be {each.value}: {each.about}" for each in result.settings if each.assumed]
     shown = RunResult(
         run_id=result.name,
@@ -98,4 +104,10 @@ def report(folder: RunFolder, result: HistoryResult, command: Sequence[str]) -> 
         ],
         commands={"Judge again": shlex.join(command)},
     )
-    render(folder, shown, heading)
+    try:
+        evidence = RunEvidence(folder) if isinstance(folder, RunFolder) else StoredEvidence(folder)
+        page = render(evidence, shown, heading)
+    except (PySparkException, Py4JError) as error:
+        not_interrupted(error)
+        raise EvidenceError(f"{folder.root}: no report can be made: {reason(error)}") from error
+    folder.report.write_text(page, encoding="utf-8")

@@ -1,9 +1,8 @@
-"""The rows that the report shows, read from a run's Parquet facts without Spark."""
+"""What the report shows of facts and findings, and how it is read from a run's folder without Spark."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,9 +10,8 @@ import pyarrow.parquet as pq
 
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
+from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
 from harness.store import RunFolder
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +28,50 @@ class Second:
     p99_ms: float | None
 
 
-class RunEvidence:
-    """Facts and findings of one run; a fact that is missing is an empty table, for the report must always appear."""
+class Evidence(ABC):
+    """Facts and findings of one run or history, wherever they are."""
+
+    def __init__(self) -> None:
+        """Look for the first and the last instant."""
+        clients = [self._span("sends", "invoke_ns", "complete_ns"), self._span("polls", "time_ns", "time_ns")]
+        faults = self._span("fault_windows", "intended_ns", "healed_ns")
+        instants = [first for first, _ in clients if first is not None]
+        windows = [] if faults[0] is None else [faults[0]]
+        self.zero_ns: int = min(instants or windows, default=0)
+        """Instant of the first operation; all times in the report are seconds since then."""
+        self._last_ns = max((last for _, last in (*clients, faults) if last is not None), default=self.zero_ns)
+
+    @abstractmethod
+    def rows(self, name: str, order: str, *, descending: bool = False) -> list[Row]:
+        """Return a fact that is small by nature (elections, faults, gaps) as dictionaries, ordered by a column."""
+
+    @abstractmethod
+    def groups(self) -> list[FindingGroup]:
+        """Return the findings, violations first, then by check; an unjudged run has none."""
+
+    @abstractmethod
+    def per_second(self) -> list[Second]:
+        """Return throughput and latency of every second from the first operation to the last."""
+
+    @abstractmethod
+    def _span(self, name: str, first: str, last: str) -> tuple[int | None, int | None]:
+        """Return the smallest instant in one column of a fact, and the largest in another."""
+
+    def seconds_since_start(self, time_ns: int | None) -> float | None:
+        """Return an instant as seconds since the first operation."""
+        return None if time_ns is None else (time_ns - self.zero_ns) / 1e9
+
+    def end_s(self) -> float:
+        """Return when the last thing that the report draws happened."""
+        return (self._last_ns - self.zero_ns) / 1e9
+
+
+class RunEvidence(Evidence):
+    """Those in a folder, without Spark; a fact that is missing is an empty table, for the report must always appear."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        instants = [*self._column("sends", "invoke_ns"), *self._column("polls", "time_ns")]
-        windows = self._column("fault_windows", "intended_ns")
-        self.zero_ns: int = min(instants or windows, default=0)
-        """Instant of the first operation; all times in the report are seconds since then."""
+        super().__init__()
 
     def table(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """Return one fact; empty with the right columns when the run has none."""
@@ -49,22 +82,20 @@ class RunEvidence:
         types = {column.name: ARROW_TYPES[column.type] for column in TABLES[name].columns}
         return pa.table({name: pa.array([], types[name]) for name in wanted})
 
-    def rows(self, name: str, order: str | None = None) -> list[Row]:
-        """Return a fact that is small by nature (elections, faults, gaps) as dictionaries, ordered by a column."""
-        table = self.table(name)
-        rows: list[Row] = (table.sort_by(order) if order else table).to_pylist()
+    def rows(self, name: str, order: str, *, descending: bool = False) -> list[Row]:
+        """Return a fact as dictionaries."""
+        rows: list[Row] = self.table(name).sort_by([(order, "descending" if descending else "ascending")]).to_pylist()
         return rows
 
     def findings(self) -> list[Row]:
         """Return the findings, violations first, then by check and place; an unjudged run has none."""
-        if not Path(self._folder.findings).exists():
+        if not self._folder.findings.exists():
             return []
-        rank = {"violation": 0, "expected": 1, "note": 2}
         rows: list[Row] = pq.read_table(self._folder.findings).to_pylist()
         return sorted(
             rows,
             key=lambda row: (
-                rank.get(row["severity"], 3),
+                SEVERITIES.index(row["severity"]),
                 row["check"],
                 row["topic"] or "",
                 -1 if row["partition"] is None else row["partition"],
@@ -72,21 +103,16 @@ class RunEvidence:
             ),
         )
 
-    def seconds_since_start(self, time_ns: int | None) -> float | None:
-        """Return an instant as seconds since the first operation."""
-        return None if time_ns is None else (time_ns - self.zero_ns) / 1e9
+    def groups(self) -> list[FindingGroup]:
+        """Return the findings by severity and check."""
+        return grouped(self.findings())
 
-    def end_s(self) -> float:
-        """Return when the last thing that the report draws happened."""
-        instants = [
-            *self._column("sends", "complete_ns", last=True),
-            *self._column("polls", "time_ns", last=True),
-            *self._column("fault_windows", "healed_ns", last=True),
-        ]
-        return (max(instants) - self.zero_ns) / 1e9 if instants else 0.0
+    def _span(self, name: str, first: str, last: str) -> tuple[int | None, int | None]:
+        table = self.table(name, {first, last})
+        return pc.min_max(table[first])["min"].as_py(), pc.min_max(table[last])["max"].as_py()
 
     def per_second(self) -> list[Second]:
-        """Return throughput and latency of every second from the first operation to the last."""
+        """Return what was done in each second, latency by t-digest."""
         sends = self.table("sends", ["outcome", "invoke_ns", "complete_ns", "acks"])
         sends = sends.filter(pc.is_valid(sends["complete_ns"]))
         outcomes = self._counted(sends, "complete_ns", "outcome")
@@ -107,11 +133,6 @@ class RunEvidence:
             )
             for second in range(max(seconds, default=-1) + 1)
         ]
-
-    def _column(self, table: str, column: str, *, last: bool = False) -> list[int]:
-        """Return the smallest (or largest) instant of a column, as a list of one or none."""
-        bound = pc.min_max(self.table(table, [column])[column])["max" if last else "min"].as_py()
-        return [] if bound is None else [int(bound)]
 
     def _seconds(self, instants: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.divide(pc.subtract(instants, self.zero_ns), 1_000_000_000)

@@ -1,42 +1,21 @@
 """The report: one self-contained HTML page that opens offline, made from the run folder alone."""
 
 import shlex
-from collections import Counter
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from harness.report.evidence import Row, RunEvidence
+from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.timeline import figure
 from harness.result import RunResult
 from harness.store import RunFolder
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
-SHOWN_FINDINGS = 50
-"""Of each check and severity; the page says how many more there are in `findings.parquet`."""
-SHOWN_AT_ONCE = 5
-"""Of those, how many stand open; the others unfold."""
 SHOWN_GAPS = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingGroup:
-    """All findings of one check with one severity."""
-
-    check: str
-    severity: str
-    count: int
-    excuses: list[tuple[str, int]]
-    """By which allowances expected anomalies are lawful, and how many by each."""
-    places: list[str]
-    """Where, a partition each with the range of offsets; empty when the findings name none."""
-    shown: list[Row]
-    folded: list[Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +51,31 @@ def write(folder: RunFolder) -> Path:
             "Run again, same seed": f"chaos run {shlex.quote(str(folder.scenario))} --seed {result.seed}",
         },
     )
-    return render(folder, result, heading)
+    page = render(
+        RunEvidence(folder),
+        result,
+        heading,
+        scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
+        has_data_docs=(folder.data_docs / "index.html").exists(),
+    )
+    temporary = folder.report.with_suffix(".tmp")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(folder.report)
+    return folder.report
 
 
-def render(folder: RunFolder, result: RunResult, heading: Heading) -> Path:
-    """Write `report.html` from the facts and findings in a folder, and return its path."""
-    evidence = RunEvidence(folder)
+def render(
+    evidence: Evidence, result: RunResult, heading: Heading, *, scenario: str = "", has_data_docs: bool = False
+) -> str:
+    """Return the page.
+
+    Args:
+        evidence: Facts and findings.
+        result: What was made of them.
+        heading: What the page says besides.
+        scenario: As YAML, if there is one.
+        has_data_docs: Whether Data Docs lie beside the page.
+    """
     environment = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=select_autoescape(default=True),
@@ -88,10 +86,10 @@ def render(folder: RunFolder, result: RunResult, heading: Heading) -> Path:
     chart = figure(evidence).to_html(
         full_html=False, include_plotlyjs=False, div_id="timeline", config={"responsive": True, "displaylogo": False}
     )
-    groups = grouped(evidence.findings())
-    gaps = sorted(evidence.rows("availability"), key=lambda row: -float(row["gap_ms"] or 0))
+    groups = evidence.groups()
+    gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
-    page = environment.get_template(
+    return environment.get_template(
         "report.html.j2"
     ).render(
         result=result,
@@ -107,44 +105,9 @@ def render(folder: RunFolder, result: RunResult, heading: Heading) -> Path:
         violations=[group for group in groups if group.severity == "violation"],
         expected=[group for group in groups if group.severity == "expected"],
         notes=[group for group in groups if group.severity == "note"],
-        scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
-        has_data_docs=(folder.data_docs / "index.html").exists(),
+        scenario=scenario,
+        has_data_docs=has_data_docs,
     )
-    temporary = folder.report.with_suffix(".tmp")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(folder.report)
-    return folder.report
-
-
-def grouped(findings: list[Row]) -> list[FindingGroup]:
-    """Return the findings by severity and check, each with a bounded number of rows to show."""
-    groups = []
-    for (severity, check), rows in groupby(findings, key=lambda row: (row["severity"], row["check"])):
-        listed = list(rows)
-        groups.append(
-            FindingGroup(
-                check=check,
-                severity=severity,
-                count=len(listed),
-                excuses=sorted(Counter(row["excuse"] for row in listed if row.get("excuse")).items()),
-                places=_places(listed),
-                shown=listed[:SHOWN_AT_ONCE],
-                folded=listed[SHOWN_AT_ONCE:SHOWN_FINDINGS],
-            )
-        )
-    return groups
-
-
-def _places(findings: list[Row]) -> list[str]:
-    """Return the partitions of findings in order, each with the offsets that they span."""
-    offsets: dict[str, list[int]] = {}
-    for row in findings:
-        if row["topic"] and row["partition"] is not None and row["offset"] is not None:
-            offsets.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
-    return [
-        f"{partition} offset {found[0]}" if len(found) == 1 else f"{partition} offsets {min(found)} to {max(found)}"
-        for partition, found in offsets.items()
-    ]
 
 
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:

@@ -8,7 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from harness.report.evidence import Row, RunEvidence
+from harness.report.evidence import Evidence
+from harness.report.findings import Row
 
 BROKER_COLOURS = ("#2f6f9f", "#d9822b", "#4f9d69", "#8e5ea2", "#c05c7e", "#7a8b99", "#b5a22f", "#5bb5c5")
 NO_LEADER_COLOUR = "#d64545"
@@ -28,7 +29,7 @@ class Reign:
     unclean: bool
 
 
-def reigns(evidence: RunEvidence) -> list[Reign]:
+def reigns(evidence: Evidence) -> list[Reign]:
     """Return who led which partition when, by ZooKeeper; internal topics are left out."""
     end_s = evidence.end_s()
     states = [
@@ -53,7 +54,7 @@ def reigns(evidence: RunEvidence) -> list[Reign]:
     return found
 
 
-def figure(evidence: RunEvidence) -> go.Figure:
+def figure(evidence: Evidence) -> go.Figure:
     """Return the timeline: four rows over one time axis in seconds since the first operation."""
     timeline = make_subplots(
         rows=4,
@@ -96,7 +97,7 @@ def _by_partition(rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
     return groupby(ordered, key=lambda row: f"{row['topic']}-{row['partition']}")
 
 
-def _add_throughput(timeline: go.Figure, evidence: RunEvidence) -> None:
+def _add_throughput(timeline: go.Figure, evidence: Evidence) -> None:
     seconds = evidence.per_second()
     middle = [second.second + 0.5 for second in seconds]
     for name, colour, values in (
@@ -120,7 +121,7 @@ def _add_throughput(timeline: go.Figure, evidence: RunEvidence) -> None:
     timeline.update_yaxes(type="log", dtick=1, row=2)
 
 
-def _add_leaders(timeline: go.Figure, evidence: RunEvidence) -> int:
+def _add_leaders(timeline: go.Figure, evidence: Evidence) -> int:
     """Draw one bar a reign and return how many partitions there are."""
     found = reigns(evidence)
     named: set[int] = set()
@@ -152,7 +153,7 @@ def _add_leaders(timeline: go.Figure, evidence: RunEvidence) -> int:
     return len({reign.partition for reign in found})
 
 
-def _add_isr_sizes(timeline: go.Figure, evidence: RunEvidence) -> None:
+def _add_isr_sizes(timeline: go.Figure, evidence: Evidence) -> None:
     end_s = evidence.end_s()
     rows = [row for row in evidence.rows("isr_changes", "zxid") if row["time_ns"] and _visible(row["topic"])]
     for index, (partition, group) in enumerate(_by_partition(rows)):
@@ -174,7 +175,7 @@ def _add_isr_sizes(timeline: go.Figure, evidence: RunEvidence) -> None:
         )
 
 
-def _add_faults(timeline: go.Figure, evidence: RunEvidence) -> None:
+def _add_faults(timeline: go.Figure, evidence: Evidence) -> None:
     """Shade each fault window over all rows and name it above the first one."""
     for index, row in enumerate(evidence.rows("fault_windows", "intended_ns")):
         start = evidence.seconds_since_start(row["injected_ns"] or row["intended_ns"])

@@ -28,7 +28,7 @@ def test_a_reign_ends_where_the_next_one_begins_and_the_last_one_with_the_run(fo
 def test_missing_facts_are_empty_and_the_picture_is_still_drawn(folder: RunFolder) -> None:
     empty = RunEvidence(RunFolder(folder.root / "nothing"))
     assert empty.per_second() == []
-    assert empty.rows("availability") == []
+    assert empty.rows("availability", "gap_ms") == []
     assert empty.findings() == []
     assert len(figure(empty).layout.annotations) == 4, "the four titles and no fault"
 

@@ -1,6 +1,5 @@
 """Builds every fact of one run or many, once for all who ask, and writes each as Parquet."""
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,8 +36,11 @@ from harness.analysis.facts.protocol import (
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
 from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
 from harness.analysis.frames import is_local, planned, united
+from harness.analysis.place import Folder, remove
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
+from harness.analysis.storage import exactly
+from harness.store import R
 
 Facts = dict[str, DataFrame]
 
@@ -99,7 +101,7 @@ def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
 
 
 @contextmanager
-def built(sources: Sources, folder: Path, *, kept: bool = True) -> Iterator[Facts]:
+def built(sources: Sources, folder: Folder, *, kept: bool = True) -> Iterator[Facts]:
     """Yield every fact, computed once.
 
     Facts of runs that one task has together stay in memory, and are written to `folder` too if they are to be `kept`.
@@ -123,21 +125,21 @@ def built(sources: Sources, folder: Path, *, kept: bool = True) -> Iterator[Fact
 
 
 @contextmanager
-def _on_disk(sources: Sources, folder: Path) -> Iterator[Facts]:
+def _on_disk(sources: Sources, folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
         sources = sources.kept_as(_stored(sources.frames, lines))
         first = _stored(from_lines(sources), folder)
         yield first | _stored(from_facts(first, sources), folder)
     finally:
-        shutil.rmtree(lines, ignore_errors=True)
+        remove(lines)
 
 
-def _stored(frames: Facts, folder: Path) -> Facts:
+def _stored(frames: Facts, folder: Folder) -> Facts:
     """Return the same rows, read from where they are written."""
     write_facts(frames, folder)
     return {
-        name: frame.sparkSession.read.schema(frame.schema).parquet(str(fact_path(folder, name)))
+        name: frame.sparkSession.read.schema(frame.schema).parquet(exactly(str(fact_path(folder, name))))
         for name, frame in frames.items()
     }
 
@@ -184,7 +186,7 @@ def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]
     return counts
 
 
-def write_facts(facts: Facts, folder: Path) -> None:
+def write_facts(facts: Facts, folder: Folder) -> None:
     """Write every fact below `folder`."""
     in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
 
@@ -202,12 +204,12 @@ def read_facts(spark: SparkSession, folder: Path) -> Facts:
     return facts
 
 
-def fact_path(folder: Path, name: str) -> Path:
+def fact_path(folder: R, name: str) -> R:
     """Return where one fact is written."""
     return folder / f"{name}.parquet"
 
 
-def _write(frame: DataFrame, path: Path) -> None:
+def _write(frame: DataFrame, path: Folder) -> None:
     frame.write.mode("overwrite").parquet(str(path))
 
 

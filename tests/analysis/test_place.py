@@ -1,0 +1,91 @@
+"""What is made of a history goes wherever Hadoop knows the file system, and is read back from there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.place import Place
+from harness.elsewhere.command import judge
+from harness.elsewhere.judging import judge_history, report
+from harness.elsewhere.page import EXAMPLE
+from harness.elsewhere.settings import AllowedSettings
+from harness.elsewhere.stored_evidence import StoredEvidence
+from harness.errors import EvidenceError, ScenarioError
+from harness.report.evidence import RunEvidence
+from harness.store import ResultFolder, RunFolder
+
+pytestmark = pytest.mark.spark
+
+OPERATIONS = Path(__file__).parents[2] / EXAMPLE / "operations.jsonl"
+MOUNT = "fs.viewfs.mounttable.anywhere.link./"
+
+
+@pytest.fixture(scope="module")
+def anywhere(spark, tmp_path_factory) -> Path:
+    """The folder of this machine that Hadoop has as `viewfs://anywhere/`."""
+    root = tmp_path_factory.mktemp("anywhere")
+    spark._jsc.hadoopConfiguration().set(MOUNT + "there", f"file://{root}")
+    return root
+
+
+@pytest.fixture(scope="module")
+def judged(spark, anywhere):
+    """What was seen in the example, and where facts and findings of it are."""
+    folder = ResultFolder(Place("viewfs://anywhere/there/a[b] c/", spark))
+    result = judge_history(
+        spark, {"operations": [f"file://{OPERATIONS}"]}, AllowedSettings(), folder, checks=["lost-write", "phantom"]
+    )
+    report(folder, result, ["chaos", "judge"])
+    return result, folder
+
+
+def test_facts_findings_verdict_and_report_are_behind_the_uri(judged, anywhere):
+    result, folder = judged
+    here = RunFolder(anywhere / folder.run_id)
+    assert {each.check: (each.verdict, each.violations) for each in result.checks} == {
+        "lost-write": ("FAIL", 1),
+        "phantom": ("PASS", 0),
+    }
+    assert json.loads(here.verdict.read_text(encoding="utf-8"))["checks"][0]["verdict"] == "FAIL"
+    assert "b was acknowledged (acks=all) at orders-0 offset 1" in here.report.read_text(encoding="utf-8")
+    assert sorted(path.name for path in here.root.glob("[!.]*")) == [
+        "facts",
+        "findings.parquet",
+        "report.html",
+        "verdict.json",
+    ]
+
+
+def test_the_report_shows_what_that_of_a_folder_shows(judged, anywhere):
+    _, folder = judged
+    there, here = StoredEvidence(folder), RunEvidence(RunFolder(anywhere / folder.run_id))
+    assert (there.zero_ns, there.end_s()) == (here.zero_ns, here.end_s())
+    assert [group.count for group in here.groups()] == [1]
+    assert there.groups() == here.groups()
+    assert there.rows("sends", "invoke_ns", descending=True) == here.rows("sends", "invoke_ns", descending=True)
+    assert there.per_second() == here.per_second()
+
+
+def test_nothing_is_overwritten_or_becomes_evidence(spark, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "plan.json").touch()
+    with pytest.raises(ScenarioError, match="is the folder of a run"):
+        judge(operations=[str(OPERATIONS)], into=f"file://{tmp_path}/run")
+    for text in (str(tmp_path), f"file://{tmp_path}/"):
+        with pytest.raises(ScenarioError, match="all of which is evidence"):
+            judge(operations=[text], into=f"file://{tmp_path}/judged/h")
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        pytest.param(
+            "gopher://somewhere/h", r"gopher://somewhere/h/plan\.json: .*No FileSystem for scheme", id="unknown"
+        ),
+        pytest.param("viewfs://nowhere/h", "viewfs://nowhere/h/plan.json: .*[Mm]ount", id="nowhere"),
+    ],
+)
+def test_a_file_system_that_cannot_be_reached_is_said(spark, uri, why):
+    with pytest.raises(EvidenceError, match=why):
+        judge(operations=[str(OPERATIONS)], into=uri)
