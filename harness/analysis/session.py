@@ -97,7 +97,7 @@ def spark_session(
         return
     given = _given_settings()
     scratch = new_scratch_folder()
-    archive = class_archive(scratch, make=typical)
+    archive = class_archive(scratch, make=typical and not given)  # given settings may change which classes there are
     end = partial(_end, scratch)
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:

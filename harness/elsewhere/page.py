@@ -48,7 +48,27 @@ is another process after a seek; where its polls have no `mode` it is one whom a
 
 The exit code is 1 when a promise is broken, 3 when a check with evidence could not answer, evidence is damaged or no
 promise had any, else 0; 2 for a command that cannot be carried out. `--into` has facts ([checks.md](checks.md)),
-findings, `verdict.json` and `report.html` in the end; `--json` prints the answer."""
+findings, `verdict.json` and `report.html` in the end; `--json` prints the answer.
+
+## On a cluster, in an object store
+
+`--into` takes any URI whose file system Hadoop knows. On a cluster whose machines share no disk it has to: each
+executor writes its part of facts and findings there. The report is then made of what Spark adds up, so that little
+comes to this machine however long the history is. Jars of file systems that Spark does not bring, and how to reach
+them, are settings of Spark. With an S3-style server (`hadoop-aws` in the version of Spark's Hadoop, and what it depends
+on, 650 MB):
+
+```
+$ mvn dependency:copy-dependencies -f docs/examples/s3a/pom.xml -DoutputDirectory=$PWD/s3a-jars
+$ export CHAOS_SPARK_CONF="spark.driver.extraClassPath=$PWD/s3a-jars/*
+    spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9000 spark.hadoop.fs.s3a.endpoint.region=us-east-1
+    spark.hadoop.fs.s3a.path.style.access=true spark.hadoop.fs.s3a.connection.ssl.enabled=false
+    spark.hadoop.fs.s3a.access.key=KEY spark.hadoop.fs.s3a.secret.key=SECRET"
+$ chaos judge --operations s3a://bucket/history/operations --into s3a://bucket/judged/history
+```
+
+On a cluster executors need the same jars, at the same path: `spark.executor.extraClassPath`. Keys can stay out of the
+settings: without them `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are used."""
 
 
 def page() -> str:

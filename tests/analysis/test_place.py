@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from harness.analysis.place import Place
@@ -17,7 +18,9 @@ from harness.store import ResultFolder, RunFolder
 
 pytestmark = pytest.mark.spark
 
-OPERATIONS = Path(__file__).parents[2] / EXAMPLE / "operations.jsonl"
+ROOT = Path(__file__).parents[2]
+OPERATIONS = ROOT / EXAMPLE / "operations.jsonl"
+POM = ROOT / "docs/examples/s3a/pom.xml"
 MOUNT = "fs.viewfs.mounttable.anywhere.link./"
 
 
@@ -65,6 +68,12 @@ def test_the_report_shows_what_that_of_a_folder_shows(judged, anywhere):
     assert there.groups() == here.groups()
     assert there.rows("sends", "invoke_ns", descending=True) == here.rows("sends", "invoke_ns", descending=True)
     assert there.per_second() == here.per_second()
+
+
+def test_the_jars_of_s3a_are_of_the_hadoop_that_spark_brings():
+    brought = Path(*pyspark.__path__, "jars").glob("hadoop-client-api-*.jar")
+    (version,) = (jar.stem.removeprefix("hadoop-client-api-") for jar in brought)
+    assert f"<artifactId>hadoop-aws</artifactId><version>{version}</version>" in POM.read_text(encoding="utf-8")
 
 
 def test_nothing_is_overwritten_or_becomes_evidence(spark, tmp_path):

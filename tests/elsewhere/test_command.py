@@ -30,24 +30,24 @@ def nothing_to_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_facts_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ScenarioError, match="is the folder of a run"):
-        judge(operations=["ops.jsonl"], into=tmp_path)
+        judge(operations=["ops.jsonl"], into=str(tmp_path))
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_what_is_made_of_a_history_does_not_become_evidence(tmp_path: Path, scheme: str) -> None:
     with pytest.raises(ScenarioError, match="all of which is evidence"):
-        judge(operations=[f"{scheme}{tmp_path}"], into=tmp_path / "judged" / "h")
+        judge(operations=[f"{scheme}{tmp_path}"], into=f"{tmp_path}/judged/h")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_evidence_that_is_refused_leaves_no_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="there is no file"):
-        judge(operations=["ops.jsonl"], into=tmp_path / "h")
+        judge(operations=["ops.jsonl"], into=f"{tmp_path}/h")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_lay_in_a_folder_stays_there(tmp_path: Path) -> None:
     (tmp_path / "notes").touch()
     with pytest.raises(EvidenceError, match="there is no file"):
-        judge(operations=["ops.jsonl"], into=tmp_path)
+        judge(operations=["ops.jsonl"], into=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.errors import EvidenceError
-from harness.report.page import SHOWN_FINDINGS, write
+from harness.report.findings import SHOWN_FINDINGS
+from harness.report.page import write
 from harness.result import CheckResult, RunResult
 from harness.store import RunFolder
 
