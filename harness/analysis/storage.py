@@ -18,7 +18,7 @@ JSON, PARQUET = "json", "parquet"
 _SUFFIXES = {".jsonl": JSON, ".ndjson": JSON, ".json": JSON, ".parquet": PARQUET}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4", ".deflate")
 _GLOB = re.compile(r"[*?\[{]")
-LONGEST_REASON = 200
+LONGEST_REASON = 300
 LONGEST_LINE = 1_000_000
 """Bytes at a file's end in which its last line is looked for."""
 

@@ -93,8 +93,9 @@ def test_nothing_is_overwritten_or_becomes_evidence(spark, tmp_path):
             "gopher://somewhere/h", r"gopher://somewhere/h/plan\.json: .*No FileSystem for scheme", id="unknown"
         ),
         pytest.param("viewfs://nowhere/h", "viewfs://nowhere/h/plan.json: .*[Mm]ount", id="nowhere"),
+        pytest.param("viewfs://anywhere/h", "viewfs://anywhere/h.*: .*AccessControl", id="not to be written to"),
     ],
 )
-def test_a_file_system_that_cannot_be_reached_is_said(spark, uri, why):
+def test_a_file_system_that_cannot_be_used_is_said(anywhere, uri, why):
     with pytest.raises(EvidenceError, match=why):
-        judge(operations=[str(OPERATIONS)], into=uri)
+        judge(operations=[str(OPERATIONS)], into=uri, checks=["phantom"])
