@@ -43,6 +43,8 @@ SHUFFLED_BYTES = 256_000_000
 """Lines whose facts one task joins: as Parquet they have an eighth of the size."""
 GENERATED_CLASSES = 10_000
 """Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all of its own anew."""
+PATIENCE_S = 24 * 3600
+"""A table that goes to all tasks may take so long to make; Spark's five minutes would end judging on a busy machine."""
 BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
 STOP_TIMEOUT_S = 10
@@ -219,6 +221,7 @@ def _options(master: str, scratch: Path, archive: ClassArchive, lasting: bool) -
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.codegen.cache.maxEntries": str(GENERATED_CLASSES),
+        "spark.sql.broadcastTimeout": str(PATIENCE_S),
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is

@@ -26,6 +26,7 @@ for expected in (3, 4):
         assert spark.range(1).count() == 1, "a session in use is not ended by the one inside"
         assert spark.conf.get("spark.ui.enabled") == "false"
         assert Path(spark.conf.get("spark.local.dir")).is_relative_to(sys.argv[1])
+        assert int(spark.conf.get("spark.sql.broadcastTimeout")) > 3600, "a busy machine ends no judging"
         compiled = spark.conf.get("spark.sql.codegen.wholeStage")
         with tuned(spark, 10):
             assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
