@@ -1,13 +1,16 @@
 """The heavy questions of judging, asked by Spark and by DuckDB of the same Parquet facts: how long each takes.
 
     python -m benchmarks.duckdb_peer RUN [--rounds 3]
+    python -m benchmarks.duckdb_peer --operations 10000000
 
-RUN is the folder of a run that was judged, for example one that `python -m benchmarks.judging --keep FOLDER` left. The
+RUN is the folder of a run that was judged, for example one that `python -m benchmarks.judging --keep FOLDER` left. For
+a number of operations the facts of an intact history are made on the spot, of the shape of `synthetic_history`. The
 facts are damaged in the same way for both as they are read: some polls are dropped and some values changed, so that
 every question has findings, and both must count the same ones, or no figures are shown. Both have two threads and 2 GB.
 """
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,7 +27,8 @@ from harness.analysis.facts.steps import poll_steps, send_reversals
 from harness.analysis.session import spark_session, tuned
 from harness.checks import Settings
 from harness.judging import scenario_of, settings_of
-from harness.plan import load_plan
+from harness.plan import load_plan, make_plan
+from harness.scenario.file import load_scenario
 from harness.store import RunFolder
 
 THREADS, MEMORY = 2, "2GB"
@@ -32,6 +36,20 @@ POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?'
 FROM {polls} WHERE "offset" % 997 <> 0"""
 """The damage in DuckDB's words."""
 ACKNOWLEDGED = """SELECT * FROM sends WHERE outcome = 'ok' AND "offset" IS NOT NULL"""
+SENDS_SHARE = 0.81
+"""Of all operations; each record that is sent is read by two consumers."""
+LINES_TO_PARQUET = 8
+"""How much larger lines are than their facts: what Spark's jobs are fitted to."""
+SENT = """SELECT 'synthetic' AS run_id, concat('producer-', i % 4) AS process, i // 4 AS index, 'orders' AS topic,
+    ((i // 5) % 3)::INTEGER AS "partition", NULL::VARCHAR AS key, concat('producer-', i % 4, '-', i // 4) AS value,
+    (-1)::INTEGER AS acks, i * 1000 AS invoke_ns, i * 1000 + 500 AS complete_ns, 'ok' AS outcome,
+    i // 15 * 5 + i % 5 AS "offset", 1::INTEGER AS leader_epoch, NULL::VARCHAR AS error, 2::BIGINT AS lines
+FROM range({sends}) numbers(i)"""
+READ = """SELECT run_id, concat('consumer-', consumer) AS process, "offset" // 500 * 3 + "partition" AS index,
+    complete_ns AS time_ns, 'assign' AS mode, ("offset" % 500)::INTEGER AS position, topic, "partition", "offset",
+    value, leader_epoch
+FROM ({sent}), range(2) consumers(consumer)"""
+"""Four producers write five records at a time to one of three partitions in turn, two consumers read all of them."""
 QUESTIONS: Mapping[str, str] = {
     "lost-write": f"""
         SELECT count(*) FROM ({ACKNOWLEDGED}) a
@@ -65,15 +83,38 @@ QUESTIONS: Mapping[str, str] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("run", type=Path, nargs="?")
+    what.add_argument("--operations", type=int)
     parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many counts")
     options = parser.parse_args()
-    folder = RunFolder(options.run)
-    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
-    size_bytes = sum(path.stat().st_size for path in folder.facts.rglob("*.parquet"))
-    with spark_session(lasting=True) as spark, tuned(spark, folder.evidence_bytes()):
-        by_spark = asked_of_spark(spark, folder, settings, options.rounds)
-    by_duckdb = asked_of_duckdb(folder, options.rounds)
+    with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
+        if options.run is None:
+            scenario = load_scenario("smoke")
+            settings, facts = settings_of(scenario, make_plan(scenario, 1)), Path(temporary)
+            make_facts(facts, options.operations)
+        else:
+            folder = RunFolder(options.run)
+            settings, facts = settings_of(scenario_of(folder), load_plan(folder.plan)), folder.facts
+        compared(facts, settings, options.rounds, options.operations)
+
+
+def make_facts(folder: Path, operations: int) -> None:
+    """Write what was sent and read in an intact history of so many operations."""
+    sent = SENT.format(sends=round(operations * SENDS_SHARE))
+    with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
+        for name, query in {"sends": sent, "polls": READ.format(sent=sent)}.items():
+            path = fact_path(folder, name)
+            path.mkdir()
+            database.execute(f"COPY ({query}) TO '{path}/part-0.parquet' (FORMAT parquet, COMPRESSION snappy)")
+
+
+def compared(facts: Path, settings: Settings, rounds: int, operations: int | None) -> None:
+    """Ask both, and print how long each took."""
+    size_bytes = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
+    with spark_session(lasting=True) as spark, tuned(spark, size_bytes * LINES_TO_PARQUET):
+        by_spark = asked_of_spark(spark, facts, settings, rounds)
+    by_duckdb = asked_of_duckdb(facts, rounds)
     different = {name for name in QUESTIONS if by_spark[name][0] != by_duckdb[name][0]}
     if different:
         raise SystemExit(
@@ -85,14 +126,14 @@ def main() -> None:
         table.add_row(name, f"{found:,}", f"{spark_s:.2f}", f"{duckdb_s:.2f}", f"{spark_s / duckdb_s:.1f}")
     all_s = [sum(seconds for _, seconds in answers.values()) for answers in (by_spark, by_duckdb)]
     table.add_row("all", "", f"{all_s[0]:.2f}", f"{all_s[1]:.2f}", f"{all_s[0] / all_s[1]:.1f}")
+    if operations is not None:
+        table.add_row("operations/s", "", *(f"{operations / seconds:,.0f}" for seconds in all_s), "")
     Console().print(table)
 
 
-def asked_of_spark(
-    spark: SparkSession, folder: RunFolder, settings: Settings, rounds: int
-) -> dict[str, tuple[int, float]]:
+def asked_of_spark(spark: SparkSession, folder: Path, settings: Settings, rounds: int) -> dict[str, tuple[int, float]]:
     """Return how many rows each question has and the seconds that counting took."""
-    facts = read_facts(spark, folder.facts)
+    facts = read_facts(spark, folder)
     facts["polls"] = (
         facts["polls"]
         .where("offset % 997 <> 0")
@@ -117,10 +158,10 @@ def rows_of(name: str, facts: Facts, settings: Settings) -> DataFrame:
     return registry.check(name).findings(facts, settings)
 
 
-def asked_of_duckdb(folder: RunFolder, rounds: int) -> dict[str, tuple[int, float]]:
+def asked_of_duckdb(folder: Path, rounds: int) -> dict[str, tuple[int, float]]:
     """Return how many rows each question has and the seconds that counting took."""
     with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
-        sends, polls = (f"read_parquet('{fact_path(folder.facts, name)}/*.parquet')" for name in ("sends", "polls"))
+        sends, polls = (f"read_parquet('{fact_path(folder, name)}/*.parquet')" for name in ("sends", "polls"))
         database.execute(f"CREATE VIEW sends AS SELECT * FROM {sends}")
         database.execute(f"CREATE VIEW polls AS {POLLS.format(polls=polls)}")
 
