@@ -1,7 +1,7 @@
 """Spark's classes as a JVM has them in memory, kept in a file beside Spark, so that the next JVM is quick to start.
 
-A JVM that starts cold spends a third of its work on reading, checking and linking some fifteen thousand classes; with
-such a file (class data sharing, JEP 350) it maps them. A JVM for which the file is not made goes on without it.
+A JVM that starts cold reads, checks and links some fifteen thousand classes; with such a file (class data sharing,
+JEP 350) it maps them. A JVM for which the file is not made goes on without it.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+NAME = "spark-classes-"
 OFF_VARIABLE = "CHAOS_CLASS_ARCHIVE"
 """Set to `off`, no file is made or used."""
 MAKING_S = 120.0
@@ -49,7 +50,7 @@ class ClassArchive:
         except OSError:  # the disk is full, say; the next session tries again
             arriving.unlink(missing_ok=True)
             return
-        for other in self.file.parent.iterdir():
+        for other in self.file.parent.glob(f"{NAME}*"):
             if other != self.file:
                 with suppress(OSError):
                     other.unlink()
@@ -72,7 +73,7 @@ def class_archive(scratch: Path, *, make: bool, parent: Path | None = None) -> C
     java = _java()
     if java is None:
         return ClassArchive()
-    file = parent / f"spark-classes-{_digest(java)}.jsa"
+    file = parent / f"{NAME}{_digest(java)}.jsa"
     if file.is_file():
         return ClassArchive(file)
     return ClassArchive(file, scratch / file.name) if make and _has_place(parent, scratch) else ClassArchive()

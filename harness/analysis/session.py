@@ -258,13 +258,15 @@ def _given_settings() -> dict[str, str]:
         words = shlex.split(os.environ.get(CONF_VARIABLE, ""))
     except ValueError as error:
         raise HarnessError(f"{CONF_VARIABLE} cannot be read: {error}") from error
+    settings = {}
     for word in words:
-        key, equals, _ = word.partition("=")
+        key, equals, value = word.partition("=")
         if not equals or not key.startswith("spark."):
             raise HarnessError(f"{CONF_VARIABLE}: {word!r} is no setting of Spark; give spark.KEY=VALUE, one or more")
         if key == "spark.master":
             raise HarnessError(f"{CONF_VARIABLE}: the master is what {MASTER_VARIABLE} or --master says")
-    return dict(word.split("=", 1) for word in words)
+        settings[key] = value
+    return settings
 
 
 def _memory_gb(lasting: bool) -> int:

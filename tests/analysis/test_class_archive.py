@@ -61,7 +61,7 @@ def test_the_file_is_made_in_the_scratch_folder_and_kept_instead_of_older_ones(s
     assert archive.made is not None
     assert archive.options == [f"-XX:ArchiveClassesAtExit={archive.made}"]
     assert archive.made.parent == scratch
-    (parent / "of-an-older-spark.jsa").write_bytes(b"")
+    (parent / "spark-classes-of-an-older-spark.jsa").write_bytes(b"")
     archive.made.write_bytes(b"classes")
     archive.keep()
     again = class_archive(scratch, make=True, parent=parent)
