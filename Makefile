@@ -16,7 +16,7 @@ demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three
 
 airflow: ## start Airflow on this machine with the DAGs and the page of this repository; says address and password
 	@./bootstrap.sh
-	@exec "$(VENV)/bin/python" -m kafka_chaos.airflow.standalone
+	@exec "$(VENV)/bin/python" -m chaos_airflow.standalone
 
 test: ## everything that must hold: ruff, mypy, import contracts, and all tests
 	@./bootstrap.sh requirements-dev.txt

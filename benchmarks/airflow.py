@@ -22,9 +22,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.history import read_jsonl
-from harness.phase_log import ends
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import read_jsonl
+from harness.store.phase_log import ends
 
 ROOT = Path(__file__).resolve().parent.parent
 

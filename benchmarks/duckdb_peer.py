@@ -20,16 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from harness import registry
 from harness.analysis.client_tables import POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.build import Facts, fact_path, read_facts
 from harness.analysis.facts.steps import poll_steps, send_reversals
 from harness.analysis.session import spark_session, tuned
-from harness.checks import Settings
-from harness.judging import scenario_of, settings_of
-from harness.plan import load_plan, make_plan
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.experiment.judge import scenario_of, settings_of
 from harness.scenario.file import load_scenario
-from harness.store import RunFolder
+from harness.scenario.plan import load_plan, make_plan
+from harness.store.folder import RunFolder
 
 THREADS, MEMORY = 2, "2GB"
 POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?') ELSE value END AS value)

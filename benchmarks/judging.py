@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.synthetic_history import generate
-from harness.elsewhere.settings import AllowedSettings
-from harness.judging import scenario_of, settings_of
-from harness.plan import load_plan
-from harness.store import RunFolder
+from harness.experiment.judge import scenario_of, settings_of
+from harness.ingest.settings import AllowedSettings
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> Told:
 
 def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> Told:
     """Judge as `chaos judge --operations` does, without a report; there are no suites."""
-    from harness.elsewhere.judging import judge_history
+    from harness.ingest.judging import judge_history
 
     paths = {"operations": [str(folder.root / "operations")]}
     result = judge_history(spark, paths, AllowedSettings(min_insync_replicas=2), folder)

@@ -18,10 +18,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.judging import scenario_of
-from harness.phase_log import Phase, ends
-from harness.result import RunResult
-from harness.store import RunFolder
+from harness.experiment.judge import scenario_of
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends
+from harness.store.result import RunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

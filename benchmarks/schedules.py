@@ -19,9 +19,9 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "plugins"))
 
-from harness.history import OpType  # noqa: E402  needs the path
 from harness.scenario.file import load_scenario, read_scenario  # noqa: E402
 from harness.simulation.schedule import SimulatedHistory, simulate  # noqa: E402
+from harness.store.history import OpType  # noqa: E402  needs the path
 
 SCENARIO = """
 name: benchmark

@@ -25,7 +25,7 @@ from benchmarks.schedules import SCENARIO
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
-from harness.sweep import DRIVER, Sweep
+from harness.sweep.sweep import DRIVER, Sweep
 
 SIZES = 3
 SEED = 1
@@ -100,8 +100,8 @@ def in_own_process(schedules: int, smoke: bool) -> tuple[Swept, int]:
 
 def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
     """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
-    from harness.analysis import sweep as jobs
     from harness.analysis.session import spark_session
+    from harness.sweep import jobs as jobs
 
     with (
         tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as root,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, BinaryIO
 
 from harness import events
-from harness.history import JournalEntry, Line, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import JournalEntry, Line, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
 
 BROKERS = (0, 1, 2)
 TICK_NS = 50_000

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 
 from benchmarks.synthetic_cluster import BROKERS, HEAD_BYTES, Broker, Cluster, Partition, encoded
 from harness import events, phases
-from harness.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
-from harness.plan import make_plan
 from harness.scenario.file import load_scenario
-from harness.store import RunFolder
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+from harness.store.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
 
 TOPIC, OFFSETS_TOPIC = "orders", "__consumer_offsets"
 PARTITIONS, PRODUCERS, CONSUMERS = 3, 4, 2

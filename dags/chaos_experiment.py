@@ -2,8 +2,8 @@
 
 from airflow.sdk import dag
 
-from kafka_chaos.airflow.form import asked, form
-from kafka_chaos.airflow.tasks import run_phases
+from chaos_airflow.form import asked, form
+from chaos_airflow.tasks import run_phases
 
 
 @dag(

@@ -7,8 +7,8 @@ from typing import Any
 from airflow.sdk import Asset, CronTriggerTimetable, Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_chaos.airflow.request import Request
-from kafka_chaos.airflow.tasks import RUN_NAME, run_phases
+from chaos_airflow.request import Request
+from chaos_airflow.tasks import RUN_NAME, run_phases
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def chaos_nightly() -> None:
 
     @task(execution_timeout=SHORT)
     def suite() -> list[Request]:
-        from kafka_chaos.airflow.nightly import requests_of
+        from chaos_airflow.nightly import requests_of
 
         return requests_of(get_current_context()["params"]["suite"])
 
@@ -61,13 +61,13 @@ def chaos_nightly() -> None:
 
     @task(execution_timeout=SHORT, trigger_rule="all_done")
     def inconclusive(requests: list[Request]) -> list[Request]:
-        from kafka_chaos.airflow.nightly import conclusions, inconclusive
+        from chaos_airflow.nightly import conclusions, inconclusive
 
         return inconclusive(requests, conclusions(get_current_context()["ti"], "run", requests))
 
     @task(execution_timeout=SHORT, outlets=[VERDICTS])
     def summary(requests: list[Request] | None, doubtful: list[Request] | None) -> dict[str, Any]:
-        from kafka_chaos.airflow.nightly import conclusions, keep, summarized, table
+        from chaos_airflow.nightly import conclusions, keep, summarized, table
 
         context = get_current_context()
         ti: Any = context["ti"]

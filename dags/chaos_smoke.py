@@ -4,13 +4,13 @@ import sys
 from datetime import timedelta
 
 if __name__ == "__main__":  # before anything of Airflow is imported: it looks for its home at once
-    from kafka_chaos.airflow.door import main
+    from chaos_airflow.door import main
 
     sys.exit(main("chaos_smoke", "smoke"))
 
 from airflow.sdk import Param, dag
 
-from kafka_chaos.airflow.tasks import run_phases
+from chaos_airflow.tasks import run_phases
 
 
 @dag(

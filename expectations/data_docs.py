@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from harness.result import SuiteResult
+from harness.store.result import SuiteResult
 
 STYLE_SHEET = "static/styles/offline.css"
 

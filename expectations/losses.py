@@ -2,8 +2,8 @@
 
 from expectations.tables import table_of
 from harness.analysis.schemas import LEADER_EPOCHS
-from harness.checks import Settings
-from harness.store import RunFolder
+from harness.contracts.checks import Settings
+from harness.store.folder import RunFolder
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from expectations.tables import table_of
 from harness.analysis.protocol_tables import LEADER_ISRS
 from harness.analysis.schemas import POLLS
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

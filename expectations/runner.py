@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expectations.later import import_later
-from harness import registry
 from harness.analysis.session import spark_session
-from harness.checks import Settings
-from harness.result import SuiteResult
-from harness.store import RunFolder
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.store.folder import RunFolder
+from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:

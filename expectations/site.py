@@ -14,8 +14,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from harness.errors import ScenarioError
-from harness.result import SuiteResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
 
 MARK = "chaos-docs.json"

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from expectations.suites import FINDINGS
 from harness.analysis.facts.build import fact_path
 from harness.analysis.schemas import TABLES
-from harness.checks import FINDING_COLUMNS
-from harness.store import RunFolder
+from harness.contracts.checks import FINDING_COLUMNS
+from harness.store.folder import RunFolder
 
 SMALL_ROWS = 500_000
 """As many rows are read into this process's memory, at about 200 bytes a row; what has more stays in Spark."""

@@ -1,6 +1,6 @@
 """`python -m harness` is `chaos`."""
 
-from harness.cli import main
+from harness.cli.app import main
 
 if __name__ == "__main__":
     main()

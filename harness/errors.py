@@ -1,6 +1,6 @@
 """What can go wrong in the harness itself, as one tree: a misbehaving cluster is a verdict, never one of these.
 
-The command line maps each class to one exit code (`harness/cli.py`); a message says what was expected, what was
+The command line maps each class to one exit code (`harness/cli/app.py`); a message says what was expected, what was
 seen, and where.
 """
 

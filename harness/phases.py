@@ -14,23 +14,23 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from harness import registry
-from harness.capabilities import refuse_unless_able
 from harness.cluster.driver import CarriesOutRuns, ClusterDriver, ClusterRequest
-from harness.collecting import collect as collect_from
-from harness.driving import drive as drive_cluster
+from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
-from harness.evidence_version import read_version, write_version
-from harness.handover import end_elsewhere
-from harness.interruption import ENDLESS, Background, Interrupts
-from harness.judging import Judging, assemble, run_checks, run_suites, scenario_of
-from harness.phase_log import Phase, entered
-from harness.plan import Plan, load_plan, make_plan
+from harness.experiment.collect import collect as collect_from
+from harness.experiment.drive import drive as drive_cluster
+from harness.experiment.handover import end_elsewhere
+from harness.experiment.judge import Judging, assemble, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress
-from harness.result import RunResult
+from harness.scenario.capabilities import refuse_unless_able
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
-from harness.store import RunFolder
+from harness.scenario.plan import Plan, load_plan, make_plan
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, entered
+from harness.store.result import RunResult
+from harness.store.version import read_version, write_version
+from harness.system.interruption import ENDLESS, Background, Interrupts
 from harness.verdict import ExitCode, SystemVerdict
 
 SEED_BITS = 32

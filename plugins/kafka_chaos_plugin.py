@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from kafka_chaos.airflow import links
-from kafka_chaos.airflow.views import serve
+from chaos_airflow import links
+from chaos_airflow.views import serve
 
 
 class KafkaChaosPlugin(AirflowPlugin):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.contracts.faults import Arena
 from harness.errors import ClusterError
-from harness.faults import Arena
 from harness.zookeeper.view import Controller, PartitionView, Registration
 from tests.fake_powers import FakePowers
 

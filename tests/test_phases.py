@@ -9,20 +9,22 @@ from typing import Any
 
 import pytest
 
-from harness import judging, phases, registry
+from harness import phases
+from harness.contracts import registry
+from harness.contracts.faults import Injection
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
-from harness.faults import Injection
-from harness.history import InjectionStep
-from harness.interruption import Background
-from harness.journal import Journal
-from harness.judging import Checked
-from harness.phase_log import Phase, PhaseNotes
-from harness.plan import make_plan
+from harness.experiment import judge as judging
+from harness.experiment.journal import Journal
+from harness.experiment.judge import Checked
 from harness.progress import Logged, Silent
-from harness.result import CheckResult, RunResult, SuiteResult
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
-from harness.store import RunFolder
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+from harness.store.history import InjectionStep
+from harness.store.phase_log import Phase, PhaseNotes
+from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.system.interruption import Background
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from harness.broker.config import parse_config
+from harness.broker.configs.config import parse_config
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
 from harness.broker.wire.codec import MalformedMessage, decode_request, decode_request_header

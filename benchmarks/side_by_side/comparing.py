@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.history import ZnodeChange
+from harness.store.history import ZnodeChange
 
 Story = dict[str, list[str]]
 """By znode, or kind of znode, what became of it, in order; the order between znodes is left to chance by both."""

@@ -13,7 +13,7 @@ from kafka.errors import KafkaError as KafkaClientError
 from kazoo.client import KazooClient
 
 from benchmarks.peers import Peer
-from harness.history import ZnodeChange
+from harness.store.history import ZnodeChange
 from harness.zookeeper import sessions
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.transaction_log import read_transaction_log

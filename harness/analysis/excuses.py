@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import ANYWHERE, POWER
 from harness.analysis.frames import PARTITION_KEY
-from harness.checks import Severity
+from harness.contracts.checks import Severity
 
 POWER_LOSS = "power-loss"
 """The fault that cuts brokers' power."""

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.schemas import TORN, VALUE_IDS
-from harness.checks import FINDING_COLUMNS, Settings, Severity
+from harness.contracts.checks import FINDING_COLUMNS, Settings, Severity
 
 EVIDENCE_LIMIT = 12
 _EXCUSED = "excused: "

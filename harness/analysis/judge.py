@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness import registry
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built, row_counts
 from harness.analysis.frames import united
@@ -23,10 +22,11 @@ from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import exactly
-from harness.checks import FINDING_COLUMNS, Check, Settings, Severity
+from harness.contracts import registry
+from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.errors import not_interrupted
-from harness.result import CheckResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult
 from harness.verdict import SystemVerdict
 
 logger = logging.getLogger(__name__)

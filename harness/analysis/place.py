@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from harness.analysis.storage import exactly, hadoop_path, reason
 from harness.errors import EvidenceError, not_interrupted
-from harness.store import ResultFolder, RunFolder
+from harness.store.folder import ResultFolder, RunFolder
 
 
 @dataclass(frozen=True, slots=True)

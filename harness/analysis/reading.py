@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.checks import Severity
+from harness.contracts.checks import Severity
 
 MAY_BE_MOVED = ("subscribe", "")
 """Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
-from harness.history import OpType
+from harness.store.history import OpType
 
 
 def acknowledged(sends: DataFrame) -> DataFrame:

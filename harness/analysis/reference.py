@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness import registry
 from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.origins import ORIGINS
 from harness.analysis.schemas import PROBLEMS, TABLES, TORN
-from harness.checks import Check
+from harness.contracts import registry
+from harness.contracts.checks import Check
 
 PAGE = Path("docs/checks.md")
 TESTS = Path("tests/checks")

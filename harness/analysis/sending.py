@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, with_unclean_election
-from harness.checks import Settings
+from harness.contracts.checks import Settings
 
 
 def overtaken(facts: dict[str, DataFrame], settings: Settings, *, under_way_together: bool) -> DataFrame:

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from harness.analysis.class_archive import MAKING_S, ClassArchive, class_archive
 from harness.errors import HarnessError
-from harness.scratch import new_scratch_folder
+from harness.system.scratch import new_scratch_folder
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
 CONF_VARIABLE = "CHAOS_SPARK_CONF"

@@ -21,8 +21,8 @@ from harness.analysis.origins import TOLD
 from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path
 from harness.events import COMMON, KINDS
-from harness.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
 
 CORRUPT = "corrupt"
 

@@ -17,9 +17,9 @@ from harness.analysis.facts.build import fact_path, in_threads
 from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import read
-from harness.checks import Settings
+from harness.contracts.checks import Settings
 from harness.errors import EvidenceError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,11 @@ import uuid
 from functools import partial
 from pathlib import Path
 
-from harness.broker.config import BrokerConfig, parse_config
-from harness.broker.config_types import ConfigError
+from harness.broker.configs.config import BrokerConfig, parse_config
+from harness.broker.configs.config_types import ConfigError
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.storage import StorageError
-from harness.broker.metrics import Exporter
+from harness.broker.metrics.metrics import Exporter
 from harness.broker.rules import rules_with
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
@@ -162,7 +162,7 @@ def _exporter(config: BrokerConfig) -> Exporter | None:
     """Return what serves the metrics; its library is imported only when it is wanted."""
     if config["prometheus.port"] is None:
         return None
-    from harness.broker.prometheus import PrometheusExporter
+    from harness.broker.metrics.prometheus import PrometheusExporter
 
     return PrometheusExporter(config["prometheus.host"], config["prometheus.port"])
 

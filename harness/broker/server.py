@@ -13,15 +13,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from harness.broker.administration.config_changes import ConfigChanges
+from harness.broker.administration.controlled_shutdown import ControlledShutdown
+from harness.broker.administration.producer_ids import ProducerIds
+from harness.broker.administration.topic_changes import TopicChanges
+from harness.broker.administration.topic_configs import TopicConfigs
+from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.background import every
-from harness.broker.config import BrokerConfig, Endpoint
-from harness.broker.config_changes import ConfigChanges
-from harness.broker.controlled_shutdown import ControlledShutdown
+from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.replicated import ReplicatedOffsets
 from harness.broker.coordinator.store import OffsetStore
-from harness.broker.fetch_sessions import FetchSessions
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers, waking, with_topic_configs
@@ -32,23 +35,20 @@ from harness.broker.handlers.log_dirs import LogDirHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
-from harness.broker.housekeeping import Housekeeping
 from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.metrics import BrokerMetrics, Exporter, metrics_of
-from harness.broker.offline_directory import DirectoryFailures
-from harness.broker.producer_ids import ProducerIds
-from harness.broker.replica_manager import ReplicaManager
-from harness.broker.replicas import now_s
+from harness.broker.metrics.metrics import BrokerMetrics, Exporter, metrics_of
+from harness.broker.replicas.fetch_sessions import FetchSessions
+from harness.broker.replicas.housekeeping import Housekeeping
+from harness.broker.replicas.offline_directory import DirectoryFailures
+from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
-from harness.broker.topic_changes import TopicChanges
-from harness.broker.topic_configs import TopicConfigs
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.dispatch import Dispatcher, Handler
 from harness.broker.wire.messages import ApiKey

@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.broker.config_types import ConfigError
-from harness.broker.topic_properties import parse_topic_config
+from harness.broker.configs.config_types import ConfigError
+from harness.broker.configs.topic_properties import parse_topic_config
 from harness.broker.wire.error_codes import ErrorCode
 
 GROUP_METADATA_TOPIC = "__consumer_offsets"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.broker.config import parse_config
-from harness.broker.config_types import ConfigError
+from harness.broker.configs.config import parse_config
+from harness.broker.configs.config_types import ConfigError
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ScenarioError

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.cluster.pids import LINUX, state_of
+from harness.system.pids import LINUX, state_of
 
 PR_SET_PDEATHSIG = 1
 

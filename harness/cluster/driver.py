@@ -22,10 +22,10 @@ from harness.cluster.powers import (
 from harness.values import value_class
 
 if TYPE_CHECKING:
-    from harness.phase_log import PhaseNotes
-    from harness.plan import Plan
     from harness.progress import Progress
     from harness.scenario.model import Scenario
+    from harness.scenario.plan import Plan
+    from harness.store.phase_log import PhaseNotes
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

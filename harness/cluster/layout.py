@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ClusterError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 FILE_NAME = "cluster.json"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness.cluster.pids import LINUX
+from harness.system.pids import LINUX
 
 LOOPBACK = "127.0.0.1"
 LOWEST_PORT = 10_000

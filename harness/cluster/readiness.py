@@ -6,7 +6,7 @@ from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.metadata_probe import listed_brokers
 from harness.cluster.ports import LOOPBACK
-from harness.waiting import until
+from harness.system.waiting import until
 
 PROBE_TIMEOUT_S = 2.0
 

@@ -19,7 +19,7 @@ from harness.cluster.layout import ClusterLayout, broker_process, client_process
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
 from harness.errors import ClusterError, DeadlineError, ScenarioError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 T = TypeVar("T")
 

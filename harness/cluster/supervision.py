@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster import supervisor_client
-from harness.cluster.pids import ProcessIdentity, group_members, read_pid_file, with_environment
 from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
 from harness.errors import ClusterError
-from harness.waiting import until
+from harness.system.pids import ProcessIdentity, group_members, read_pid_file, with_environment
+from harness.system.waiting import until
 
 CLUSTER_VARIABLE = "CHAOS_CLUSTER"
 """Environment variable of all that is started, with the cluster's folder: it marks even what has left the group."""

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.children import Child, all_exited, bound_to_parent
-from harness.cluster.pids import identify, write_pid_file
 from harness.cluster.ports import PortReservations
 from harness.cluster.watching import gone, moved
+from harness.system.pids import identify, write_pid_file
 
 SOCKET_NAME = "supervisor.sock"
 LOCK_NAME = "supervisor.lock"

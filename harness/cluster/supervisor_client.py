@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.cluster.pids import LINUX
 from harness.cluster.supervisor import LINE_LIMIT_BYTES, SOCKET_NAME
 from harness.errors import ClusterError, DeadlineError
+from harness.system.pids import LINUX
 
 SOURCE_ROOT = Path(harness.__file__).resolve().parent.parent
 LAUNCH_TIMEOUT_S = 10.0

@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from harness.cluster.pids import identify
+from harness.system.pids import identify
 
 OWNER_POLL_S = 0.2
 FOLDER_POLL_S = 1.0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness.evidence import offsets_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord
-from harness.history import ReplicaRecord, ReplicaState, line_of
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import ReplicaRecord, ReplicaState, line_of
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 """`topic-partition`; a replica on its way in or out has a suffix after it (`-delete`, `-future`, `-stray`)."""

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

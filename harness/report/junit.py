@@ -4,8 +4,8 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from harness.result import RunResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
 from harness.verdict import FaultVerdict, SystemVerdict
 
 

@@ -11,8 +11,8 @@ from plotly.offline import get_plotlyjs
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.timeline import figure
-from harness.result import RunResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
 SHOWN_GAPS = 40

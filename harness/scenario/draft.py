@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from harness.contracts.targets import Target, parse_target
 from harness.scenario.model import ClusterSpec, FaultSpec, MixSpec, Scenario, TopicSpec, WorkloadSpec
-from harness.targets import Target, parse_target
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness import registry
-from harness.claims import Claim
+from harness.contracts import registry
+from harness.contracts.claims import Claim
+from harness.contracts.faults import Fault
+from harness.contracts.registry import Kind, unknown_message
+from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 from harness.errors import PluginError
-from harness.faults import Fault
-from harness.registry import Kind, unknown_message
 from harness.scenario.draft import Draft
 from harness.scenario.errors import problems_of
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
-from harness.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

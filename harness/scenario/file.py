@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from harness import registry
+from harness.contracts import registry
+from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
-from harness.registry import unknown_message
 from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
 from harness.scenario.model import Scenario

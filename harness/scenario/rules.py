@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from harness import registry
-from harness.broker.config import PROPERTIES
-from harness.broker.config_types import Property
+from harness.broker.configs.config import PROPERTIES
+from harness.broker.configs.config_types import Property
+from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
-from harness.broker.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.cluster.broker_properties import DIRECTORIES, FIXED, directories
+from harness.contracts import registry
+from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError
-from harness.registry import Kind, unknown_message
 from harness.scenario.draft import Draft
 from harness.scenario.errors import problems_of, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from harness import registry
+from harness.contracts import registry
+from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
-from harness.registry import unknown_message
 from harness.scenario.errors import problems_of
 from harness.scenario.file import load_scenario, refusal
 from harness.scenario.model import Strict

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from harness.broker.config import BrokerConfig
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.log.storage import StorageError
 from harness.broker.server import Broker, Surroundings
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
-from harness.seeds import derived_seed
+from harness.scenario.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.evidence import BrokerLog, wall_ms
 from harness.simulation.loop import Process, SimulatedLoop

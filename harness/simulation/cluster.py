@@ -3,9 +3,9 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from harness.broker.config import parse_config
+from harness.broker.configs.config import parse_config
 from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, profile
-from harness.seeds import derived_seed
+from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
 from harness.simulation.links import Links
 from harness.simulation.network import Network

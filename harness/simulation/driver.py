@@ -14,7 +14,7 @@ from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
 from harness.simulation.evidence import session_text
 from harness.simulation.interference import Interference
 from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
-from harness.waiting import until
+from harness.system.waiting import until
 from harness.zookeeper.view import (
     Controller,
     PartitionView,

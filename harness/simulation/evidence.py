@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.contracts.faults import Injection
 from harness.events import Event, encode
-from harness.faults import Injection
-from harness.history import InjectionStep, JournalEntry, ZnodeChange
-from harness.journal import entry_of
+from harness.experiment.journal import entry_of
 from harness.simulation.loop import START_S
 from harness.simulation.zookeeper.tree import Change
+from harness.store.history import InjectionStep, JournalEntry, ZnodeChange
 
 EPOCH_MS = 1_700_000_000_000
 """The wall clock of a simulation when its time begins."""

@@ -5,11 +5,10 @@ from functools import partial
 from itertools import groupby
 from typing import Protocol
 
+from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
-from harness.history import Operation
-from harness.plan import Plan, PlannedClient
-from harness.probes import ClientProgress
-from harness.recording import Recorder
+from harness.experiment.probes import ClientProgress
+from harness.scenario.plan import Plan, PlannedClient
 from harness.simulation.clients.committer import SimulatedCommitter
 from harness.simulation.clients.consumer import SimulatedConsumer
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
@@ -18,7 +17,8 @@ from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import in_ns
 from harness.simulation.loop import Process
 from harness.simulation.transport import MemoryTransport
-from harness.workloads import ClientPlan
+from harness.store.history import Operation
+from harness.store.recording import Recorder
 
 STOP_TIMEOUT_S = 90.0
 

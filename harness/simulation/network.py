@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator
 from contextvars import Context, copy_context
 from typing import Any, NamedTuple, Protocol
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.messages import ApiKey
 from harness.broker.wire.transport import Message
 from harness.simulation.links import Links, Pipe

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
 from harness.cluster.powers import Direction, Side
-from harness.seeds import derived_seed
+from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
 from harness.simulation.interference import Interference
 from harness.simulation.links import Link, Pipe

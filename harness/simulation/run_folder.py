@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
-from harness.phase_log import Phase, PhaseNotes, entered
 from harness.progress import Progress, Silent
 from harness.scenario.file import scenario_yaml
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, PhaseNotes, entered
 
 
 def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Progress | None = None) -> None:

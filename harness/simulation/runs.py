@@ -8,11 +8,11 @@ from typing import NoReturn
 
 from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
 from harness.errors import ClusterError
-from harness.phase_log import PhaseNotes
-from harness.plan import Plan
 from harness.progress import Progress
 from harness.scenario.model import Scenario
-from harness.store import RunFolder
+from harness.scenario.plan import Plan
+from harness.store.folder import RunFolder
+from harness.store.phase_log import PhaseNotes
 
 POWERS = frozenset(CAPABILITIES)
 """All of them: what a broker takes from outside is the simulation's, and it has clients of its own."""

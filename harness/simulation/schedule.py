@@ -1,6 +1,6 @@
 """One schedule: a scenario under one seed, carried out in virtual time, and everything that it left as evidence.
 
-The same steps as a real run's (`harness.driving`): topics, load, steady state, faults, steady state again, the end of
+The same steps as a real run's (`harness.experiment.drive`): topics, load, steady state, faults, steady state again, the end of
 the load; the same plan, the same fault plugins and nemesis, the same kinds of evidence.
 """
 
@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from harness import registry
+from harness.contracts import registry
+from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, HarnessError
-from harness.faults import Arena, Fault
-from harness.history import JournalEntry, Operation, ZnodeChange, line_of
-from harness.nemesis import Nemesis
-from harness.plan import Plan, make_plan
-from harness.probes import steady_state
+from harness.experiment.nemesis import Nemesis
+from harness.experiment.probes import steady_state
 from harness.progress import Progress, Silent
 from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan, make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
@@ -29,7 +28,8 @@ from harness.simulation.guard import Guard
 from harness.simulation.load import RecordedProgress, SimulatedLoad
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import create_topics
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import JournalEntry, Operation, ZnodeChange, line_of
 
 START_TIMEOUT_S = 30.0
 STEADY_TIMEOUT_S = 60.0
@@ -40,7 +40,7 @@ MAX_EVENTS_A_SECOND = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedHistory:
-    """All evidence of one schedule, in the shapes of `harness.history` and `harness.events`."""
+    """All evidence of one schedule, in the shapes of `harness.store.history` and `harness.events`."""
 
     scenario: Scenario
     plan: Plan

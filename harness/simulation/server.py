@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
 from harness.simulation.loop import Process, current_process
 from harness.simulation.network import CLOSED, Answered, Asked, End, Network

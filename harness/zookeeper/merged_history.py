@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import EvidenceError
-from harness.history import JsonlWriter, TornLine, ZnodeChange, read_jsonl
+from harness.store.history import JsonlWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
 from harness.zookeeper.transaction_log import read_ensemble_log
 

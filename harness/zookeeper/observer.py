@@ -14,7 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 
 from harness.errors import ClusterError
-from harness.history import JsonlWriter, ZnodeChange
+from harness.store.history import JsonlWriter, ZnodeChange
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"

@@ -15,7 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from harness.errors import EvidenceError
-from harness.history import ZnodeChange
+from harness.store.history import ZnodeChange
 from harness.zookeeper.sessions import to_text
 
 MAGIC = b"ZKLG"

@@ -25,7 +25,7 @@ from harness.events import (
     Truncate,
     ZkWrite,
 )
-from harness.history import InjectionStep, JournalEntry, ReplicaRecord, ReplicaState
+from harness.store.history import InjectionStep, JournalEntry, ReplicaRecord, ReplicaState
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_log import NONE, Entry, Replica
 

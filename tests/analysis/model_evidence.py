@@ -8,7 +8,16 @@ from typing import Any
 
 from harness.analysis.sources import SCHEMAS
 from harness.events import Event, encode
-from harness.history import JournalEntry, Operation, OpKind, OpType, ReplicaRecord, ReplicaState, ZnodeChange, line_of
+from harness.store.history import (
+    JournalEntry,
+    Operation,
+    OpKind,
+    OpType,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+    line_of,
+)
 
 Line = dict[str, Any]
 Files = dict[str, list[Line]]

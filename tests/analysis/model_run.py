@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from harness.events import FetchResponse, ProduceResponse
-from harness.history import OpKind, OpType, Record
+from harness.store.history import OpKind, OpType, Record
 from tests.analysis.model_cluster import OFFSETS, Cluster, Partition
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_log import NONE, Entry

@@ -24,7 +24,8 @@ from harness.events import (
     ZkWrite,
     encode,
 )
-from harness.history import (
+from harness.store.folder import RunFolder
+from harness.store.history import (
     InjectionStep,
     JournalEntry,
     JsonlWriter,
@@ -36,7 +37,6 @@ from harness.history import (
     ReplicaState,
     ZnodeChange,
 )
-from harness.store import RunFolder
 
 MS = 1_000_000
 WALL_AHEAD_NS = 1_700_000_000_000_000_000

@@ -1,7 +1,7 @@
 import pytest
 
-from harness import registry
 from harness.analysis.allowances import ALLOWANCES
+from harness.contracts import registry
 
 NAMES = {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}
 

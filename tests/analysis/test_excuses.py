@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import ALLOWANCES, POWER
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.findings import finding, severity
-from harness.checks import FINDING_COLUMNS
+from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import ARROW_TYPES, facts, sent
 from tests.checks.answers import STRICT
 

@@ -18,7 +18,8 @@ from harness.events import (
     Truncate,
     ZkWrite,
 )
-from harness.history import (
+from harness.store.folder import RunFolder
+from harness.store.history import (
     InjectionStep,
     JournalEntry,
     OpKind,
@@ -28,7 +29,6 @@ from harness.history import (
     ReplicaState,
     ZnodeChange,
 )
-from harness.store import RunFolder
 from tests.analysis.run_folders import MS, RunWriter
 
 pytestmark = pytest.mark.spark

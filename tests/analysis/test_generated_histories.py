@@ -14,11 +14,11 @@ from pyarrow import parquet
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness import registry
 from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.sources import LINES, SCHEMAS, from_table
-from harness.checks import Settings
-from harness.store import RunFolder
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.store.folder import RunFolder
 from tests.analysis.corruptions import CORRUPTIONS
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import STEPS, history

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from harness import registry
 from harness.analysis.findings import finding
 from harness.analysis.origins import ORIGINS
-from harness.checks import FINDING_COLUMNS, Settings
+from harness.contracts import registry
+from harness.contracts.checks import FINDING_COLUMNS, Settings
 from harness.errors import PluginError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 from tests.analysis.run_folders import TOPIC, write_intact_run
 
 pytestmark = pytest.mark.spark

@@ -7,14 +7,14 @@ import pyspark
 import pytest
 
 from harness.analysis.place import Place
-from harness.elsewhere.command import judge
-from harness.elsewhere.judging import judge_history, report
-from harness.elsewhere.page import EXAMPLE
-from harness.elsewhere.settings import AllowedSettings
-from harness.elsewhere.stored_evidence import StoredEvidence
+from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
+from harness.ingest.judging import judge_history, report
+from harness.ingest.page import EXAMPLE
+from harness.ingest.settings import AllowedSettings
+from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
-from harness.store import ResultFolder, RunFolder
+from harness.store.folder import ResultFolder, RunFolder
 
 pytestmark = pytest.mark.spark
 

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness import registry
 from harness.analysis.facts.build import fact_path, from_facts, from_lines, read_facts
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
-from harness.checks import Settings
+from harness.contracts import registry
+from harness.contracts.checks import Settings
 from tests.analysis.fact_rows import sent, table_of
 
 pytestmark = pytest.mark.spark

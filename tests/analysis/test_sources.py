@@ -7,8 +7,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from harness.events import COMMON, KINDS, PartitionState, encode
-from harness.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
 
 pytestmark = pytest.mark.spark
 

@@ -8,12 +8,12 @@ from pyarrow import parquet
 
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Asked, judge_together
-from harness.differences import differences
-from harness.evidence_version import UNNUMBERED, read_version
-from harness.judging import Checked, assembled, scenario_of, settings_of
-from harness.plan import load_plan
-from harness.result import RunResult
-from harness.store import RunFolder
+from harness.experiment.judge import Checked, assembled, scenario_of, settings_of
+from harness.rejudging.differences import differences
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.store.version import UNNUMBERED, read_version
 from tests.analysis.run_folders import write_intact_run
 from tests.analysis.test_judge import SETTINGS, lose
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.config import BrokerConfig, parse_config
-from harness.broker.fetch_sessions import FetchSessions
+from harness.broker.configs.config import BrokerConfig, parse_config
+from harness.broker.configs.topic_properties import topic_defaults
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
@@ -19,12 +19,12 @@ from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.log.records import Record
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.partition import Partition
-from harness.broker.replica_manager import ReplicaManager
-from harness.broker.replicas import now_s
+from harness.broker.replicas.fetch_sessions import FetchSessions
+from harness.broker.replicas.partition import Partition
+from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import RecordingStateLog
-from harness.broker.topic_properties import topic_defaults
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path

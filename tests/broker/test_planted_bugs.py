@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.broker.fetch_sessions import FetchSessionError
-from harness.broker.fetching import FetchedPartition, FetchLimits, Read
-from harness.broker.partition import PartitionError
-from harness.broker.replicas import now_s
+from harness.broker.replicas.fetch_sessions import FetchSessionError
+from harness.broker.replicas.fetching import FetchedPartition, FetchLimits, Read
+from harness.broker.replicas.partition import PartitionError
+from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import PLANTED_BUGS, ProtocolRules, rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import IsrResult, Truncate

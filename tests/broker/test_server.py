@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.log.storage import StorageError
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import LeaderAndIsrRequest

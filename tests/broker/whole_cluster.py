@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from harness.broker.config import parse_config
+from harness.broker.configs.config import parse_config
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.server import Broker, Surroundings

@@ -11,11 +11,11 @@ from itertools import chain, groupby
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from harness import registry
 from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.findings import EVIDENCE_LIMIT
 from harness.analysis.judge import unknown_runs
-from harness.checks import Check, Settings, Severity
+from harness.contracts import registry
+from harness.contracts.checks import Check, Settings, Severity
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 

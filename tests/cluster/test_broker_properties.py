@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker.config import parse_config
+from harness.broker.configs.config import parse_config
 from harness.cluster import broker_properties
 from harness.cluster.broker_properties import Place
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts

@@ -13,7 +13,6 @@ from typing import Protocol
 import pytest
 from confluent_kafka import Producer
 
-from harness import registry
 from harness.cluster.driver import (
     CAPABILITIES,
     BrokerStatus,
@@ -25,13 +24,14 @@ from harness.cluster.driver import (
 )
 from harness.cluster.embedded_zookeeper import serves
 from harness.cluster.layout import ClusterLayout
-from harness.cluster.pids import read_pid_file, state_of
+from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
-from harness.history import read_jsonl
+from harness.experiment.topics import create_topics
 from harness.scenario.model import TopicSpec
-from harness.topics import create_topics
-from harness.waiting import until
+from harness.store.history import read_jsonl
+from harness.system.pids import read_pid_file, state_of
+from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.merged_history import merge_history
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver
-from harness.faults import Arena
+from harness.contracts import registry
+from harness.contracts.faults import Arena
+from harness.contracts.targets import NOBODY, parse_target, resolve
+from harness.experiment.topics import create_topics
 from harness.scenario.model import TopicSpec
-from harness.targets import NOBODY, parse_target, resolve
-from harness.topics import create_topics
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView
 

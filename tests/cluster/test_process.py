@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.driver import ClusterRequest
-from harness.cluster.pids import ProcessIdentity, identify, read_pid_file, state_of
 from harness.cluster.process import ProcessDriver
 from harness.errors import ClusterError
-from harness.waiting import until
+from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
+from harness.system.waiting import until
 from harness.zookeeper.kazoo_view import KazooView
 
 pytestmark = pytest.mark.cluster

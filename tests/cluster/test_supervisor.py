@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.pids import ProcessIdentity, identify, read_pid_file, state_of
 from harness.cluster.supervisor_client import SupervisorGone, call, launch
 from harness.errors import ClusterError
-from harness.history import read_jsonl
-from harness.waiting import until
+from harness.store.history import read_jsonl
+from harness.system.pids import ProcessIdentity, identify, read_pid_file, state_of
+from harness.system.waiting import until
 
 pytestmark = pytest.mark.cluster
 

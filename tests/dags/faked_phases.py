@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from harness import phases
+from harness.contracts.faults import Injection
 from harness.errors import ClusterError, Refused
-from harness.faults import Injection
-from harness.history import InjectionStep
-from harness.journal import Journal
-from harness.judging import Checked
-from harness.plan import load_plan
+from harness.experiment.journal import Journal
+from harness.experiment.judge import Checked
 from harness.report import page
-from harness.result import CheckResult, SuiteResult
 from harness.scenario.model import Scenario
-from harness.store import RunFolder
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.history import InjectionStep
+from harness.store.result import CheckResult, SuiteResult
 from tests.fake_cluster import FakeCluster
 
 STEPS = (InjectionStep.INTENDED, InjectionStep.INJECTED, InjectionStep.CONFIRMED, InjectionStep.HEALED)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.store import RunFolder
-from kafka_chaos.airflow.nightly import inconclusive, keep, requests_of, summarized, table
-from kafka_chaos.airflow.request import Request
-from kafka_chaos.airflow.verdicts import Conclusion
+from chaos_airflow.nightly import inconclusive, keep, requests_of, summarized, table
+from chaos_airflow.request import Request
+from chaos_airflow.verdicts import Conclusion
+from harness.store.folder import RunFolder
 
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
 

@@ -14,14 +14,14 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from harness import registry
+from chaos_airflow.form import GROUPS, NOT_ASKED, OFFERED, asked, fields_of, form
+from chaos_airflow.request import Request, load
+from harness.contracts import registry
+from harness.contracts.registry import Kind
 from harness.errors import ScenarioError
-from harness.registry import Kind
 from harness.scenario.file import load_scenario
 from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, Strict, TopicSpec, WorkloadSpec
 from harness.scenario.source import options
-from kafka_chaos.airflow.form import GROUPS, NOT_ASKED, OFFERED, asked, fields_of, form
-from kafka_chaos.airflow.request import Request, load
 from tests.airflow_server import Airflow
 
 ROOT = Path(__file__).resolve().parents[2]

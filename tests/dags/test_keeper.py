@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.cluster.pids import LINUX
-from kafka_chaos.airflow.keeper import Keeper
+from chaos_airflow.keeper import Keeper
+from harness.system.pids import LINUX
 
 MARK = "KEEPER_TEST"
 TIMEOUT_S = 20.0
@@ -21,13 +21,13 @@ TIMEOUT_S = 20.0
 LAUNCHER = """
 import os, sys, time
 from pathlib import Path
-from kafka_chaos.airflow.keeper import Keeper
+from chaos_airflow.keeper import Keeper
 commands = {"one": ["sleep", "60"], "two": ["sh", "-c", "setsid sleep 61 & wait"]}
 keeper = Keeper(commands, log=Path(sys.argv[1]), environment=dict(os.environ))
 time.sleep(60)
 """
 STUBBORN = """
-from kafka_chaos.airflow import keeper
+from chaos_airflow import keeper
 keeper.GRACE_S = 0.3
 print(keeper.keep({"stubborn": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}))
 """

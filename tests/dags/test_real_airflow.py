@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.pids import marked
-from harness.journal import open_injections, read_journal
-from harness.phase_log import Phase, entries
-from harness.result import RunResult
-from harness.store import RunFolder
+from harness.experiment.journal import open_injections, read_journal
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, entries
+from harness.store.result import RunResult
+from harness.system.pids import marked
 from harness.verdict import EnvironmentVerdict, SystemVerdict
 from tests.airflow_server import Airflow
 

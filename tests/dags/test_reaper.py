@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.pids import ProcessIdentity, identify
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.system.pids import ProcessIdentity, identify
 
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "harness"}
 HALF_MADE = "smoke-20260101T000000-00000007"
@@ -36,8 +36,8 @@ print("STATE", run.state)
 
 STUCK = """
 from airflow.sdk.exceptions import AirflowFailException
-from harness.cluster.reaper.result import Fate, Item, Kind, Reaped
-from kafka_chaos.airflow import reaping
+from harness.reaper.result import Fate, Item, Kind, Reaped
+from chaos_airflow import reaping
 
 stuck = Item(kind=Kind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
 reaping.reap = lambda runs: Reaped(items=[stuck])

@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kafka_chaos.airflow import standalone
-from kafka_chaos.airflow.home import AirflowError, Settings, passwords_of
-from kafka_chaos.airflow.standalone import serving
+from chaos_airflow import standalone
+from chaos_airflow.home import AirflowError, Settings, passwords_of
+from chaos_airflow.standalone import serving
 
 
 def settings(home: Path, port: int | None = 0) -> Settings:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from chaos_airflow import starting
+from chaos_airflow.request import Request
 from harness import phases
 from harness.errors import ClusterError, ScenarioError
-from harness.phase_log import Phase, ends
-from harness.store import RunFolder
-from kafka_chaos.airflow import starting
-from kafka_chaos.airflow.request import Request
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends
 from tests.fake_cluster import FakeCluster
 
 SMOKE = Request(scenario="smoke", seed=7)

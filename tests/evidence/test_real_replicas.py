@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.cluster.driver import ClusterRequest, ClusterStatus
 from harness.cluster.process import ProcessDriver
 from harness.evidence.replicas import dump_replicas
-from harness.history import ReplicaState, read_jsonl
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import ReplicaState, read_jsonl
 
 pytestmark = pytest.mark.cluster
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.evidence.replicas import dump_replicas
-from harness.history import ReplicaState, read_jsonl
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import ReplicaState, read_jsonl
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
-from harness.checks import Settings
-from harness.store import RunFolder
+from harness.contracts.checks import Settings
+from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
 

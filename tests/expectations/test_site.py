@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from expectations import site
-from harness.cli import app
+from harness.cli.app import app
 from harness.errors import ScenarioError
-from harness.result import SuiteResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import SuiteResult
 
 
 def judged(root, **verdicts):

@@ -7,7 +7,7 @@ import pytest
 
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
-from harness.checks import FINDING_COLUMNS
+from harness.contracts.checks import FINDING_COLUMNS
 from tests.analysis.fact_rows import RUN, committed, controller, fetched, held, led, marked
 
 _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}

@@ -1,8 +1,8 @@
 """Carrying one fault out on a cluster in memory."""
 
-from harness import registry
-from harness.faults import Effect, Injection
-from harness.targets import parse_target
+from harness.contracts import registry
+from harness.contracts.faults import Effect, Injection
+from harness.contracts.targets import parse_target
 from tests.fake_cluster import FakeCluster
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
 from harness.cluster.driver import ClusterStatus
+from harness.contracts import registry
+from harness.contracts.faults import Effect
+from harness.contracts.registry import Kind
+from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
-from harness.faults import Effect
-from harness.registry import Kind
-from harness.targets import parse_target
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
 from harness.cluster.powers import Side
+from harness.contracts import registry
 from harness.errors import ClusterError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.sweep import HISTORIES, judge_histories
-from harness.histories import History, answers, histories_in, one_table
 from harness.scenario.file import scenario_yaml
-from harness.simulation.share import simulate_candidates
-from harness.sweep import Candidate, ScheduleVerdict, found_in
+from harness.sweep.jobs import HISTORIES, judge_histories
+from harness.sweep.recorded import History, answers, histories_in, one_table
+from harness.sweep.share import simulate_candidates
+from harness.sweep.sweep import Candidate, ScheduleVerdict, found_in
 
 pytestmark = pytest.mark.spark
 

@@ -9,13 +9,13 @@ import pytest
 
 from harness import phases
 from harness.cluster.containers.engine import Engine
-from harness.history import read_jsonl
-from harness.journal import fault_results, read_journal
-from harness.judging import assemble
-from harness.phase_log import ends
-from harness.plan import load_plan
+from harness.experiment.journal import fault_results, read_journal
+from harness.experiment.judge import assemble
 from harness.scenario.file import read_scenario
-from harness.store import RunFolder
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.history import read_jsonl
+from harness.store.phase_log import ends
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 from tests.cluster.containers.engine_proxy import EngineProxy
 

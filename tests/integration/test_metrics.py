@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.cluster.driver import ClusterRequest, ClusterStatus
 from harness.cluster.process import ProcessDriver
-from harness.waiting import until
+from harness.system.waiting import until
 
 pytestmark = pytest.mark.cluster
 

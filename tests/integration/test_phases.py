@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness import phases
-from harness.history import OpKind, OpType, read_jsonl
-from harness.journal import fault_results, read_journal
-from harness.phase_log import Phase, ends
-from harness.plan import load_plan
+from harness.experiment.journal import fault_results, read_journal
 from harness.scenario.file import read_scenario
-from harness.store import RunFolder
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.history import OpKind, OpType, read_jsonl
+from harness.store.phase_log import Phase, ends
 
 pytestmark = pytest.mark.cluster
 
@@ -72,7 +72,7 @@ def test_a_run_with_overlapping_faults_leaves_whole_evidence_and_nothing_else(tm
 def test_a_signal_in_the_middle_of_a_fault_heals_stops_and_keeps_the_history(tmp_path: Path) -> None:
     folder = phases.create_from(read_scenario(SCENARIO, "brief.yaml"), 1, tmp_path)
     program = (
-        "import os, sys; from pathlib import Path; from harness import phases; from harness.store import RunFolder\n"
+        "import os, sys; from pathlib import Path; from harness import phases; from harness.store.folder import RunFolder\n"
         "folder = RunFolder(Path(sys.argv[1]))\n"
         "try:\n"
         "    phases.start(folder, owner_pid=os.getpid()); phases.drive(folder)\n"

@@ -22,19 +22,19 @@ import pytest
 
 from harness import phases
 from harness.cluster.containers.engine import Engine
-from harness.cluster.pids import ProcessIdentity, read_pid_file
-from harness.cluster.reaper.reap import reap
-from harness.cluster.reaper.result import Fate, Kind
-from harness.cluster.reaper.standing import supervised
-from harness.history import InjectionStep
-from harness.journal import read_journal
-from harness.phase_log import ends
+from harness.experiment.journal import read_journal
 from harness.progress import Silent
-from harness.result import RunResult
+from harness.reaper.reap import reap
+from harness.reaper.result import Fate, Kind
+from harness.reaper.standing import supervised
 from harness.scenario.file import read_scenario
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import InjectionStep
+from harness.store.phase_log import ends
+from harness.store.result import RunResult
+from harness.system.pids import ProcessIdentity, read_pid_file
+from harness.system.waiting import until
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
-from harness.waiting import until
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 pytestmark = pytest.mark.cluster
@@ -52,7 +52,7 @@ TASK = """
 import os, pkgutil, signal, sys
 from pathlib import Path
 from harness import phases
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -65,9 +65,9 @@ for place in filter(None, os.environ.get("DIES_AT", "").split()):
 for name in names:
     getattr(phases, name)(RunFolder(Path(folder)))
 """
-HEALING = "harness.nemesis.heal"
+HEALING = "harness.experiment.nemesis.heal"
 """With the fault in force."""
-COLLECTING = "harness.collecting._collect_evidence"
+COLLECTING = "harness.experiment.collect._collect_evidence"
 STOPPING = "harness.cluster.supervision:Supervision.end"
 """With everything still up."""
 

@@ -16,15 +16,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from harness import registry
-from harness.checks import Check
+from harness.contracts import registry
+from harness.contracts.checks import Check
 from tests.checks import answers
 from tests.checks.answers import Asked, asked_of, confirm, judged
 from tests.mutation.mutants import Mutant, mutants
 
 CHECKS = "kafka_chaos.checks"
 SHARED = {
-    f"harness.analysis.{name}": Path(registry.__file__).parent / "analysis" / f"{name}.py"
+    f"harness.analysis.{name}": Path(registry.__file__).parents[1] / "analysis" / f"{name}.py"
     for name in ("findings", "reading", "records", "replication", "sending")
 }
 """What checks are made of; its mutants are put to the tests of all checks that import it."""

@@ -10,9 +10,9 @@ import pytest
 
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
-from harness.checks import FINDING_COLUMNS
-from harness.result import CheckResult, FaultResult, RunResult, SuiteResult
-from harness.store import RunFolder
+from harness.contracts.checks import FINDING_COLUMNS
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
 
 SECOND = 1_000_000_000
 START = 5_000 * SECOND

@@ -4,7 +4,7 @@ import pytest
 
 from harness.report.evidence import RunEvidence
 from harness.report.timeline import figure, reigns
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 
 def test_seconds_count_every_outcome_and_the_time_to_acknowledgement(folder: RunFolder) -> None:

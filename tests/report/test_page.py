@@ -12,8 +12,8 @@ import pytest
 from harness.errors import EvidenceError
 from harness.report.findings import SHOWN_FINDINGS
 from harness.report.page import write
-from harness.result import CheckResult, RunResult
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, RunResult
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

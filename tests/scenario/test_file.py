@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
+from harness.contracts import registry
 from harness.errors import ScenarioError
 from harness.scenario.file import load_scenario, read_scenario, scenario_yaml
 from harness.scenario.source import Override, set_option

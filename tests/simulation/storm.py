@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from harness.plan import make_plan
+from harness.scenario.plan import make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import znode_changes
 from harness.simulation.guard import Guard

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import Dispatcher
 from harness.events import BrokerStart, BrokerStop, ZkSession
 from harness.simulation.cluster import SimulatedCluster

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from harness.broker.wire.messages import ProduceRequest
-from harness.history import Operation, OpKind, OpType
-from harness.plan import make_plan
 from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.load import SimulatedLoad
 from harness.simulation.loop import run
 from harness.simulation.topics import create_topics
 from harness.simulation.transport import MemoryConnection
+from harness.store.history import Operation, OpKind, OpType
 from tests.simulation.scenarios import scenario
 
 Story = Callable[[SimulatedCluster], Awaitable[None]]

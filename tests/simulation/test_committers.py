@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from harness.history import Operation, OpKind, OpType
 from harness.simulation.cluster import SimulatedCluster
+from harness.store.history import Operation, OpKind, OpType
 from tests.simulation.test_clients import Story, ends, every_operation_ended, told
 
 LOAD = {"producers": 1, "consumers": 0, "committers": 1, "commit_interval_s": 0.1, "restart_interval_s": 1.0}

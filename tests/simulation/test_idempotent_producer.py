@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.events import Append
-from harness.history import Operation, OpKind, OpType
 from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.store.history import Operation, OpKind, OpType
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
 
 LATE_ANSWERS = {

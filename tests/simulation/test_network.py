@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, MetadataRequest, MetadataResponse
 from harness.broker.wire.transport import PeerError

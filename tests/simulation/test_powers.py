@@ -12,7 +12,7 @@ from harness.simulation.driver import SimulationDriver
 from harness.simulation.interference import Interference
 from harness.simulation.links import Links
 from harness.simulation.loop import run
-from harness.waiting import until
+from harness.system.waiting import until
 
 BOTH, IN, OUT = Direction.BOTH, Direction.INBOUND, Direction.OUTBOUND
 SIDES = tuple(Side)

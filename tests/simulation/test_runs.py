@@ -11,23 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from harness import phases, registry
+from harness import phases
 from harness.cluster.driver import CAPABILITIES, CarriesOutRuns, ClusterDriver
-from harness.cluster.reaper.reap import reap
-from harness.cluster.reaper.standing import State, standing_of, supervised
+from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, PluginError
-from harness.judging import missing_evidence, scenario_of
-from harness.phase_log import Phase, ends
-from harness.plan import load_plan
+from harness.experiment.judge import missing_evidence, scenario_of
 from harness.progress import Silent
-from harness.result import RunResult
+from harness.reaper.reap import reap
+from harness.reaper.standing import State, standing_of, supervised
 from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
+from harness.scenario.plan import load_plan
 from harness.scenario.source import options
 from harness.simulation.driver import SimulationDriver
 from harness.simulation.load import CLIENTS
 from harness.simulation.runs import POWERS, ROLES, SimulatedRuns
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends
+from harness.store.result import RunResult
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
 pytestmark = pytest.mark.real_time("real phases, processes and signals around the simulation")
@@ -170,7 +171,7 @@ def driving(folder: RunFolder) -> Iterator["subprocess.Popen[str]"]:
     """Drive a run in a process of its own; yields when its load is on."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from harness import phases; from harness.progress import Silent; from harness.store import RunFolder\n"
+        "from harness import phases; from harness.progress import Silent; from harness.store.folder import RunFolder\n"
         "class Told(Silent):\n"
         "    def message(self, text): print(text, flush=True)\n"
         "folder = RunFolder(Path(sys.argv[1]))\n"

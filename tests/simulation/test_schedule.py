@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.history import OpKind, OpType
-from harness.phase_log import Phase, ends
 from harness.simulation.run_folder import write_run_folder
 from harness.simulation.schedule import SimulatedHistory, simulate
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
+from harness.store.history import OpKind, OpType
+from harness.store.phase_log import Phase, ends
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, SHUT_DOWN, UNCLEAN, scenario
 
 ALLOW_UNCLEAN = {

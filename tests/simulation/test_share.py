@@ -6,14 +6,14 @@ import signal
 
 import pytest
 
-from harness.plan import Plan, make_plan
-from harness.result import RunResult
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
-from harness.simulation import share
+from harness.scenario.plan import Plan, make_plan
 from harness.simulation.schedule import SimulatedHistory, simulate, simulate_plan
-from harness.simulation.share import simulate_candidates, simulate_share
-from harness.sweep import schedule_seed
+from harness.store.result import RunResult
+from harness.sweep import share
+from harness.sweep.share import simulate_candidates, simulate_share
+from harness.sweep.sweep import schedule_seed
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
 
 SMALL = scenario(KILL_LEADER)

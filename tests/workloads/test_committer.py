@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from harness.history import JsonlWriter, now_ns
-from harness.recording import Recorder
-from harness.workloads import ClientPlan
-from kafka_chaos.clients import committer
-from kafka_chaos.clients.committer import Committer, commit
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import JsonlWriter, now_ns
+from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients import committer
+from kafka_chaos.workloads.clients.committer import Committer, commit
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
 PLACE = ("orders", 0)

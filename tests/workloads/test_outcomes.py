@@ -1,8 +1,8 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.history import OpType
-from kafka_chaos.clients.outcomes import commit_outcome, send_outcome
+from harness.store.history import OpType
+from kafka_chaos.workloads.clients.outcomes import commit_outcome, send_outcome
 
 FAIL, INFO = OpType.FAIL, OpType.INFO
 

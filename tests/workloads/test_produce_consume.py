@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 from pydantic import ValidationError
 
-from harness.history import JsonlWriter, now_ns
-from harness.recording import Recorder
-from harness.workloads import ClientPlan
-from kafka_chaos.clients.consumer import AGAIN, Consumer, Reader, read_to_the_end, value_id
-from kafka_chaos.clients.producer import Sender, configuration
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import JsonlWriter, now_ns
+from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients.consumer import AGAIN, Consumer, Reader, read_to_the_end, value_id
+from kafka_chaos.workloads.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
 TOPICS = {"orders": 2, "audit": 1}
@@ -313,7 +313,7 @@ class TestReader:
         assert lines(path)[-1]["type"] == outcome
 
     def test_it_reads_until_the_end_stands_still(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("kafka_chaos.clients.consumer.SETTLE_S", 0.0)
+        monkeypatch.setattr("kafka_chaos.workloads.clients.consumer.SETTLE_S", 0.0)
         consumer = FakeConsumer([record(0)], [record(1)], ends=(1, 2, 2))
         reader = self.reader(path, consumer)
         assert read_to_the_end(reader, deadline_s=float("inf"))

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from harness.cluster import embedded_zookeeper
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.ports import PortReservations
-from harness.waiting import until
+from harness.system.waiting import until
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.history import JsonlWriter, ZnodeChange, read_jsonl
+from harness.store.history import JsonlWriter, ZnodeChange, read_jsonl
 from harness.zookeeper.merged_history import combine, merge_history
 
 SET = ZnodeChange(

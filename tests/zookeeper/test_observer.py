@@ -6,8 +6,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from harness.errors import ClusterError
-from harness.history import read_jsonl
-from harness.waiting import until
+from harness.store.history import read_jsonl
+from harness.system.waiting import until
 from harness.zookeeper import observer
 from harness.zookeeper.merged_history import merge_history
 from harness.zookeeper.observer import ZookeeperObserver

@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import RolledBackError
 
 from harness.errors import EvidenceError
-from harness.history import ZnodeChange
+from harness.store.history import ZnodeChange
 from harness.zookeeper.sessions import to_text
 from harness.zookeeper.transaction_log import read_ensemble_log, read_transaction_log
 

@@ -6,7 +6,7 @@ from pyspark.sql.window import Window
 
 from harness.analysis.frames import conform, in_order
 from harness.analysis.schemas import AVAILABILITY
-from harness.history import OpType
+from harness.store.history import OpType
 
 THRESHOLD_MS = 250
 """Shorter waits for an acknowledgement are everyday life, not a gap."""

@@ -40,7 +40,7 @@ from harness.analysis.place import Folder, remove
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
 from harness.analysis.storage import exactly
-from harness.store import R
+from harness.store.folder import R
 
 Facts = dict[str, DataFrame]
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, known
 from harness.analysis.schemas import POLLS, SENDS
-from harness.history import OpKind, OpType
+from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
 """Records; a longer range of offsets in a log line is not a batch and is not unfolded."""

@@ -17,7 +17,7 @@ from harness.analysis.schemas import (
     VALUE_IDS,
 )
 from harness.analysis.sources import CORRUPT, Sources
-from harness.history import OpKind, OpType
+from harness.store.history import OpKind, OpType
 
 _ONE_OF_A_KIND = {
     "zookeeper": ("zxid", "path", "type", "version", "source"),

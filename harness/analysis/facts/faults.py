@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform
 from harness.analysis.schemas import FAULT_WINDOWS
-from harness.history import InjectionStep
+from harness.store.history import InjectionStep
 
 _JUDGED = [step.value for step in (InjectionStep.CONFIRMED, InjectionStep.MISMATCH, InjectionStep.INCONCLUSIVE)]
 

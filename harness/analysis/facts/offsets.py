@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from harness.analysis.facts.clients import completed
 from harness.analysis.frames import conform, in_order
 from harness.analysis.schemas import COMMITTED_OFFSETS
-from harness.history import OpKind, OpType
+from harness.store.history import OpKind, OpType
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 _KEY = ("run_id", "group", "topic", "partition")

@@ -7,7 +7,7 @@ from pyspark.sql.window import Window
 from harness.analysis.client_tables import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
 from harness.analysis.facts.clients import completed
 from harness.analysis.frames import conform, in_order
-from harness.history import OpKind, OpType
+from harness.store.history import OpKind, OpType
 
 
 def poll_steps(polls: DataFrame) -> DataFrame:

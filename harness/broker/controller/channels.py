@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.controller.request_batch import ControlRequest
 from harness.broker.state_log import StateLog
 from harness.broker.wire.messages import ApiMessage

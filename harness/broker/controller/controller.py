@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from harness.broker.config import BrokerConfig
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.controller.active import ActiveController
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import TopicPartition

@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from harness.broker.config import BrokerConfig
-from harness.broker.config_types import ConfigError
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.configs.config_types import ConfigError
+from harness.broker.configs.topic_properties import parse_topic_config
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
 from harness.broker.controller.selectors import Selector, Strategy
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
-from harness.broker.topic_properties import parse_topic_config
 from harness.broker.wire.transport import Transport
 from harness.broker.zookeeper.client import Watch, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from harness.broker.config import BrokerConfig
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.controller.context import ControllerContext, TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.partition_machine import PartitionMachine

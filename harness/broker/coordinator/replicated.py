@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from harness.broker.appending import AppendResult
 from harness.broker.coordinator.coordinator import OffsetsLog
-from harness.broker.replica_manager import ReplicaManager
+from harness.broker.replicas.appending import AppendResult
+from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.topics import GROUP_METADATA_TOPIC
 
 ACKS_ALL = -1

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import TopicRefused, TopicRequest
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode

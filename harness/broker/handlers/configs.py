@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.config_changes import ConfigChanges, ConfigRefused, Resource, Step, check_broker
-from harness.broker.config_entries import ConfigView, Entry
+from harness.broker.administration.config_changes import ConfigChanges, ConfigRefused, Resource, Step, check_broker
+from harness.broker.administration.config_entries import ConfigView, Entry
 from harness.broker.topics import TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode

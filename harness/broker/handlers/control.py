@@ -7,10 +7,10 @@ is not: the controller may see it before this broker does.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.broker.control_requests import ControlRequest, received
-from harness.broker.replica_manager import ReplicaManager
+from harness.broker.administration.topic_configs import TopicConfigs
+from harness.broker.replicas.control_requests import ControlRequest, received
+from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.state_log import StateLog
-from harness.broker.topic_configs import TopicConfigs
 from harness.broker.wire.dispatch import CloseConnection, Handler, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from harness.broker.appending import AppendResult, ProduceParams, ToAppend
-from harness.broker.config import BrokerConfig
-from harness.broker.fetch_sessions import FetchSessionError, FetchSessions
-from harness.broker.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
-from harness.broker.offset_lookup import NOTHING, find_offset
-from harness.broker.partition import PartitionError, TopicPartition
-from harness.broker.replica_manager import ReplicaManager
+from harness.broker.replicas.appending import AppendResult, ProduceParams, ToAppend
+from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
+from harness.broker.replicas.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
+from harness.broker.replicas.offset_lookup import NOTHING, find_offset
+from harness.broker.replicas.partition import PartitionError, TopicPartition
+from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.state_log import StateLog
 from harness.broker.wire.dispatch import CloseConnection, RequestContext
 from harness.broker.wire.error_codes import ErrorCode

@@ -11,7 +11,7 @@ from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.reassignment_requests import Reassigned, Wish
 from harness.broker.controller.replica_elections import ElectionKind, ElectionResult
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.purgatory import Purgatory
+from harness.broker.replicas.purgatory import Purgatory
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (

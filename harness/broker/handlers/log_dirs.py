@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.broker.config import BrokerConfig
-from harness.broker.deleting import Deletion, ToDelete
-from harness.broker.partition import Partition
-from harness.broker.replica_manager import ReplicaManager
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.replicas.deleting import Deletion, ToDelete
+from harness.broker.replicas.partition import Partition
+from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (

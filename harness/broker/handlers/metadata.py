@@ -5,10 +5,10 @@ All of it is from the metadata cache.
 
 from dataclasses import dataclass
 
-from harness.broker.config import BrokerConfig
+from harness.broker.administration.topic_creation import TopicCreator
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.coordinator.records import partition_of
 from harness.broker.metadata_cache import AliveBroker, MetadataCache, PartitionInfo
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode

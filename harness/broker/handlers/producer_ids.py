@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from harness.broker.producer_ids import ProducerIds
+from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest, InitProducerIdResponse

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.broker.config import BrokerConfig
-from harness.broker.topic_changes import MorePartitions, TopicChanges
-from harness.broker.topic_creation import TopicCreator
+from harness.broker.administration.topic_changes import MorePartitions, TopicChanges
+from harness.broker.administration.topic_creation import TopicCreator
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.topics import TopicRefused
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode

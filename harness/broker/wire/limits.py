@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from harness.broker.config import BrokerConfig
-from harness.broker.config_types import INT_MAX
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.configs.config_types import INT_MAX
 
 UNTAKEN_RESPONSE_BYTES = 128 * 1024 * 1024
 """How much all responses together may hold that their clients do not take. Kafka needs none: it sends from files."""

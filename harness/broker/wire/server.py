@@ -10,7 +10,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.connections import ClientConnection, Connections, take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher
 from harness.broker.wire.limits import RequestMemory, ResponseMemory, ServerLimits

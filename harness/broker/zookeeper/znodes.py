@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"

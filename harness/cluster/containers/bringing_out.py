@@ -13,7 +13,7 @@ from harness.cluster.containers.engine import Engine
 from harness.cluster.containers.plans import BROKER_DATA, ZOOKEEPER_DATA, Names
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.errors import ClusterError, DeadlineError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 LOCK_NAME = "containers.lock"
 """In the cluster's folder: held by whoever brings data out or removes what holds it."""

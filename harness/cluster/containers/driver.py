@@ -31,7 +31,7 @@ from harness.cluster.supervised import (
 )
 from harness.cluster.supervision import LAST_STAGE
 from harness.errors import ClusterError
-from harness.store import RunFolder
+from harness.store.folder import RunFolder
 
 T = TypeVar("T")
 

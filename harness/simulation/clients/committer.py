@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterable
 
 from harness.broker.wire.transport import PeerError
-from harness.history import OpKind, OpType
-from harness.recording import Recorder
+from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.fetching import RETRY_S
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.offsets import GroupOffsets
 from harness.simulation.clients.outcomes import Refused
 from harness.simulation.transport import MemoryTransport
-from harness.workloads import ClientPlan
+from harness.store.history import OpKind, OpType
+from harness.store.recording import Recorder
 
 
 class SimulatedCommitter:

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from harness.broker.fetcher_messages import LATEST
+from harness.broker.replicas.fetcher_messages import LATEST
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.transport import PeerError
-from harness.history import Operation, OpKind, OpType
-from harness.recording import Recorder
+from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.fetching import RETRY_S, Fetching, list_offset
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.offsets import GroupOffsets
 from harness.simulation.clients.outcomes import Refused
 from harness.simulation.transport import MemoryTransport
-from harness.workloads import ClientPlan
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
 
 POLL_S = 0.25
 """How long one poll collects records."""

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.broker.fetcher_messages import (
+from harness.broker.log.batch import iter_batches, parse_records
+from harness.broker.replicas.fetcher_messages import (
     EARLIEST,
     FETCH_VERSION,
     LIST_OFFSETS_VERSION,
@@ -17,13 +18,12 @@ from harness.broker.fetcher_messages import (
     list_offsets_request,
     offset_for_leader_epoch_request,
 )
-from harness.broker.log.batch import iter_batches, parse_records
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
 from harness.broker.wire.transport import PeerError
-from harness.history import Record
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.outcomes import Refused
+from harness.store.history import Record
 
 CONSUMER = -1
 FETCH_WAIT_MS = 500

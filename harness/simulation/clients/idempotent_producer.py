@@ -15,12 +15,12 @@ from harness.broker.log.batch import Numbering
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest
 from harness.broker.wire.transport import PeerError
-from harness.recording import Recorder
+from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.metadata import Place
 from harness.simulation.clients.outcomes import REFUSED_WHATEVER_THE_STATE
 from harness.simulation.clients.producer import RETRY_S, Pending, SimulatedProducer, now_s
 from harness.simulation.transport import MemoryTransport
-from harness.workloads import ClientPlan
+from harness.store.recording import Recorder
 
 INIT_PRODUCER_ID_VERSION = 1
 NO_TIMEOUT_MS = 2**31 - 1

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FindCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.history import Operation, OpKind, OpType
-from harness.recording import Recorder
 from harness.simulation.clients.fetching import RETRY_S
 from harness.simulation.clients.metadata import NOBODY, ClusterClient, Place
 from harness.simulation.clients.outcomes import Refused, commit_outcome, described
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
 
 COMMIT_DEADLINE_S = 5.0
 FIND_COORDINATOR_VERSION, OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 2, 7, 5

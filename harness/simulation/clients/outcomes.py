@@ -1,10 +1,10 @@
 """What an error says about an operation, for clients that retry: it certainly did not happen, or nobody knows.
 
-The same judgement as that of the real clients (`kafka_chaos.clients.outcomes`), by Kafka's own error codes.
+The same judgement as that of the real clients (`kafka_chaos.workloads.clients.outcomes`), by Kafka's own error codes.
 """
 
 from harness.broker.wire.error_codes import ErrorCode
-from harness.history import OpType
+from harness.store.history import OpType
 
 REFUSED_WHATEVER_THE_STATE = frozenset(
     {

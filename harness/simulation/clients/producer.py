@@ -15,13 +15,13 @@ from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ProduceRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.history import Operation, OpKind, OpType
-from harness.recording import Recorder
+from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.outcomes import REFUSED_WHATEVER_THE_STATE, described, send_outcome
 from harness.simulation.evidence import wall_ms
 from harness.simulation.transport import MemoryConnection, MemoryTransport
-from harness.workloads import ClientPlan
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
 
 PRODUCE_VERSION = 8
 RETRY_S = 0.05

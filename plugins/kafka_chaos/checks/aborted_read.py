@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import duplicate_values, event, finding, unreadable
-from harness.checks import Check, Settings, Severity
-from harness.history import OpType
+from harness.contracts.checks import Check, Settings, Severity
+from harness.store.history import OpType
 
 
 class AbortedRead:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import duplicate_values, event, finding, severity, with_unclean_election
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class Duplicate:

@@ -22,7 +22,7 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class LeaderCompleteness:

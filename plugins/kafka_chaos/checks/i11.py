@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 _LINE = ("broker", "incarnation", "seq")
 

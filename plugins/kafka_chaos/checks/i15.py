@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, unsaid
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 from harness.events import NO_OFFSET
 
 _NO_EPOCH = -1

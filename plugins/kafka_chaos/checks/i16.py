@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, incomplete_dumps, severity, unreadable, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.checks import Check, Settings
-from harness.history import OpType
+from harness.contracts.checks import Check, Settings
+from harness.store.history import OpType
 
 _KEY = ("run_id", "group", "topic", "partition")
 

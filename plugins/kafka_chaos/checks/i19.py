@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import ACKS_ALL
 from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 
 class Acknowledgements:

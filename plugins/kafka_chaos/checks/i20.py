@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids
 from harness.analysis.frames import PARTITION_KEY
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 from harness.events import NO_LEADER
 
 DEADLINE_S = 60

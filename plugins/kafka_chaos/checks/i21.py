@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, incomplete_dumps
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31

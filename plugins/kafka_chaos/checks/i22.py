@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, unsaid
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")

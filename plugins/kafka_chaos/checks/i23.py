@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 
 class DeletedTopics:

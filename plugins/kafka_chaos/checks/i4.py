@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, severity
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 _ADMINISTRATOR = "admin"
 """What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""

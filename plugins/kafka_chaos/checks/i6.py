@@ -24,7 +24,7 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.replication import lacking
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 
 class StrongIsr:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, incomplete_dumps, last_isr
 from harness.analysis.frames import PARTITION_KEY
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 _REPLICA = [*PARTITION_KEY, "broker"]
 

@@ -13,7 +13,7 @@ from harness.analysis.allowances import ACKS_ALL
 from harness.analysis.findings import duplicate_values, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class InconsistentOffsets:

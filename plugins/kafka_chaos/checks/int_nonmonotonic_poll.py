@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, unreadable
 from harness.analysis.reading import regressions, shown
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 
 class IntNonmonotonicPoll:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable
 from harness.analysis.sending import overtaken, shown
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class IntNonmonotonicSend:

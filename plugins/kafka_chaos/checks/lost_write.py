@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import duplicate_values, event, finding, severity, unreadable, with_unclean_election
 from harness.analysis.records import acknowledged, read_span, unread
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class LostWrite:

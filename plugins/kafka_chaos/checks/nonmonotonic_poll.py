@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
 from harness.analysis.reading import regressions, shown, unless_subscribed
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 
 class NonmonotonicPoll:

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, severity, unreadable
 from harness.analysis.frames import in_order
-from harness.checks import Check, Settings
-from harness.history import OpType
+from harness.contracts.checks import Check, Settings
+from harness.store.history import OpType
 
 _KEY = ("run_id", "group", "topic", "partition")
 _OFFSETS_TOPIC = "__consumer_offsets"

@@ -14,7 +14,7 @@ from harness.analysis.allowances import ACKS_ALL
 from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.records import acknowledged
-from harness.checks import Check, Settings
+from harness.contracts.checks import Check, Settings
 
 SETTLED_NS = 2_000_000_000
 

@@ -21,7 +21,7 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged, read_span, unread
-from harness.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity
 
 
 class Unseen:

@@ -9,13 +9,13 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.driver import CanKill
+from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.restoring import end_session, start_stopped
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection, not_running
-from harness.restoring import end_session, start_stopped
 from harness.scenario.model import Strict
-from harness.targets import EVERY_ROLE, Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 from harness.zookeeper.view import Registration
 
 CONFIRM_TIMEOUT_S = 10.0

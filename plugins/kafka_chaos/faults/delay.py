@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanDelay
-from harness.faults import Arena, Effect, Fault, Injection
-from harness.links import LinkParameters, asked, probe
-from harness.targets import EVERY_ROLE, Role, Target
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.links import LinkParameters, asked, probe
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 
 PROBE_TIMEOUT_S = 2.0

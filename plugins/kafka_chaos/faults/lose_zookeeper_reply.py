@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanLoseReplies
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.targets import EVERY_ROLE, Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 
 
 class Parameters(Strict):

@@ -5,12 +5,12 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanPauseZookeeper
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.targets import Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 
 SEE_TIMEOUT_S = 2.0
 

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanCutPower
+from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, not_running
+from harness.contracts.restoring import start_stopped
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection, MayForfeit, not_running
-from harness.restoring import start_stopped
-from harness.targets import EVERY_ROLE, Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 
 
 class Parameters(MayForfeit):

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
 from harness.scenario.model import Strict
-from harness.targets import Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 
 ASKED = "/admin/reassign_partitions"
 

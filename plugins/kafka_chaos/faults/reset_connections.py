@@ -5,13 +5,13 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanReset, Side
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.links import Sides
+from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
-from harness.links import Sides
 from harness.scenario.model import Strict
-from harness.targets import EVERY_ROLE, Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 
 CONFIRM_TIMEOUT_S = 5.0
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.restoring import start_stopped
+from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.faults import Arena, Effect, Fault, Injection
-from harness.restoring import start_stopped
 from harness.scenario.model import Size, Strict
-from harness.targets import NOBODY, Role, Target
+from harness.system.waiting import until
 from harness.verdict import FaultVerdict
-from harness.waiting import until
 from harness.zookeeper.view import PartitionView
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.history import JsonlWriter
+from harness.contracts.workloads import ClientPlan, Workload
 from harness.scenario.model import Size, Strict
-from harness.seeds import derived_seed
-from harness.workloads import ClientPlan, Workload
+from harness.scenario.seeds import derived_seed
+from harness.store.history import JsonlWriter
 
 Acks = Literal[0, 1, "all"]
 MOST_NUMBERED = 5
@@ -119,15 +119,15 @@ class ProduceConsume:
     def run(self, plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
         """Produce, consume or commit until `stop` is set; then flush, or read to the end, or back."""
         if plan.role == "producer":
-            from kafka_chaos.clients.producer import produce
+            from kafka_chaos.workloads.clients.producer import produce
 
             produce(plan, operations, stop)
         elif plan.role == "committer":
-            from kafka_chaos.clients.committer import commit
+            from kafka_chaos.workloads.clients.committer import commit
 
             commit(plan, operations, stop)
         else:
-            from kafka_chaos.clients.consumer import consume
+            from kafka_chaos.workloads.clients.consumer import consume
 
             consume(plan, operations, stop)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from harness.broker.config import BrokerConfig, Endpoint, parse_config
+from harness.broker.configs.config import BrokerConfig, Endpoint, parse_config
 from harness.broker.controller.controller import Controller
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import RecordingStateLog

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from harness.broker.config import BrokerConfig, parse_config
+from harness.broker.administration.topic_creation import TopicCreator
+from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.state_log import RecordingStateLog
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.messages import ApiKey, UpdateMetadataRequest
 from harness.broker.zookeeper.session import ZooKeeperSession

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
 from harness.broker.handlers.admin import AdminHandlers
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from harness.broker.config import parse_config
-from harness.broker.config_changes import ConfigChanges, Operation, Resource
+from harness.broker.administration.config_changes import ConfigChanges, Operation, Resource
+from harness.broker.administration.topic_configs import TopicConfigs
+from harness.broker.configs.config import parse_config
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.topic_configs import TopicConfigs
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest

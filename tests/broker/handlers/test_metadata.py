@@ -2,9 +2,9 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.broker.config import BrokerConfig
+from harness.broker.administration.topic_creation import TopicCreator
+from harness.broker.configs.config import BrokerConfig
 from harness.broker.handlers.metadata import MetadataHandlers
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.broker.config import BrokerConfig, parse_config
+from harness.broker.administration.topic_changes import TopicChanges
+from harness.broker.administration.topic_creation import TopicCreator
+from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.handlers.topics import TopicHandlers
-from harness.broker.topic_changes import TopicChanges
-from harness.broker.topic_creation import TopicCreator
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import CreatePartitionsRequest, DeleteTopicsRequest

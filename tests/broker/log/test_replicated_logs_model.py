@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from harness.broker.log.batch import build_batch, iter_batches
 from harness.broker.log.log import Log
 from harness.broker.log.records import Record
-from harness.broker.replication import (
+from harness.broker.replicas.replication import (
     FollowerProgress,
     follower_high_watermark,
     may_join_isr,

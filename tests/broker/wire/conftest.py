@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import Dispatcher, Handler
 from harness.broker.wire.limits import ServerLimits
 from harness.broker.wire.messages import ApiKey

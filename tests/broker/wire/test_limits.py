@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.config import Endpoint, parse_config
+from harness.broker.configs.config import Endpoint, parse_config
 from harness.broker.wire.codec import encode_request
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.limits import ServerLimits, server_limits

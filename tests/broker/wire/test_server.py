@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.wire.codec import decode_response, encode_request
 from harness.broker.wire.connections import take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext

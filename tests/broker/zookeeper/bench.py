@@ -10,7 +10,7 @@ from harness.broker.zookeeper.client import SessionExpired, SessionState, WatchT
 from harness.broker.zookeeper.kazoo_client import KazooZooKeeper
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
-from harness.waiting import until
+from harness.system.waiting import until
 from harness.zookeeper.sessions import expire as expire_session
 from harness.zookeeper.sessions import to_text
 from tests.broker.zookeeper.cut_proxy import CutProxy

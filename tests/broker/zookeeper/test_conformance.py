@@ -21,7 +21,7 @@ from harness.broker.zookeeper.client import (
     Stat,
     WatchType,
 )
-from harness.waiting import until
+from harness.system.waiting import until
 from tests.broker.zookeeper.bench import Bench, Promise, played, real, simulated
 
 

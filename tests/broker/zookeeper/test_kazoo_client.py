@@ -9,7 +9,7 @@ from kazoo.exceptions import ConnectionLoss as KazooConnectionLoss
 
 from harness.broker.zookeeper.client import ConnectionLoss, SessionExpired, SessionState, WatchType
 from harness.broker.zookeeper.kazoo_client import KazooZooKeeper, _Call
-from harness.waiting import until
+from harness.system.waiting import until
 from harness.zookeeper.sessions import expire, to_text
 from tests.broker.zookeeper.cut_proxy import CutProxy
 

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.rules import ProtocolRules, rules_with
 from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import NoNode

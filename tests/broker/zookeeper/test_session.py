@@ -9,7 +9,7 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.events import ZkSession
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
-from harness.waiting import until
+from harness.system.waiting import until
 
 
 class StampedStateLog(RecordingStateLog):

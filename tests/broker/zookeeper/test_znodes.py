@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.config import Endpoint
+from harness.broker.configs.config import Endpoint
 from harness.broker.zookeeper import znodes
 from harness.broker.zookeeper.znodes import (
     BrokerRegistration,

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness.cluster.commands import app
+from harness.cli.cluster import app
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
 from harness.cluster.containers.engine import HOST_LABEL, ROOT_LABEL, RUN_LABEL, Engine, EngineUnavailable, Made, Owner
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.errors import ClusterError, Refused
-from harness.waiting import until
+from harness.system.waiting import until
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})

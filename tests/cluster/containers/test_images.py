@@ -20,7 +20,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "harness/__init__.py",
         "harness/events.py",
         "harness/values.py",
-        "harness/cli.py",
+        "harness/cli/app.py",
         "harness/broker/wire/codec.py",
     ):
         write(tmp_path / name, name)
@@ -78,7 +78,7 @@ BROKER, ZOOKEEPER = {"broker"}, {"zookeeper"}
         pytest.param(put("pyspark/jars/zookeeper-3.9.5.jar", "jar"), ZOOKEEPER, id="another version of a jar"),
         pytest.param(put("pyspark/jars/zookeeper-3.9.4.jar", "longer"), ZOOKEEPER, id="a patched jar"),
         pytest.param(append("docker/base.sh"), BROKER | ZOOKEEPER, id="the base"),
-        pytest.param(append("harness/cli.py"), set(), id="a module that no image has"),
+        pytest.param(append("harness/cli/app.py"), set(), id="a module that no image has"),
         pytest.param(put("harness/broker/wire/__pycache__/codec.pyc", "x"), set(), id="compiled Python"),
         pytest.param(put("requirements.txt", requirements("1.0", "2.0")), set(), id="a package that the broker lacks"),
         pytest.param(append("docker/compose.yaml"), set(), id="the compose file"),

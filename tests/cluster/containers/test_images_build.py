@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from harness.cli.images import app
 from harness.cluster.containers import base, building, images
-from harness.cluster.containers.commands import app
 from harness.cluster.containers.engine import Engine, EngineUnavailable
 from harness.cluster.containers.image_store import ImageStore
 from harness.cluster.containers.wheelhouse import Platform

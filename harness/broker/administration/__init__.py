@@ -1,0 +1,1 @@
+"""Requests that change topics, configurations and the cluster."""

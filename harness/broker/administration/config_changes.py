@@ -1,0 +1,209 @@
+"""Changes what is configured for a topic or for brokers: checks a request, then writes it where every broker sees it.
+
+Any broker does this, not the controller alone; the last writer wins. After Kafka's `ZkAdminManager`. A broker's
+property that nobody knows is refused, which Kafka would store for plugins.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from harness.broker.administration.topic_configs import TopicConfigs
+from harness.broker.configs.config import PROPERTIES, BrokerConfig
+from harness.broker.configs.config_types import ConfigError, TypeCode, as_text
+from harness.broker.configs.topic_properties import BY_NAME, DYNAMIC, parse_dynamic_config, parse_topic_config
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.topics import read_config, write_config
+from harness.broker.zookeeper.znodes import (
+    ALL_BROKERS,
+    BROKERS_KIND,
+    TOPICS_KIND,
+    MalformedZnode,
+    broker_config_path,
+    topic_config_path,
+)
+
+_log = logging.getLogger(__name__)
+
+_PROPERTY_NAMES = frozenset(prop.name for prop in PROPERTIES)
+
+
+class ConfigRefused(Exception):
+    """A configuration may not be read or changed so; carries the code and the sentence of the answer."""
+
+    def __init__(self, error: ErrorCode, message: str | None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+class Resource(IntEnum):
+    """Kafka's numbers of what can be configured."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Operation(IntEnum):
+    """Kafka's numbers of what can be done to a property (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Whose configuration: a topic's, a broker's, or that of all brokers."""
+
+    kind: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where it stands."""
+        return topic_config_path(self.name) if self.kind == TOPICS_KIND else broker_config_path(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One operation on one property."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+@dataclass(slots=True)
+class ConfigChanges:
+    """Carries checked changes to ZooKeeper."""
+
+    config: BrokerConfig
+    metadata: MetadataCache
+    configs: TopicConfigs
+    session: ZooKeeperSession
+
+    def target(self, resource_type: int, name: str) -> Target:
+        """Return whose configuration a request means to change.
+
+        Raises:
+            ConfigRefused: nobody's, or one that is not this broker's to change.
+        """
+        if resource_type == Resource.TOPIC:
+            if not name:
+                raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            if not self.metadata.partitions(name):
+                raise ConfigRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            return Target(kind=TOPICS_KIND, name=name)
+        if resource_type != Resource.BROKER:
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+        if not name:
+            return Target(kind=BROKERS_KIND, name=ALL_BROKERS)
+        check_broker(name, self.config.broker_id)
+        return Target(kind=BROKERS_KIND, name=name)
+
+    async def replace(self, target: Target, given: Mapping[str, str | None], *, validate_only: bool) -> None:
+        """Let a target have these properties and no others (AlterConfigs).
+
+        Raises:
+            ConfigRefused: a rule is broken, or ZooKeeper did not take it.
+        """
+        _refuse_nulls([name for name, value in given.items() if value is None])
+        await self._write(target, {name: value or "" for name, value in given.items()}, validate_only=validate_only)
+
+    async def amend(self, target: Target, steps: Sequence[Step], *, validate_only: bool) -> None:
+        """Change some properties of a target and leave the others (IncrementalAlterConfigs).
+
+        Raises:
+            ConfigRefused: a rule is broken, or ZooKeeper did not take it.
+        """
+        if any(count > 1 for count in Counter(step.name for step in steps).values()):
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        _refuse_nulls([step.name for step in steps if step.value is None and step.operation != Operation.DELETE])
+        try:
+            config = await read_config(self.session.current, target.path)
+        except (ZooKeeperError, MalformedZnode) as error:
+            raise _not_taken(error) from error
+        for step in steps:
+            self._carry_out(target, step, config)
+        await self._write(target, config, validate_only=validate_only)
+
+    def _carry_out(self, target: Target, step: Step, config: dict[str, str]) -> None:
+        value = step.value or ""
+        if step.operation == Operation.SET:
+            config[step.name] = value
+        elif step.operation == Operation.DELETE:
+            config.pop(step.name, None)
+        elif step.operation in (Operation.APPEND, Operation.SUBTRACT):
+            words = self._words(target, step, config)
+            given = value.split(",")
+            if step.operation == Operation.APPEND:
+                words += [word for word in given if word not in words]
+            else:
+                words = [word for word in words if word not in given]
+            config[step.name] = ",".join(words)
+        else:
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operation {step.operation}")
+
+    def _words(self, target: Target, step: Step, config: Mapping[str, str]) -> list[str]:
+        """Return what a property that holds a list holds now."""
+        known = BY_NAME.get(step.name) if target.kind == TOPICS_KIND else DYNAMIC.get(step.name)
+        if known is None or known.parse.code is not TypeCode.LIST:
+            word = Operation(step.operation).name.lower()
+            problem = f"Config value {word} is not allowed for config key: {step.name}"
+            raise ConfigRefused(ErrorCode.INVALID_CONFIG, problem)
+        if target.kind == TOPICS_KIND:
+            inherited = as_text(self.configs.of("")[step.name])
+        else:
+            inherited = as_text(self.configs.broker(step.name))
+        text = config.get(step.name, inherited or "")
+        return [word for word in text.split(",") if word]
+
+    async def _write(self, target: Target, config: Mapping[str, str], *, validate_only: bool) -> None:
+        try:
+            if target.kind == TOPICS_KIND:
+                parse_topic_config(config)
+            else:
+                _check_dynamic(config)
+                parse_dynamic_config(config)
+        except ConfigError as error:
+            code = ErrorCode.INVALID_CONFIG if target.kind == TOPICS_KIND else ErrorCode.INVALID_REQUEST
+            raise ConfigRefused(code, str(error)) from None
+        if validate_only:
+            return
+        try:
+            await write_config(self.session.current, target.kind, target.name, config)
+        except ZooKeeperError as error:
+            raise _not_taken(error) from error
+        _log.info("config.changed kind=%s name=%s config=%s", target.kind, target.name, dict(config))
+
+
+def check_broker(name: str, broker_id: int) -> None:
+    """Raise ConfigRefused unless `name` is the id of this broker."""
+    if not name.isdecimal():
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != broker_id:
+        raise ConfigRefused(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker_id}, but received {name}"
+        )
+
+
+def _check_dynamic(config: Mapping[str, str]) -> None:
+    fixed = sorted(name for name in config if name in _PROPERTY_NAMES and name not in DYNAMIC)
+    if fixed:
+        raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
+
+
+def _refuse_nulls(names: Sequence[str]) -> None:
+    if names:
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(names)}")
+
+
+def _not_taken(error: Exception) -> ConfigRefused:
+    return ConfigRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper did not take it: {error!r}")

@@ -1,0 +1,113 @@
+"""What holds for a topic or a broker, and where each value comes from: the lines of DescribeConfigs. Pure.
+
+After Kafka's `ConfigHelper`: a value's source is that of its first synonym, and synonyms go from the nearest to the
+farthest: topic, this broker, all brokers, properties file, default.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from harness.broker.administration.topic_configs import BrokerLayers
+from harness.broker.configs.config import PROPERTIES, BrokerConfig
+from harness.broker.configs.config_types import Property, TypeCode, as_text
+from harness.broker.configs.topic_properties import DYNAMIC, TOPIC_PROPERTIES, TopicProperty
+
+
+class Source(IntEnum):
+    """Kafka's numbers of where a value comes from."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    PROPERTIES_FILE = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synonym:
+    """One value that holds, or would hold if a nearer one did not."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One property."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: Source
+    type: TypeCode
+    synonyms: tuple[Synonym, ...]
+
+
+_BY_NAME: dict[str, Property] = {prop.name: prop for prop in PROPERTIES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigView:
+    """All that is set for one broker."""
+
+    config: BrokerConfig
+    layers: BrokerLayers
+
+    def topic(self, own: Mapping[str, str]) -> list[Entry]:
+        """Return every property of a topic that sets `own` for itself."""
+        return [self._of_topic(prop, own) for prop in TOPIC_PROPERTIES]
+
+    def broker(self) -> list[Entry]:
+        """Return every property of this broker."""
+        return [_entry(p.name, self._synonyms(p.name), p, read_only=p.name not in DYNAMIC) for p in PROPERTIES]
+
+    def all_brokers(self) -> list[Entry]:
+        """Return what is set for all brokers, and nothing else."""
+        return [
+            _entry(name, [Synonym(name=name, value=text, source=Source.ALL_BROKERS)], _BY_NAME[name], read_only=False)
+            for name, text in sorted(self.layers.default.items())
+        ]
+
+    def _of_topic(self, prop: TopicProperty, own: Mapping[str, str]) -> Entry:
+        synonyms = [Synonym(name=prop.name, value=own[prop.name], source=Source.TOPIC)] if prop.name in own else []
+        synonyms += [s for name, _ in prop.brokers for s in self._synonyms(name) if s.value]
+        if prop.name in own:
+            return _entry(prop.name, synonyms, prop, read_only=False)
+        return Entry(
+            name=prop.name,
+            value=as_text(prop.inherited({**self.config.values, **self._dynamic()})),
+            read_only=False,
+            source=synonyms[0].source if synonyms else Source.DEFAULT,
+            type=prop.parse.code,
+            synonyms=tuple(synonyms),
+        )
+
+    def _dynamic(self) -> dict[str, object]:
+        return {name: DYNAMIC[name].parse(text) for name, text in {**self.layers.default, **self.layers.own}.items()}
+
+    def _synonyms(self, name: str) -> list[Synonym]:
+        return [Synonym(name=name, value=text, source=source) for text, source in self._texts(name)]
+
+    def _texts(self, name: str) -> Iterator[tuple[str | None, Source]]:
+        for layer, source in (
+            (self.layers.own, Source.BROKER),
+            (self.layers.default, Source.ALL_BROKERS),
+            (self.config.given, Source.PROPERTIES_FILE),
+        ):
+            if name in layer:
+                yield layer[name], source
+        if _BY_NAME[name].default:
+            yield _BY_NAME[name].default, Source.DEFAULT
+
+
+def _entry(name: str, synonyms: Sequence[Synonym], prop: Property | TopicProperty, *, read_only: bool) -> Entry:
+    return Entry(
+        name=name,
+        value=synonyms[0].value if synonyms else None,
+        read_only=read_only,
+        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        type=prop.parse.code,
+        synonyms=tuple(synonyms),
+    )

@@ -1,0 +1,146 @@
+"""Creates topics: for CreateTopics, for a client that asked for an unknown one, and for committed offsets.
+
+Not the controller's work: whoever serves the request checks it and writes it to ZooKeeper, where the controller finds
+it. The topic is usable once this broker's metadata names a leader for every partition.
+"""
+
+import logging
+import random
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replicas.purgatory import Purgatory
+from harness.broker.topics import GROUP_METADATA_TOPIC, TopicPlanner, TopicRefused, TopicRequest
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.zookeeper.client import ZooKeeperError
+from harness.broker.zookeeper.session import ZooKeeperSession
+from harness.broker.zookeeper.topics import TopicExists, create_topic
+from harness.broker.zookeeper.znodes import TOPICS, new_uuid
+from harness.events import NO_LEADER
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _AllLed:
+    """Waits until every partition of every topic has a leader in the metadata cache."""
+
+    metadata: MetadataCache
+    partitions: Mapping[str, int]
+    """How many of each topic."""
+
+    def missing(self) -> list[str]:
+        """Return the topics that are not there yet, sorted."""
+        return [topic for topic, count in sorted(self.partitions.items()) if self._led(topic) < count]
+
+    def try_complete(self, changed: str | None) -> bool:
+        """Whether all is there; whatever changed, every topic is looked at."""
+        return not self.missing()
+
+    def _led(self, topic: str) -> int:
+        return sum(info.leader != NO_LEADER for info in self.metadata.partitions(topic))
+
+
+@dataclass(slots=True)
+class _AllGone:
+    """Waits until the metadata cache knows none of some topics any more."""
+
+    metadata: MetadataCache
+    topics: Collection[str]
+
+    def remaining(self) -> list[str]:
+        """Return the topics that are still there, sorted."""
+        return [topic for topic in sorted(self.topics) if self.metadata.partitions(topic)]
+
+    def try_complete(self, changed: str | None) -> bool:
+        """Whether all are gone; whatever changed, every topic is looked at."""
+        return not self.remaining()
+
+
+@dataclass(slots=True)
+class TopicCreator:
+    """Creates topics and waits until they are usable."""
+
+    config: BrokerConfig
+    metadata: MetadataCache
+    session: ZooKeeperSession
+    rng: random.Random
+    _waiting: Purgatory[str] = field(default_factory=Purgatory)
+
+    async def create(self, request: TopicRequest, *, validate_only: bool = False) -> int:
+        """Write a topic to ZooKeeper, or only check that it could be, and return its number of partitions.
+
+        Raises:
+            TopicRefused: a rule is broken, the topic exists, or ZooKeeper did not take it.
+        """
+        try:
+            zk = self.session.current
+            planner = TopicPlanner(
+                alive_brokers=[broker.broker_id for broker in self.metadata.alive_brokers()],
+                default_partitions=self.config["num.partitions"],
+                default_replication_factor=self.config["default.replication.factor"],
+                topics=frozenset(await zk.children(TOPICS)),
+            )
+            topic = planner.plan(request, self.rng)
+            if not validate_only:
+                await create_topic(zk, topic.name, topic.assignment, topic.config, new_uuid(self.rng))
+                _log.info("topic.created name=%s assignment=%s", topic.name, topic.assignment)
+        except TopicExists:
+            raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{request.name}' already exists.") from None
+        except ZooKeeperError as error:
+            _log.warning("topic.creation failed name=%s error=%r", request.name, error)
+            raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper did not take it: {error!r}") from error
+        return len(topic.assignment)
+
+    async def create_on_demand(self, name: str) -> ErrorCode:
+        """Create a topic that a client asked for, and return what it is told: to come again when there is a leader."""
+        if name == GROUP_METADATA_TOPIC:
+            return await self.create_offsets_topic()
+        return await self._create_unless_there(TopicRequest(name=name))
+
+    async def create_offsets_topic(self) -> ErrorCode:
+        """Create `__consumer_offsets`, and return why it cannot be used yet.
+
+        With fewer live brokers than it is to have replicas it is not created: it would have too few for ever.
+        """
+        return await self._create_unless_there(
+            TopicRequest(
+                name=GROUP_METADATA_TOPIC,
+                partitions=self.config["offsets.topic.num.partitions"],
+                replication_factor=self.config["offsets.topic.replication.factor"],
+                config={
+                    "segment.bytes": str(self.config["offsets.topic.segment.bytes"]),
+                    "compression.type": "producer",
+                    "cleanup.policy": "compact",
+                },
+            )
+        )
+
+    async def wait_led(self, partitions: Mapping[str, int], timeout_s: float) -> list[str]:
+        """Wait until the topics have a leader everywhere, and return those that did not get there in time."""
+        operation = _AllLed(self.metadata, partitions)
+        await self._waiting.wait(operation, partitions, timeout_s)
+        return operation.missing()
+
+    async def wait_gone(self, topics: Collection[str], timeout_s: float) -> list[str]:
+        """Wait until this broker has forgotten deleted topics; return those it still knows when the time is over."""
+        operation = _AllGone(self.metadata, topics)
+        if operation.remaining():
+            await self._waiting.wait(operation, topics, timeout_s)
+        return operation.remaining()
+
+    def metadata_changed(self, topics: Iterable[str]) -> None:
+        """Look again at requests that wait for these topics."""
+        for topic in topics:
+            self._waiting.check(topic)
+
+    async def _create_unless_there(self, request: TopicRequest) -> ErrorCode:
+        try:
+            await self.create(request)
+        except TopicRefused as refused:
+            if refused.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                _log.info("topic.refused name=%s reason=%s", request.name, refused)
+                return refused.error
+        return ErrorCode.LEADER_NOT_AVAILABLE

@@ -1,0 +1,232 @@
+"""The broker's configuration: Kafka's property names, types, defaults and bounds; unknown names are refused."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.configs.config_types import (
+    BOOLEAN,
+    COMPRESSION_TYPE,
+    INT_MAX,
+    LONG_MAX,
+    TEXT,
+    ConfigError,
+    ConfigType,
+    Property,
+    TypeCode,
+    choice,
+    integer,
+    listing,
+    long,
+    optional,
+    ratio,
+    unknown,
+)
+
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One listener."""
+
+    name: str
+    """CLIENT listener name, e.g. PLAINTEXT, or the listener for other brokers."""
+    host: str
+    port: int
+
+
+def _endpoints(text: str) -> tuple[Endpoint, ...]:
+    endpoints = []
+    for part in text.split(","):
+        name, separator, address = part.strip().partition("://")
+        host, colon, port = address.rpartition(":")
+        if not separator or not colon or not port.isdecimal() or int(port) > 65_535:
+            raise ValueError(f"{part.strip()!r} is not NAME://host:port")
+        endpoints.append(Endpoint(name=name, host=host, port=int(port)))
+    return tuple(endpoints)
+
+
+def _advertised(text: str) -> tuple[Endpoint, ...]:
+    return _endpoints(text) if text else ()
+
+
+def _counts_by_host(text: str) -> tuple[str, ...]:
+    entries = tuple(part.strip() for part in text.split(",") if part.strip())
+    for entry in entries:
+        host, _, count = entry.rpartition(":")
+        if not host or not count.isdecimal() or int(count) > INT_MAX:
+            raise ValueError(f"{entry!r} is not host:count")
+    return entries
+
+
+PROPERTIES: tuple[Property, ...] = (
+    Property(name="broker.id", default=None, parse=integer(0)),
+    Property(name="listeners", default=None, parse=ConfigType(TypeCode.STRING, _endpoints)),
+    Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
+    Property(name="inter.broker.listener.name", default="REPL", parse=TEXT),
+    Property(name="broker.rack", default="", parse=TEXT),
+    Property(name="log.dir", default="/tmp/kafka-logs", parse=TEXT),  # noqa: S108 - Kafka's own default
+    Property(name="log.dirs", default="", parse=listing()),
+    Property(name="zookeeper.connect", default=None, parse=TEXT),
+    Property(name="zookeeper.session.timeout.ms", default="18000", parse=integer(1)),
+    Property(name="zookeeper.connection.timeout.ms", default="18000", parse=integer(1)),
+    Property(name="request.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="controller.socket.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="controlled.shutdown.enable", default="true", parse=BOOLEAN),
+    Property(name="controlled.shutdown.max.retries", default="3", parse=integer(0)),
+    Property(name="controlled.shutdown.retry.backoff.ms", default="5000", parse=integer(0)),
+    Property(name="num.partitions", default="1", parse=integer(1)),
+    Property(name="default.replication.factor", default="1", parse=integer(1)),
+    Property(name="auto.create.topics.enable", default="true", parse=BOOLEAN),
+    Property(name="min.insync.replicas", default="1", parse=integer(1)),
+    Property(name="unclean.leader.election.enable", default="false", parse=BOOLEAN),
+    Property(name="auto.leader.rebalance.enable", default="true", parse=BOOLEAN),
+    Property(name="leader.imbalance.check.interval.seconds", default="300", parse=long(1)),
+    Property(name="leader.imbalance.per.broker.percentage", default="10", parse=integer(0)),
+    # The next three are not Kafka's: by the rules of which Kafka leaders are elected, and where metrics are served.
+    Property(name="selector.profile", default="2.5", parse=choice("2.5", "0.8")),
+    Property(name="prometheus.port", default="", parse=optional(integer(0, 65_535))),
+    Property(name="prometheus.host", default="127.0.0.1", parse=TEXT),
+    Property(name="message.max.bytes", default="1048588", parse=integer(0)),
+    Property(name="delete.topic.enable", default="true", parse=BOOLEAN),
+    Property(name="compression.type", default="producer", parse=COMPRESSION_TYPE),
+    Property(name="log.cleanup.policy", default="delete", parse=listing("compact", "delete")),
+    Property(name="log.cleaner.delete.retention.ms", default="86400000", parse=long(0)),
+    Property(name="log.cleaner.max.compaction.lag.ms", default=str(LONG_MAX), parse=long(1)),
+    Property(name="log.cleaner.min.cleanable.ratio", default="0.5", parse=ratio()),
+    Property(name="log.cleaner.min.compaction.lag.ms", default="0", parse=long(0)),
+    Property(name="log.flush.interval.messages", default=str(LONG_MAX), parse=long(1)),
+    Property(name="log.flush.interval.ms", default="", parse=optional(long())),
+    Property(name="log.flush.scheduler.interval.ms", default=str(LONG_MAX), parse=long()),
+    Property(name="log.index.size.max.bytes", default="10485760", parse=integer(4)),
+    Property(name="log.message.timestamp.difference.max.ms", default=str(LONG_MAX), parse=long(0)),
+    Property(name="log.message.timestamp.type", default="CreateTime", parse=choice("CreateTime")),
+    Property(name="log.preallocate", default="false", parse=BOOLEAN),
+    Property(name="log.initial.task.delay.ms", default="30000", parse=long(0)),
+    Property(name="log.retention.bytes", default="-1", parse=long()),
+    Property(name="log.retention.check.interval.ms", default="300000", parse=long(1)),
+    Property(name="log.retention.hours", default="168", parse=integer(-(2**31))),
+    Property(name="log.retention.minutes", default="", parse=optional(integer(-(2**31)))),
+    Property(name="log.retention.ms", default="", parse=optional(long())),
+    Property(name="log.roll.hours", default="168", parse=integer(1)),
+    Property(name="log.roll.jitter.hours", default="0", parse=integer(0)),
+    Property(name="log.roll.jitter.ms", default="", parse=optional(long())),
+    Property(name="log.roll.ms", default="", parse=optional(long())),
+    Property(name="log.segment.delete.delay.ms", default="60000", parse=long(0)),
+    Property(name="log.segment.bytes", default="1073741824", parse=integer(14)),
+    Property(name="log.index.interval.bytes", default="4096", parse=integer(0)),
+    Property(name="log.flush.offset.checkpoint.interval.ms", default="60000", parse=integer(1)),
+    Property(name="producer.id.expiration.ms", default="86400000", parse=integer(1)),
+    Property(name="producer.id.expiration.check.interval.ms", default="600000", parse=integer(1)),
+    Property(name="replica.lag.time.max.ms", default="30000", parse=integer(1)),
+    Property(name="replica.fetch.wait.max.ms", default="500", parse=integer(0)),
+    Property(name="replica.fetch.min.bytes", default="1", parse=integer(1)),
+    Property(name="replica.fetch.max.bytes", default="1048576", parse=integer(0)),
+    Property(name="replica.fetch.response.max.bytes", default="10485760", parse=integer(0)),
+    Property(name="replica.fetch.backoff.ms", default="1000", parse=integer(0)),
+    Property(name="replica.socket.timeout.ms", default="30000", parse=integer(1)),
+    Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=integer(1)),
+    Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
+    Property(name="max.incremental.fetch.session.cache.slots", default="1000", parse=integer(0)),
+    Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
+    Property(name="queued.max.request.bytes", default="-1", parse=long()),
+    Property(name="max.connections", default=str(INT_MAX), parse=integer(0)),
+    Property(name="max.connections.per.ip", default=str(INT_MAX), parse=integer(0)),
+    Property(name="max.connections.per.ip.overrides", default="", parse=ConfigType(TypeCode.STRING, _counts_by_host)),
+    Property(name="connections.max.idle.ms", default="600000", parse=long()),
+    Property(name="offsets.topic.num.partitions", default="50", parse=integer(1)),
+    Property(name="offsets.topic.replication.factor", default="3", parse=integer(1)),
+    Property(name="offsets.topic.segment.bytes", default="104857600", parse=integer(1)),
+    Property(name="offsets.commit.timeout.ms", default="5000", parse=integer(1)),
+    Property(name="offset.metadata.max.bytes", default="4096", parse=integer(0)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Parsed properties; `config["replica.lag.time.max.ms"]` has the property's own type."""
+
+    values: Mapping[str, Any]
+    given: Mapping[str, str] = field(default_factory=dict)
+    """What the properties file says, as text; the rest of `values` are defaults."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def broker_id(self) -> int:
+        """The id that this broker registers under."""
+        return int(self.values["broker.id"])
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The data directories: `log.dirs`, or the one of `log.dir`."""
+        return tuple(self.values["log.dirs"]) or (str(self.values["log.dir"]),)
+
+    @property
+    def peer_endpoint(self) -> Endpoint:
+        """The listener for other brokers, as they reach it."""
+        name = self.values["inter.broker.listener.name"]
+        return next(endpoint for endpoint in self.advertised_endpoints if endpoint.name == name)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All listeners, as this broker binds them."""
+        return tuple(self.values["listeners"])
+
+    @property
+    def advertised_endpoints(self) -> tuple[Endpoint, ...]:
+        """What clients and brokers are told to connect to, in the order it is registered; by default the listeners."""
+        return tuple(self.values["advertised.listeners"]) or self.endpoints
+
+
+def parse_config(given: Mapping[str, str]) -> BrokerConfig:
+    """Return the configuration that the properties describe.
+
+    Raises:
+        ConfigError: names every unknown, missing and malformed property at once.
+    """
+    known = {prop.name: prop for prop in PROPERTIES}
+    problems = [unknown("property", name, known) for name in given.keys() - known.keys()]
+    values: dict[str, Any] = {}
+    for prop in PROPERTIES:
+        text = given.get(prop.name, prop.default)
+        if text is None:
+            problems.append(f"{prop.name} must be given")
+            continue
+        try:
+            values[prop.name] = prop.parse(text)
+        except ValueError as error:
+            problems.append(f"{prop.name}={text}: {error}")
+    if "listeners" in values and "advertised.listeners" in values:
+        problems += _listener_problems(BrokerConfig(values))
+    if not problems:
+        problems += _limit_problems(values)
+    if problems:
+        raise ConfigError("; ".join(sorted(problems)))
+    return BrokerConfig(values, dict(given))
+
+
+def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which limits let nothing in, by the same rules."""
+    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+        yield "queued.max.request.bytes must not be less than socket.request.max.bytes"
+    if not values["max.connections.per.ip"] and not values["max.connections.per.ip.overrides"]:
+        yield "max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is given"
+
+
+def _listener_problems(config: BrokerConfig) -> Iterator[str]:
+    """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
+    bound = [endpoint.name for endpoint in config.endpoints]
+    advertised = [endpoint.name for endpoint in config.advertised_endpoints]
+    for key, names in (("listeners", bound), ("advertised.listeners", advertised)):
+        if len(set(names)) < len(names):
+            yield f"{key}: each listener must have a different name, not {', '.join(names)}"
+    unbound = [name for name in advertised if name not in bound]
+    if unbound:
+        yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
+    if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
+        yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
+    if config["inter.broker.listener.name"] not in advertised:
+        yield f"inter.broker.listener.name={config['inter.broker.listener.name']} is none of {', '.join(advertised)}"

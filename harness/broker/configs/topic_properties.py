@@ -1,0 +1,140 @@
+"""What a topic may set for itself: Kafka's names, types, bounds and defaults (`LogConfig`, `TopicConfig`).
+
+Each has the broker's property that holds when the topic says nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.broker.configs.config import PROPERTIES, BrokerConfig
+from harness.broker.configs.config_types import (
+    BOOLEAN,
+    COMPRESSION_TYPE,
+    INT_MAX,
+    ConfigError,
+    ConfigType,
+    Property,
+    choice,
+    integer,
+    listing,
+    long,
+    ratio,
+    unknown,
+)
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProperty:
+    """One property that a topic may set for itself."""
+
+    name: str
+    parse: ConfigType
+    brokers: tuple[tuple[str, int], ...] = ()
+    """The broker's properties that hold when the topic says nothing, the first one that is set, with the factor to
+    the topic's unit; none when `default` holds."""
+    default: Any = None
+
+    def inherited(self, values: Mapping[str, Any]) -> Any:
+        """Return what holds for a topic that says nothing, from a broker's properties."""
+        found = (values[name] * factor for name, factor in self.brokers if values[name] is not None)
+        return next(found, self.default)
+
+
+def _like(name: str, parse: ConfigType, *brokers: str) -> TopicProperty:
+    return TopicProperty(name=name, parse=parse, brokers=tuple((broker, 1) for broker in brokers))
+
+
+def _time(name: str, parse: ConfigType, broker: str) -> TopicProperty:
+    return TopicProperty(name=name, parse=parse, brokers=((f"{broker}.ms", 1), (f"{broker}.hours", HOUR_MS)))
+
+
+TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
+    # Compaction is accepted and not carried out; batches keep the producer's timestamps.
+    _like("cleanup.policy", listing("compact", "delete"), "log.cleanup.policy"),
+    _like("compression.type", COMPRESSION_TYPE, "compression.type"),
+    _like("delete.retention.ms", long(0), "log.cleaner.delete.retention.ms"),
+    _like("file.delete.delay.ms", long(0), "log.segment.delete.delay.ms"),
+    _like("flush.messages", long(1), "log.flush.interval.messages"),
+    _like("flush.ms", long(0), "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    TopicProperty(name="follower.replication.throttled.replicas", parse=listing(), default=()),
+    _like("index.interval.bytes", integer(0), "log.index.interval.bytes"),
+    TopicProperty(name="leader.replication.throttled.replicas", parse=listing(), default=()),
+    _like("max.compaction.lag.ms", long(1), "log.cleaner.max.compaction.lag.ms"),
+    _like("max.message.bytes", integer(0), "message.max.bytes"),
+    _like("message.timestamp.difference.max.ms", long(0), "log.message.timestamp.difference.max.ms"),
+    _like("message.timestamp.type", choice("CreateTime"), "log.message.timestamp.type"),
+    _like("min.cleanable.dirty.ratio", ratio(), "log.cleaner.min.cleanable.ratio"),
+    _like("min.compaction.lag.ms", long(0), "log.cleaner.min.compaction.lag.ms"),
+    _like("min.insync.replicas", integer(1), "min.insync.replicas"),
+    _like("preallocate", BOOLEAN, "log.preallocate"),
+    _like("retention.bytes", long(), "log.retention.bytes"),
+    TopicProperty(
+        name="retention.ms",
+        parse=long(-1),
+        brokers=(("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS)),
+    ),
+    _like("segment.bytes", integer(14, INT_MAX), "log.segment.bytes"),
+    _like("segment.index.bytes", integer(4), "log.index.size.max.bytes"),
+    _time("segment.jitter.ms", long(0), "log.roll.jitter"),
+    _time("segment.ms", long(1), "log.roll"),
+    _like("unclean.leader.election.enable", BOOLEAN, "unclean.leader.election.enable"),
+)
+
+BY_NAME: dict[str, TopicProperty] = {prop.name: prop for prop in TOPIC_PROPERTIES}
+
+
+def parse_topic_config(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties that a topic sets, each with its own type.
+
+    Raises:
+        ConfigError: names every unknown and malformed property at once.
+    """
+    return _parse("topic property", given, BY_NAME)
+
+
+def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
+    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
+    return inherited(config.values)
+
+
+def inherited(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what topics inherit of a broker whose properties have these values."""
+    return {prop.name: prop.inherited(values) for prop in TOPIC_PROPERTIES}
+
+
+DYNAMIC: dict[str, Property] = {
+    prop.name: prop
+    for prop in PROPERTIES
+    if any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
+}
+"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`)."""
+
+
+def parse_dynamic_config(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties that are set for a broker while it runs, each with its own type.
+
+    Raises:
+        ConfigError: names every property that is unknown, malformed, or not to be set while the broker runs.
+    """
+    return _parse("dynamic broker property", given, DYNAMIC)
+
+
+def _parse(
+    what: str, given: Mapping[str, str], known: Mapping[str, TopicProperty] | Mapping[str, Property]
+) -> dict[str, Any]:
+    problems, values = [], {}
+    for name, text in given.items():
+        if name not in known:
+            problems.append(unknown(what, name, known))
+            continue
+        try:
+            values[name] = known[name].parse(text)
+        except ValueError as error:
+            problems.append(f"{name}={text}: {error}")
+    if problems:
+        raise ConfigError("; ".join(sorted(problems)))
+    return values

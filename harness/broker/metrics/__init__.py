@@ -1,0 +1,1 @@
+"""The broker in numbers, and how Prometheus reads them."""

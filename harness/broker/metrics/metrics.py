@@ -1,0 +1,83 @@
+"""How a broker is, in numbers: what it has counted since it started, and what is counted when somebody asks.
+
+Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is Kafka's
+choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.broker.controller.controller import Controller
+from harness.broker.controller.statistics import ControllerStatistics, EventTimes
+from harness.broker.replicas.counters import Counters
+from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.wire.messages import ApiKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerMetrics:
+    """One look at a broker, taken in one step of its loop, so the numbers belong together."""
+
+    partitions: int
+    leaders: int
+    """Of the partitions, those that this broker leads."""
+    under_replicated: int
+    """Partitions led here whose ISR lacks a replica."""
+    under_min_isr: int
+    """Partitions led here whose ISR is too small for acks=all."""
+    offline_replicas: int
+    """What should be here and is on a disk that has failed."""
+    log_bytes: int
+    delayed_produces: int
+    delayed_fetches: int
+    delayed_deletions: int
+    is_controller: bool
+    controller: ControllerStatistics
+    unclean_leader_elections: int
+    event_queue_size: int
+    event_times: EventTimes
+    counters: Counters
+
+
+class Exporter(Protocol):
+    """Shows the metrics of one broker to others."""
+
+    def answered(self, api_key: ApiKey, seconds: float) -> None:
+        """A request was answered, or given up, so long after it came."""
+        ...
+
+    async def start(self, look: Callable[[], BrokerMetrics]) -> None:
+        """Show from now on what `look` returns; raises OSError."""
+        ...
+
+    async def stop(self) -> None:
+        """Show nothing any more; idempotent."""
+        ...
+
+
+def metrics_of(manager: ReplicaManager, controller: Controller) -> BrokerMetrics:
+    """Return how a broker with these parts is now."""
+    replicas = manager.replicas
+    hosted = replicas.all()
+    led = [partition for partition in hosted if partition.is_leader]
+    return BrokerMetrics(
+        partitions=len(hosted),
+        leaders=len(led),
+        under_replicated=sum(len(partition.isr) < len(partition.replicas) for partition in led),
+        under_min_isr=sum(
+            not partition.has_enough_insync(manager.topic_config(partition.key[0])["min.insync.replicas"])
+            for partition in led
+        ),
+        offline_replicas=replicas.offline_count,
+        log_bytes=sum(partition.log.size_bytes for partition in hosted),
+        delayed_produces=len(replicas.appends),
+        delayed_fetches=len(replicas.fetches),
+        delayed_deletions=len(replicas.deletions),
+        is_controller=controller.is_active,
+        controller=controller.statistics,
+        unclean_leader_elections=controller.unclean_leader_elections,
+        event_queue_size=controller.event_queue_size,
+        event_times=controller.event_times,
+        counters=replicas.counters,
+    )

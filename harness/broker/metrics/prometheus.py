@@ -1,0 +1,228 @@
+"""A broker's metrics for Prometheus, by the names that the JMX exporter gives Kafka's, so that its dashboards fit.
+
+The client library serves them from threads of its own, and only when it is asked for (`prometheus.port`): a thread that
+is asked has the broker's loop take one look, so that nobody sees a broker in the middle of a step. This module is
+imported by nobody but who opens such a port.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import (
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    start_http_server,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from harness.broker.metrics.metrics import BrokerMetrics
+from harness.broker.wire.messages import ApiKey
+
+_log = logging.getLogger(__name__)
+
+LOOK_TIMEOUT_S = 10.0
+"""How long somebody who asks waits for a busy broker."""
+REQUEST_TIME_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the buckets for request times; a long poll takes half a second."""
+
+
+class _Number(NamedTuple):
+    name: str
+    help: str
+    of: Callable[[BrokerMetrics], float]
+
+
+_REPLICAS = "kafka_server_replicamanager_"
+_TOPICS = "kafka_server_brokertopicmetrics_"
+_CONTROLLER = "kafka_controller_kafkacontroller_"
+
+GAUGES = (
+    _Number(_REPLICAS + "partitioncount", "Replicas on this broker.", lambda m: m.partitions),
+    _Number(_REPLICAS + "leadercount", "Partitions that this broker leads.", lambda m: m.leaders),
+    _Number(
+        _REPLICAS + "underreplicatedpartitions",
+        "Partitions led here whose ISR lacks a replica.",
+        lambda m: m.under_replicated,
+    ),
+    _Number(
+        _REPLICAS + "underminisrpartitioncount",
+        "Partitions led here whose ISR is too small for acks=all.",
+        lambda m: m.under_min_isr,
+    ),
+    _Number(
+        _REPLICAS + "offlinereplicacount", "Replicas on a directory that has failed.", lambda m: m.offline_replicas
+    ),
+    _Number("kafka_log_size_bytes", "Bytes in all logs.", lambda m: m.log_bytes),
+    _Number(
+        _CONTROLLER + "activecontrollercount",
+        "1 while this broker believes to be controller.",
+        lambda m: m.is_controller,
+    ),
+    _Number(
+        _CONTROLLER + "activecontrollerid",
+        "Who is controller, as far as this broker has seen; -1 for nobody.",
+        lambda m: m.controller.active_controller_id,
+    ),
+    _Number(
+        _CONTROLLER + "offlinepartitionscount",
+        "Partitions without a leader; 0 on a broker that is not controller, as the next seven.",
+        lambda m: m.controller.offline_partition_count,
+    ),
+    _Number(
+        _CONTROLLER + "preferredreplicaimbalancecount",
+        "Partitions that another than their first replica leads.",
+        lambda m: m.controller.preferred_replica_imbalance_count,
+    ),
+    _Number(_CONTROLLER + "globaltopiccount", "Topics of the cluster.", lambda m: m.controller.global_topic_count),
+    _Number(
+        _CONTROLLER + "globalpartitioncount",
+        "Partitions of the cluster that ever had a leader.",
+        lambda m: m.controller.global_partition_count,
+    ),
+    _Number(_CONTROLLER + "topicstodeletecount", "Topics to delete.", lambda m: m.controller.topics_to_delete_count),
+    _Number(
+        _CONTROLLER + "replicastodeletecount", "Replicas to delete.", lambda m: m.controller.replicas_to_delete_count
+    ),
+    _Number(
+        _CONTROLLER + "topicsineligibletodeletecount",
+        "Topics to delete that cannot be deleted now.",
+        lambda m: m.controller.ineligible_topics_to_delete_count,
+    ),
+    _Number(
+        _CONTROLLER + "replicasineligibletodeletecount",
+        "Replicas to delete that cannot be deleted now.",
+        lambda m: m.controller.ineligible_replicas_to_delete_count,
+    ),
+    _Number(
+        _CONTROLLER + "controllerstate", "What the controller does, by Kafka's number.", lambda m: m.event_times.state
+    ),
+    _Number(
+        "kafka_controller_controllereventmanager_eventqueuesize",
+        "Events that wait for the controller.",
+        lambda m: m.event_queue_size,
+    ),
+)
+COUNTERS = (
+    _Number(_TOPICS + "messagesin", "Records that producers wrote.", lambda m: m.counters.messages_in),
+    _Number(_TOPICS + "bytesin", "Bytes that producers wrote.", lambda m: m.counters.bytes_in),
+    _Number(_TOPICS + "bytesout", "Bytes that consumers got.", lambda m: m.counters.bytes_out),
+    _Number(_TOPICS + "replicationbytesin", "Bytes got from leaders.", lambda m: m.counters.replication_bytes_in),
+    _Number(_TOPICS + "replicationbytesout", "Bytes that followers got.", lambda m: m.counters.replication_bytes_out),
+    _Number(_REPLICAS + "isrshrinks", "ISRs made smaller.", lambda m: m.counters.isr_shrinks),
+    _Number(_REPLICAS + "isrexpands", "ISRs made larger.", lambda m: m.counters.isr_expands),
+    _Number(
+        _REPLICAS + "failedisrupdates",
+        "ISR changes that ZooKeeper did not accept.",
+        lambda m: m.counters.failed_isr_updates,
+    ),
+    _Number(
+        "kafka_controller_controllerstats_uncleanleaderelections",
+        "Leaders that this broker elected uncleanly.",
+        lambda m: m.unclean_leader_elections,
+    ),
+)
+PURGATORIES = (
+    _Number("Produce", "", lambda m: m.delayed_produces),
+    _Number("Fetch", "", lambda m: m.delayed_fetches),
+    _Number("DeleteRecords", "", lambda m: m.delayed_deletions),
+)
+Family = GaugeMetricFamily | CounterMetricFamily | SummaryMetricFamily
+
+
+def families(metrics: BrokerMetrics) -> Iterator[Family]:
+    """Yield every number of one look at a broker."""
+    for gauge in GAUGES:
+        yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.of(metrics))
+    for counter in COUNTERS:
+        yield CounterMetricFamily(counter.name, counter.help, value=counter.of(metrics))
+    waiting = GaugeMetricFamily(
+        "kafka_server_delayedoperationpurgatory_purgatorysize", "Requests that wait.", labels=["delayedoperation"]
+    )
+    for purgatory in PURGATORIES:
+        waiting.add_metric([purgatory.name], purgatory.of(metrics))
+    yield waiting
+    queued = metrics.event_times.queued
+    yield SummaryMetricFamily(
+        "kafka_controller_controllereventmanager_eventqueuetime_seconds",
+        "From an event's arrival to its beginning.",
+        count_value=queued.count,
+        sum_value=queued.total_s,
+    )
+    processed = SummaryMetricFamily(
+        "kafka_controller_controllerstats_eventtime_seconds", "What the controller's events took.", labels=["state"]
+    )
+    for state, timer in sorted(metrics.event_times.processed.items()):
+        processed.add_metric([state.name.lower()], count_value=timer.count, sum_value=timer.total_s)
+    yield processed
+
+
+class _Look(Collector):
+    """Asks the broker when somebody asks for its metrics."""
+
+    def __init__(self, look: Callable[[], BrokerMetrics]) -> None:
+        self._look = look
+        self._loop = asyncio.get_running_loop()
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the numbers; in a thread of the server, hence the look by way of the loop."""
+        return families(asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(LOOK_TIMEOUT_S))
+
+    async def _take(self) -> BrokerMetrics:
+        return self._look()
+
+
+class PrometheusExporter:
+    """Serves the metrics of one broker at http://host:port/metrics."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._registry = CollectorRegistry()
+        self._requests = Histogram(
+            "kafka_network_requestmetrics_totaltime_seconds",
+            "From a request's arrival to its answer, waiting included.",
+            ["request"],
+            buckets=REQUEST_TIME_S,
+            registry=self._registry,
+        )
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+        self._server: WSGIServer | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is served; the one asked for unless that was 0."""
+        return self._address[1] if self._server is None else self._server.server_port
+
+    def answered(self, api_key: ApiKey, seconds: float) -> None:
+        """Count one more request."""
+        self._requests.labels(request=_camel(api_key)).observe(seconds)
+
+    async def start(self, look: Callable[[], BrokerMetrics]) -> None:
+        """Serve; raises OSError when the port cannot be had."""
+        host, port = self._address
+        self._registry.register(_Look(look))
+        try:
+            self._server, self._thread = start_http_server(port, addr=host, registry=self._registry)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
+        _log.info("metrics.started url=http://%s:%d/metrics", host, self.port)
+
+    async def stop(self) -> None:
+        """Give up the port; who is asking right now is still answered."""
+        if self._server is not None and self._thread is not None:
+            await asyncio.to_thread(self._server.shutdown)
+            self._server.server_close()
+            self._server = None
+
+
+def _camel(api_key: ApiKey) -> str:
+    """Return the name that Kafka's metrics give an API."""
+    return "".join(word.capitalize() for word in api_key.name.split("_"))

@@ -1,0 +1,1 @@
+"""Partitions and their replicas on this broker: appending, fetching, replication, ISR and high watermark."""

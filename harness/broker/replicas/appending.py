@@ -1,0 +1,221 @@
+"""Producing: append to the logs led here, and with acks=all wait until the in-sync replicas have the records."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.broker.log.batch import first_header
+from harness.broker.log.compression import ZSTD
+from harness.broker.log.log import AppendInfo, InvalidRecords
+from harness.broker.replicas.partition import ACKS_ALL, Partition, PartitionError, TopicPartition
+from harness.broker.replicas.replicas import Replicas, now_s
+from harness.broker.replicas.replication import NO_EPOCH
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.topics import GROUP_METADATA_TOPIC
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_OFFSET, ProduceResponse
+from harness.values import value_class
+
+log = logging.getLogger(__name__)
+
+NO_TIMESTAMP = -1
+VALID_ACKS = (ACKS_ALL, 0, 1)
+
+
+class ToAppend(NamedTuple):
+    """The records for one partition."""
+
+    key: TopicPartition
+    records: bytes
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class ProduceParams:
+    """What holds for all partitions of one request."""
+
+    acks: int
+    timeout_s: float
+    client: str
+    correlation_id: int
+    internal: bool = False
+    """Whether the broker itself writes: only then may `__consumer_offsets` be written to."""
+    knows_zstd: bool = True
+    """Whether batches may be compressed with zstd: older clients' may not (KIP-110)."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class AppendResult:
+    """How one partition of a produce request ended."""
+
+    error: ErrorCode
+    base_offset: int = NO_OFFSET
+    last_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    log_append_time: int = NO_TIMESTAMP
+    """-1 because timestamps are the producer's; Kafka answers a duplicate with the batch's largest timestamp."""
+
+
+class Standing(NamedTuple):
+    """What was true of a leader when an append was decided; by the time that its request is answered it may not be."""
+
+    isr_size: int
+    high_watermark: int
+    leader_epoch: int
+
+
+NOWHERE = Standing(0, NO_OFFSET, NO_EPOCH)
+
+
+def standing(partition: Partition) -> Standing:
+    """Return how a partition stands now."""
+    return Standing(len(partition.isr), partition.high_watermark, partition.leader_epoch)
+
+
+@dataclass(slots=True, eq=False)
+class PendingAppend:
+    """Records in the log of a leader that the in-sync replicas must have before the producer is told."""
+
+    partition: Partition
+    required_offset: int
+    """The high watermark must reach this."""
+    min_insync_replicas: int
+    error: ErrorCode = ErrorCode.REQUEST_TIMED_OUT
+    """How it ended; after a time-out the records may still be committed."""
+    decided: Standing | None = None
+
+    def settle(self) -> bool:
+        """Whether the records are committed, or the lead was lost before that."""
+        if self.partition.offline:
+            self.error = ErrorCode.KAFKA_STORAGE_ERROR
+        elif not self.partition.is_leader:
+            self.error = ErrorCode.NOT_LEADER_FOR_PARTITION
+        elif self.partition.high_watermark < self.required_offset:
+            return False
+        elif self.partition.has_enough_insync(self.min_insync_replicas):
+            self.error = ErrorCode.NONE
+        else:
+            self.error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        self.decided = standing(self.partition)
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class DelayedProduce:
+    """A produce request that waits; how a partition ended is fixed when it ends, whatever becomes of it later."""
+
+    waiting: list[PendingAppend]
+
+    def try_complete(self, _changed: TopicPartition) -> bool:
+        """Whether no partition is left to wait for."""
+        self.waiting = [each for each in self.waiting if not each.settle()]
+        return not self.waiting
+
+
+@dataclass(slots=True, eq=False)
+class _Outcome:
+    key: TopicPartition
+    error: ErrorCode
+    partition: Partition | None = None
+    info: AppendInfo | None = None
+    pending: PendingAppend | None = None
+
+    def result(self) -> AppendResult:
+        """Return what the producer is told; offsets only with success."""
+        error = self.pending.error if self.pending is not None else self.error
+        if error is not ErrorCode.NONE or self.info is None or self.partition is None:
+            return AppendResult(error=error)
+        return AppendResult(
+            error=error,
+            base_offset=self.info.base_offset,
+            last_offset=self.info.last_offset,
+            log_start_offset=self.partition.log.log_start_offset,
+            log_append_time=self.info.duplicate_timestamp_ms,
+        )
+
+    def standing(self) -> Standing:
+        """Return how the partition stood when this was decided."""
+        if self.pending is not None and self.pending.decided is not None:
+            return self.pending.decided
+        return NOWHERE if self.partition is None else standing(self.partition)
+
+
+@dataclass(slots=True, kw_only=True)
+class Appender:
+    """Carries out produce requests."""
+
+    replicas: Replicas
+    rules: ProtocolRules
+    state_log: StateLog
+    min_insync_replicas: Callable[[str], int]
+    """What a topic demands for acks=all."""
+
+    async def append(self, items: Sequence[ToAppend], params: ProduceParams) -> list[AppendResult]:
+        """Return how each partition ended, in order, once all have."""
+        began_s = now_s()
+        outcomes = [self._append(item, params) for item in items]
+        waiting = [outcome.pending for outcome in outcomes if outcome.pending and not outcome.pending.settle()]
+        if waiting:
+            keys = [pending.partition.key for pending in waiting]
+            await self.replicas.appends.wait(DelayedProduce(waiting), keys, params.timeout_s)
+        results = []
+        for outcome in outcomes:
+            results.append(outcome.result())
+            self._log_response(outcome, results[-1], params, now_s() - began_s)
+        return results
+
+    def _append(self, item: ToAppend, params: ProduceParams) -> _Outcome:
+        topic, number = item.key
+        if params.acks not in VALID_ACKS:
+            return _Outcome(item.key, ErrorCode.INVALID_REQUIRED_ACKS)
+        if topic == GROUP_METADATA_TOPIC and not params.internal:
+            return _Outcome(item.key, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if not params.knows_zstd and _is_zstd(item.records):
+            return _Outcome(item.key, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        partition = None
+        min_insync_replicas = self.min_insync_replicas(topic)
+        try:
+            partition = self.replicas.led(topic, number)
+            info = partition.append_as_leader(item.records, acks=params.acks, min_insync_replicas=min_insync_replicas)
+        except PartitionError as error:
+            return _Outcome(item.key, error.error, partition)
+        except InvalidRecords as error:
+            log.info("append.refused partition=%s-%d error=%s why=%s", topic, number, error.error_code.name, error)
+            return _Outcome(item.key, error.error_code, partition)
+        except OSError as error:
+            log.error("append.failed partition=%s-%d error=%s", topic, number, error)
+            return _Outcome(item.key, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+        counters = self.replicas.counters
+        for batch in info.batches:
+            counters.messages_in += batch.records_count
+            counters.bytes_in += batch.size
+        self.replicas.appended(partition)
+        outcome = _Outcome(item.key, ErrorCode.NONE, partition, info)
+        if params.acks == ACKS_ALL and self.rules.acks_all_waits_for_isr:
+            outcome.pending = PendingAppend(partition, info.last_offset + 1, min_insync_replicas)
+        return outcome
+
+    def _log_response(self, outcome: _Outcome, result: AppendResult, params: ProduceParams, duration_s: float) -> None:
+        stood = outcome.standing()
+        self.state_log.emit(
+            ProduceResponse(
+                correlation_id=params.correlation_id,
+                client=params.client,
+                topic=outcome.key[0],
+                partition=outcome.key[1],
+                acks=params.acks,
+                base_offset=result.base_offset,
+                last_offset=result.last_offset,
+                error=result.error,
+                isr_size=stood.isr_size,
+                high_watermark=stood.high_watermark,
+                leader_epoch=stood.leader_epoch,
+                duration_ms=round(duration_s * 1000, 3),
+            )
+        )
+
+
+def _is_zstd(records: bytes) -> bool:
+    header = first_header(records)
+    return header is not None and header.codec == ZSTD

@@ -1,0 +1,251 @@
+"""Fetch sessions (KIP-227): who fetches the same partitions again and again names, and is told, only what has changed.
+
+A session is made by a full fetch, and from then on counts its requests; one that comes out of turn is refused, and its
+sender begins anew. The rules are those of Kafka's `FetchSession` and `FetchManager`: a session belongs to no
+connection, and is forgotten when its place is needed for one of more use.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.broker.replicas.fetching import FetchedPartition, Read
+from harness.broker.replicas.partition import TopicPartition
+from harness.broker.rules import ProtocolRules
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_OFFSET
+
+log = logging.getLogger(__name__)
+
+NO_SESSION = 0
+FIRST_EPOCH = 0
+"""Of a full fetch that asks for a session …"""
+FINAL_EPOCH = -1
+"""… and of one that wants none, and ends the one that it names."""
+EVICTION_S = 120.0
+"""A session unused for as long makes way for any other; one that is younger is safe from its like."""
+
+_LAST_ID = 2**31 - 1
+
+
+class FetchSessionError(Exception):
+    """A fetch does not fit the session that it names; `error` is what its sender is told."""
+
+    def __init__(self, error: ErrorCode, session_id: int = NO_SESSION) -> None:
+        super().__init__(error.name)
+        self.error = error
+        self.session_id = session_id
+
+
+class FetchContext(Protocol):
+    """One fetch on its way through the broker: what is read for it, and what of that is told."""
+
+    @property
+    def asked(self) -> Sequence[FetchedPartition]:
+        """All partitions to read, in order."""
+        ...
+
+    def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
+        """Return the id of the session and what is told of what was read for `asked`; raises FetchSessionError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sessionless:
+    """A fetch that stands for itself."""
+
+    asked: Sequence[FetchedPartition]
+
+    def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
+        """Tell everything."""
+        return NO_SESSION, reads
+
+
+@dataclass(slots=True, eq=False)
+class _Cached:
+    """One partition of a session: what is asked for, and what its sender knows already."""
+
+    asked: FetchedPartition
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+
+    def is_news(self, read: Read) -> bool:
+        """Whether to tell what was read, which is taken as told; an error is told again and again until it is over."""
+        news = (
+            bool(read.records)
+            or read.high_watermark != self.high_watermark
+            or read.log_start_offset != self.log_start_offset
+            or read.error is not ErrorCode.NONE
+        )
+        self.high_watermark = read.high_watermark if read.error is ErrorCode.NONE else NO_OFFSET
+        self.log_start_offset = read.log_start_offset
+        return news
+
+
+@dataclass(slots=True, eq=False)
+class FetchSession:
+    """What the broker remembers of one that fetches."""
+
+    id: int
+    privileged: bool
+    """Whether it is a follower's."""
+    created_s: float
+    used_s: float
+    epoch: int = FIRST_EPOCH + 1
+    """Of the request that comes next."""
+    partitions: dict[TopicPartition, _Cached] = field(default_factory=dict)
+    """In the order they are read: whoever got records last is read last the next time."""
+
+    def update(self, named: Sequence[FetchedPartition], forgotten: Collection[TopicPartition]) -> None:
+        """Take over what a request changes."""
+        for asked in named:
+            cached = self.partitions.get(asked.key)
+            if cached is None:
+                self.partitions[asked.key] = _Cached(asked)
+            else:
+                cached.asked = asked
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def is_worth_more_than(self, privileged: bool, size: int) -> bool:
+        """Whether it stays rather than make way for another one: a follower's, or one of more partitions."""
+        return (self.privileged, len(self.partitions), self.id) > (privileged, size, 0)
+
+
+@dataclass(slots=True, eq=False)
+class _FullFetch:
+    """A fetch that names all its partitions and gets a session, if there is room."""
+
+    asked: Sequence[FetchedPartition]
+    cache: "FetchSessions"
+    privileged: bool
+
+    def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
+        """Tell everything, and remember what was told."""
+        session = self.cache.create(self.privileged, len(reads))
+        if session is None:
+            return NO_SESSION, reads
+        for read in reads:
+            session.partitions[read.asked.key] = _Cached(read.asked, read.high_watermark, read.log_start_offset)
+        return session.id, reads
+
+
+@dataclass(slots=True, eq=False)
+class _IncrementalFetch:
+    """A fetch that named only what has changed since the one before."""
+
+    asked: Sequence[FetchedPartition]
+    session: FetchSession
+    epoch: int
+    """That the session had come to with this request."""
+
+    def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
+        """Tell what is news; raises FetchSessionError when another request of the session came meanwhile."""
+        if self.session.epoch != self.epoch:
+            raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id)
+        partitions = self.session.partitions
+        told = [read for read in reads if partitions[read.asked.key].is_news(read)]
+        for read in told:
+            if read.records:
+                partitions[read.asked.key] = partitions.pop(read.asked.key)
+        return self.session.id, told
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FetchSessions:
+    """All sessions of a broker, at most `slots` of them (`max.incremental.fetch.session.cache.slots`)."""
+
+    slots: int
+    rng: random.Random
+    now_s: Callable[[], float]
+    rules: ProtocolRules
+    evictions: int = 0
+    _sessions: dict[int, FetchSession] = field(default_factory=dict)
+    """In the order they were used."""
+
+    def __len__(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions all sessions have."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def begin(
+        self,
+        session_id: int,
+        epoch: int,
+        named: Sequence[FetchedPartition],
+        forgotten: Collection[TopicPartition] = (),
+        *,
+        privileged: bool,
+    ) -> FetchContext:
+        """Return what a request stands for, given the session and epoch that it names.
+
+        Raises:
+            FetchSessionError: there is no such session, or another request of it was expected.
+        """
+        if epoch == FINAL_EPOCH:
+            self._sessions.pop(session_id, None)
+            return Sessionless(named)
+        if epoch == FIRST_EPOCH:
+            self._sessions.pop(session_id, None)
+            return _FullFetch(list({asked.key: asked for asked in named}.values()), self, privileged)
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if self.rules.fetch_session_epochs_are_checked and epoch != session.epoch:
+            raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        session.update(named, forgotten)
+        session.epoch = next_epoch(session.epoch)  # so that one that still waits finds itself overtaken
+        if not session.partitions:
+            del self._sessions[session_id]
+            return Sessionless(named)
+        self._touch(session)
+        return _IncrementalFetch([each.asked for each in session.partitions.values()], session, session.epoch)
+
+    def create(self, privileged: bool, size: int) -> FetchSession | None:
+        """Return a new session for so many partitions; None when all places are taken by better ones."""
+        now_s = self.now_s()
+        if len(self._sessions) >= self.slots and not self._evict(privileged, size, now_s):
+            return None
+        session_id = self.rng.randint(1, _LAST_ID)
+        while session_id in self._sessions:
+            session_id = self.rng.randint(1, _LAST_ID)
+        session = self._sessions[session_id] = FetchSession(session_id, privileged, now_s, now_s)
+        return session
+
+    def _touch(self, session: FetchSession) -> None:
+        session.used_s = self.now_s()
+        del self._sessions[session.id]
+        self._sessions[session.id] = session
+
+    def _evict(self, privileged: bool, size: int, now_s: float) -> bool:
+        """Make room by a session that nobody uses, or else by the least one that is worth less; whether there was one.
+
+        A session is safe for its first two minutes, only not that of a client from a follower's.
+        """
+        victim = next(iter(self._sessions.values()), None)
+        if victim is None:
+            return False
+        if now_s - victim.used_s <= EVICTION_S:
+            evictable = [
+                each
+                for each in self._sessions.values()
+                if each.used_s - each.created_s > EVICTION_S or (privileged and not each.privileged)
+            ]
+            victim = min(evictable, key=lambda each: (each.privileged, len(each.partitions), each.id), default=None)
+            if victim is None or victim.is_worth_more_than(privileged, size):
+                return False
+        log.debug("fetch_session.evicted id=%d partitions=%d", victim.id, len(victim.partitions))
+        del self._sessions[victim.id]
+        self.evictions += 1
+        return True
+
+
+def next_epoch(epoch: int) -> int:
+    """Return the epoch that follows; they count from 1 again after the last one."""
+    return 1 if epoch == _LAST_ID else epoch + 1

@@ -1,0 +1,119 @@
+"""The requests a follower sends its leader, built from plain values."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.replicas.partition import TopicPartition
+from harness.broker.wire.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from harness.events import NO_OFFSET
+
+FETCH_VERSION = 11
+OFFSET_FOR_LEADER_EPOCH_VERSION = 3
+LIST_OFFSETS_VERSION = 5
+
+LATEST = -1
+EARLIEST = -2
+
+
+class Asked(NamedTuple):
+    """One partition in a request: in which leader epoch, and the offset, epoch or timestamp that is asked for."""
+
+    key: TopicPartition
+    current_leader_epoch: int
+    value: int
+    log_start_offset: int = NO_OFFSET
+    """In a fetch: where the follower's own log starts."""
+
+
+def _by_topic(asked: Sequence[Asked]) -> Iterator[tuple[str, list[Asked]]]:
+    for topic, group in groupby(asked, key=lambda ask: ask.key[0]):
+        yield topic, list(group)
+
+
+class Difference(NamedTuple):
+    """A fetch as its session (KIP-227) has it: which request of which session, and what is new in it."""
+
+    session_id: int
+    session_epoch: int
+    changed: Sequence[Asked]
+    """Sorted by topic."""
+    forgotten: Sequence[TopicPartition]
+
+
+def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference, *, max_wait_ms: int) -> FetchRequest:
+    """Return a fetch from the offsets asked for."""
+    topic_type, max_bytes = FetchRequest.FetchTopic, config["replica.fetch.max.bytes"]
+    return FetchRequest(
+        replica_id=replica_id,
+        max_wait_ms=max_wait_ms,
+        min_bytes=config["replica.fetch.min.bytes"],
+        max_bytes=config["replica.fetch.response.max.bytes"],
+        isolation_level=0,
+        session_id=difference.session_id,
+        session_epoch=difference.session_epoch,
+        topics=[
+            topic_type(
+                topic=topic,
+                partitions=[
+                    topic_type.FetchPartition(
+                        partition=ask.key[1],
+                        current_leader_epoch=ask.current_leader_epoch,
+                        fetch_offset=ask.value,
+                        log_start_offset=ask.log_start_offset,
+                        partition_max_bytes=max_bytes,
+                    )
+                    for ask in group
+                ],
+            )
+            for topic, group in _by_topic(difference.changed)
+        ],
+        forgotten_topics_data=[
+            FetchRequest.ForgottenTopic(topic=topic, partitions=[partition])
+            for topic, partition in difference.forgotten
+        ],
+    )
+
+
+def offset_for_leader_epoch_request(replica_id: int, asked: Sequence[Asked]) -> OffsetForLeaderEpochRequest:
+    """Return the question where the epochs asked for end; `asked` is sorted by topic."""
+    topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    return OffsetForLeaderEpochRequest(
+        replica_id=replica_id,
+        topics=[
+            topic_type(
+                topic=topic,
+                partitions=[
+                    topic_type.OffsetForLeaderPartition(
+                        partition=ask.key[1],
+                        current_leader_epoch=ask.current_leader_epoch,
+                        leader_epoch=ask.value,
+                    )
+                    for ask in group
+                ],
+            )
+            for topic, group in _by_topic(asked)
+        ],
+    )
+
+
+def list_offsets_request(replica_id: int, asked: Asked) -> ListOffsetsRequest:
+    """Return the question which offset is the latest or earliest of one partition."""
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=replica_id,
+        isolation_level=0,
+        topics=[
+            topic_type(
+                name=asked.key[0],
+                partitions=[
+                    topic_type.ListOffsetsPartition(
+                        partition_index=asked.key[1],
+                        current_leader_epoch=asked.current_leader_epoch,
+                        timestamp=asked.value,
+                    )
+                ],
+            )
+        ],
+    )

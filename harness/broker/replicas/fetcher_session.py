@@ -1,0 +1,52 @@
+"""The follower's side of a fetch session (KIP-227): what to name in the next fetch, when the leader knows the last.
+
+Kafka's `FetchSessionHandler`. The leader may refuse a session or forget it; then the next fetch names everything again.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+
+from harness.broker.replicas.fetch_sessions import FIRST_EPOCH, NO_SESSION, next_epoch
+from harness.broker.replicas.fetcher_messages import Asked, Difference
+from harness.broker.replicas.partition import TopicPartition
+from harness.broker.wire.error_codes import ErrorCode
+
+
+@dataclass(slots=True, eq=False)
+class FetcherSession:
+    """What one fetcher and its leader agree on."""
+
+    _id: int = NO_SESSION
+    _epoch: int = FIRST_EPOCH
+    _known: dict[TopicPartition, Asked] = field(default_factory=dict)
+    """What the leader was asked for last."""
+
+    def next(self, asked: Sequence[Asked]) -> Difference:
+        """Return how to ask for exactly this, and count on it that the request is sent."""
+        wanted = {ask.key: ask for ask in asked}
+        known, self._known = self._known, wanted
+        if self._epoch == FIRST_EPOCH:
+            return Difference(self._id, self._epoch, asked, ())
+        changed = [ask for ask in asked if known.get(ask.key) != ask]
+        return Difference(self._id, self._epoch, changed, [key for key in known if key not in wanted])
+
+    def answered(self, session_id: int, told: Set[TopicPartition]) -> bool:
+        """Take note of an answer without error; False when it cannot be one to what was asked, and is of no use."""
+        fits = told == self._known.keys() if self._epoch == FIRST_EPOCH else told <= self._known.keys()
+        if not fits:
+            self.lost()
+        elif session_id == NO_SESSION:
+            self._id, self._epoch = NO_SESSION, FIRST_EPOCH
+        else:
+            self._id, self._epoch = session_id, next_epoch(self._epoch)
+        return fits
+
+    def refused(self, error: int) -> None:
+        """Begin anew, because the leader does not go on with this session."""
+        self.lost()
+        if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            self._id = NO_SESSION
+
+    def lost(self) -> None:
+        """Begin anew, because an answer did not come or is of no use; the leader is to end the old session."""
+        self._epoch = FIRST_EPOCH

@@ -1,0 +1,218 @@
+"""Serving fetches: consumers read what is committed, followers all there is, and by asking say what they have.
+
+A follower hears of a new high watermark with the next records or, at the latest, when its long poll is over: telling it
+at once would double the number of fetches (KAFKA-9731).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.broker.log.batch import next_batch_size, parse_header
+from harness.broker.log.compression import CODEC_NAMES, ZSTD
+from harness.broker.log.log import OffsetOutOfRange
+from harness.broker.replicas.isr import IsrKeeper
+from harness.broker.replicas.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas.replicas import Replicas, now_s
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.limits import Room, unlimited
+from harness.events import NO_OFFSET, FetchResponse
+from harness.values import value_class
+
+CONSUMER = -1
+"""As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
+
+
+class FetchedPartition(NamedTuple):
+    """What one partition of a fetch asks for."""
+
+    key: TopicPartition
+    current_leader_epoch: int
+    fetch_offset: int
+    max_bytes: int
+    log_start_offset: int = NO_OFFSET
+    """Of the follower that asks."""
+
+
+class Read(NamedTuple):
+    """What one partition of a fetch gets."""
+
+    asked: FetchedPartition
+    error: ErrorCode
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    records: bytes = b""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """When a fetch is answered and how much it may get."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_s: float
+    room: Room = unlimited
+    """How much the answer may have, asked when it is made."""
+    only_from_leader: bool = True
+    """Whether a consumer does not know that it may read from followers, too (KIP-392, from Fetch v11 on)."""
+    knows_zstd: bool = True
+    """Whether who asks can read zstd (KIP-110, from Fetch v10 on)."""
+
+
+@dataclass(slots=True, eq=False)
+class DelayedFetch:
+    """One fetch: by a consumer up to the high watermark, by a follower up to the log's end."""
+
+    replicas: Replicas
+    replica_id: int
+    asked: Sequence[FetchedPartition]
+    limits: FetchLimits
+    rules: ProtocolRules
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a broker asks."""
+        return self.replica_id > CONSUMER
+
+    def partition(self, asked: FetchedPartition) -> Partition:
+        """Return the partition to read from.
+
+        Raises:
+            PartitionError: it is not led here in that epoch (nor followed, if the sender may read from a follower), the
+                sender is no replica of it, or cannot read what its topic is compressed with.
+        """
+        partition = self._served(asked)
+        if partition.log.settings.compression == CODEC_NAMES[ZSTD] and not self.limits.knows_zstd:
+            raise PartitionError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "the sender's version of Fetch has no zstd")
+        return partition
+
+    def _served(self, asked: FetchedPartition) -> Partition:
+        if not self.is_follower and not self.limits.only_from_leader:
+            return self.replicas.followed_or_led(*asked.key, asked.current_leader_epoch)
+        partition = self.replicas.led(*asked.key, asked.current_leader_epoch)
+        if self.is_follower and self.replica_id not in partition.followers:
+            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION, f"broker {self.replica_id} is no replica")
+        return partition
+
+    def read(self) -> list[Read]:
+        """Return what there is now; the first records are handed out whatever their size (KIP-74)."""
+        reads, most = [], min(self.limits.max_bytes, self.limits.room())
+        left = most
+        for asked in self.asked:
+            read = self._read(asked, min(left, asked.max_bytes), at_least_one=left == most)
+            left -= len(read.records)
+            reads.append(read)
+        return reads
+
+    def is_enough(self, reads: Sequence[Read]) -> bool:
+        """Whether to answer now: there are records, or an error."""
+        size = 0
+        for read in reads:
+            if read.error is not ErrorCode.NONE:
+                return True
+            size += len(read.records)
+        return not reads or size >= self.limits.min_bytes
+
+    def try_complete(self, changed: TopicPartition) -> bool:
+        """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
+        if self.limits.min_bytes > 1:
+            return self.is_enough(self.read())
+        return any(asked.key == changed and self._is_ready(asked) for asked in self.asked)
+
+    def _read(self, asked: FetchedPartition, max_bytes: int, *, at_least_one: bool) -> Read:
+        try:
+            partition = self.partition(asked)
+            records = partition.log.read(
+                asked.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
+            )
+        except PartitionError as error:
+            return Read(asked, error.error)
+        except OffsetOutOfRange:
+            return Read(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return Read(asked, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records)
+
+    def _is_ready(self, asked: FetchedPartition) -> bool:
+        try:
+            partition = self.partition(asked)
+        except PartitionError:
+            return True
+        return asked.fetch_offset < self._end(partition)
+
+    def _end(self, partition: Partition) -> int:
+        if self.is_follower or not self.rules.consumers_read_what_is_committed:
+            return partition.log.log_end_offset
+        return partition.high_watermark
+
+
+@dataclass(slots=True, kw_only=True)
+class FetchServer:
+    """Carries out fetches."""
+
+    replicas: Replicas
+    isr: IsrKeeper
+    state_log: StateLog
+    rules: ProtocolRules
+
+    async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
+        """Return what each partition gets, in order; waits when there is nothing yet."""
+        fetch = DelayedFetch(self.replicas, replica_id, asked, limits, self.rules)
+        if fetch.is_follower:
+            self._note_progress(fetch)
+        reads = fetch.read()
+        if not fetch.is_enough(reads):
+            keys = [each.key for each in asked]
+            await self.replicas.fetches.wait(fetch, keys, limits.max_wait_s)
+            reads = fetch.read()
+        sent = sum(len(read.records) for read in reads)
+        if fetch.is_follower:  # what followers get shows in their own logs
+            self.replicas.counters.replication_bytes_out += sent
+        else:
+            self.replicas.counters.bytes_out += sent
+            for read in reads:
+                self._log_sent(read)
+        return reads
+
+    def _note_progress(self, fetch: DelayedFetch) -> None:
+        """A follower has everything before what it asks for: it may join the ISR, and records may be committed."""
+        for asked in fetch.asked:
+            try:
+                partition = fetch.partition(asked)
+            except PartitionError:
+                continue  # answered when it is read
+            if not partition.log.log_start_offset <= asked.fetch_offset <= partition.log.log_end_offset:
+                continue
+            moved = partition.follower_fetched(fetch.replica_id, asked.fetch_offset, now_s())
+            if partition.follower_starts_at(fetch.replica_id, asked.log_start_offset):
+                self.replicas.deletions.check(asked.key)
+            self.isr.consider_joining(partition, fetch.replica_id)
+            if moved:
+                self.replicas.advance(partition, cause="fetch")
+
+    def _log_sent(self, read: Read) -> None:
+        """Note what a consumer is handed."""
+        partition = self.replicas.get(*read.asked.key) if read.records else None
+        if partition is None:
+            return
+        self.state_log.emit(
+            FetchResponse(
+                topic=read.asked.key[0],
+                partition=read.asked.key[1],
+                replica=CONSUMER,
+                fetch_offset=read.asked.fetch_offset,
+                current_leader_epoch=read.asked.current_leader_epoch,
+                high_watermark=read.high_watermark,
+                last_offset=_last_offset(read.records),
+                leader_epoch=partition.leader_epoch,
+            )
+        )
+
+
+def _last_offset(records: bytes) -> int:
+    """Return the last offset in whole batches."""
+    last = position = 0
+    while (size := next_batch_size(records, position)) is not None:
+        last = position
+        position += size
+    return parse_header(records, last).last_offset

@@ -1,0 +1,67 @@
+"""What a broker does for its logs by the clock: old segments go, and producers that wrote nothing for long."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.broker.background import every
+from harness.broker.configs.config import BrokerConfig
+from harness.broker.log.retention import delete_old_segments
+from harness.broker.replicas.replicas import Replicas
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Housekeeping:
+    """Two jobs in the background, each at its own pace."""
+
+    replicas: Replicas
+    config: BrokerConfig
+    wall_ms: Callable[[], int]
+    """Records carry wall-clock time, so their age can only be told by it."""
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begin."""
+        self._tasks = [
+            asyncio.create_task(self._retain_at_intervals(), name="retention"),
+            asyncio.create_task(
+                every(self._seconds("producer.id.expiration.check.interval.ms"), self._forget, name="producer_ids"),
+                name="producer-expiration",
+            ),
+        ]
+
+    async def stop(self) -> None:
+        """End."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def _retain_at_intervals(self) -> None:
+        await asyncio.sleep(self._seconds("log.initial.task.delay.ms"))
+        await self._retain()
+        await every(self._seconds("log.retention.check.interval.ms"), self._retain, name="retention")
+
+    async def _retain(self) -> None:
+        for partition in self.replicas.all():
+            log = partition.log
+            try:
+                deleted = delete_old_segments(log, partition.high_watermark, self.wall_ms())
+            except OSError as error:
+                _log.error("retention.failed log=%s error=%s", log.folder, error)
+                continue
+            if deleted:
+                _log.info("retention.complete log=%s segments=%d start=%d", log.folder, deleted, log.log_start_offset)
+                self.replicas.deletions.check(partition.key)
+            await asyncio.sleep(0)
+
+    async def _forget(self) -> None:
+        oldest_ms = self.wall_ms() - self.config["producer.id.expiration.ms"]
+        for partition in self.replicas.all():
+            partition.log.forget_producers(oldest_ms)
+
+    def _seconds(self, name: str) -> float:
+        return float(self.config[name]) / 1000

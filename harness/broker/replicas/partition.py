@@ -1,0 +1,382 @@
+"""One replica of one partition on this broker: its role, its high watermark, and what it knows about its followers.
+
+Nothing here waits: every method is one step on the broker's loop, so a partition is never seen half changed. What it
+does is on the state-change log before the method returns.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from harness.broker.log.batch import BatchHeader
+from harness.broker.log.epoch_cache import EpochEnd
+from harness.broker.log.log import AppendInfo, Log, OffsetOutOfRange
+from harness.broker.replicas.replication import (
+    NEVER_S,
+    NO_EPOCH,
+    FollowerProgress,
+    check_leader_epoch,
+    follower_high_watermark,
+    may_join_isr,
+    next_high_watermark,
+    out_of_sync,
+    required_insync_replicas,
+)
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import (
+    NO_LEADER,
+    NO_OFFSET,
+    Append,
+    BecomeFollower,
+    BecomeLeader,
+    HighWatermark,
+    Truncate,
+)
+from harness.values import value_class
+
+TopicPartition = tuple[str, int]
+
+ACKS_ALL = -1
+
+
+class PartitionError(Exception):
+    """A request cannot be carried out on this partition; `error` is what the sender is told."""
+
+    def __init__(self, error: ErrorCode, message: str = "") -> None:
+        super().__init__(message or error.name)
+        self.error = error
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class LeaderAndIsr:
+    """What the controller says about a partition in LeaderAndIsr."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    replicas: tuple[int, ...]
+    controller_epoch: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class TruncationCause:
+    """Why a follower truncates, for the state-change log."""
+
+    reason: str
+    asked_epoch: int = NO_EPOCH
+    answer_epoch: int = NO_EPOCH
+    answer_end_offset: int = NO_OFFSET
+
+
+@dataclass(slots=True, kw_only=True)
+class Partition:
+    """A replica; mutable because append, fetch and high watermark are the hot path."""
+
+    key: TopicPartition
+    broker_id: int
+    log: Log
+    state_log: StateLog
+    rules: ProtocolRules
+    lag_s: float
+    """A follower that was not caught up for longer leaves the ISR (`replica.lag.time.max.ms`)."""
+    high_watermark: int
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    controller_epoch: int = -1
+    """Of the controller that made this state; leaders write it back with every ISR change."""
+    zk_version: int = -1
+    isr: tuple[int, ...] = ()
+    """As ZooKeeper last accepted it; empty on a follower."""
+    replicas: tuple[int, ...] = ()
+    epoch_start_offset: int = NO_OFFSET
+    """Where this leader's epoch started; -1 on a follower."""
+    followers: dict[int, FollowerProgress] = field(default_factory=dict)
+    offline: bool = False
+    """Whether the disk that holds the log has failed."""
+    proposed_isr: tuple[int, ...] = ()
+    """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    unsettled_isr: tuple[int, ...] = ()
+    """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads the partition, as far as it was told."""
+        return self.leader == self.broker_id
+
+    # --- roles ---
+
+    def take_offline(self) -> None:
+        """The disk has failed: whoever still holds this finds neither leader nor follower here."""
+        self.offline = True
+        self.leader = NO_LEADER
+        self.isr = ()
+        self.followers = {}
+
+    def make_leader(self, state: LeaderAndIsr, now_s: float) -> None:
+        """Take the lead: the epoch starts at the log's end and is on disk before anything is written (KAFKA-7415).
+
+        Raises:
+            OSError: the disk refused; the replica is what it was.
+        """
+        was_leader, previous_epoch = self.is_leader, self.leader_epoch
+        self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
+        self._take_over(state)
+        self.isr = state.isr
+        self.epoch_start_offset = self.log.log_end_offset
+        remote = [
+            broker_id for broker_id in dict.fromkeys((*state.replicas, *state.isr)) if broker_id != self.broker_id
+        ]
+        self.followers = {broker_id: self.followers.get(broker_id, FollowerProgress()) for broker_id in remote}
+        for broker_id, progress in self.followers.items():
+            progress.start_term(self.log.log_end_offset, now_s, in_isr=broker_id in state.isr, was_leader=was_leader)
+        topic, partition = self.key
+        self.state_log.emit(
+            BecomeLeader(
+                topic=topic,
+                partition=partition,
+                leader_epoch=self.leader_epoch,
+                previous_leader_epoch=previous_epoch,
+                log_start_offset=self.log.log_start_offset,
+                high_watermark=self.high_watermark,
+                log_end_offset=self.log.log_end_offset,
+                isr=list(self.isr),
+                zk_version=self.zk_version,
+            )
+        )
+        self.advance_high_watermark(now_s, cause="become_leader")
+
+    def make_follower(self, state: LeaderAndIsr) -> None:
+        """Follow another broker from now on; the log is left as it is until that leader was asked about it."""
+        previous_epoch = self.leader_epoch
+        self._take_over(state)
+        self.isr = ()
+        self.epoch_start_offset = NO_OFFSET
+        self.followers = {}
+        topic, partition = self.key
+        self.state_log.emit(
+            BecomeFollower(
+                topic=topic,
+                partition=partition,
+                leader=self.leader,
+                leader_epoch=self.leader_epoch,
+                previous_leader_epoch=previous_epoch,
+                log_start_offset=self.log.log_start_offset,
+                high_watermark=self.high_watermark,
+                log_end_offset=self.log.log_end_offset,
+            )
+        )
+
+    def _take_over(self, state: LeaderAndIsr) -> None:
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.unsettled_isr = ()
+        self.controller_epoch = state.controller_epoch
+        self.zk_version = state.zk_version
+        self.replicas = state.replicas
+
+    # --- leader ---
+
+    def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Return when this broker leads in the epoch that the sender believes in.
+
+        Raises:
+            PartitionError: the epochs differ, or another broker leads.
+        """
+        self.check_epoch(current_leader_epoch)
+        if self.leader != self.broker_id:
+            raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Return when the sender believes in the same leader epoch, or in none; raises PartitionError."""
+        asked = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
+        error = check_leader_epoch(asked, self.leader_epoch)
+        if error is not ErrorCode.NONE:
+            raise PartitionError(error)
+
+    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int) -> AppendInfo:
+        """Write the records of one producer request to the log and return where they stand.
+
+        Raises:
+            PartitionError: not the leader, or too few replicas in sync; nothing was written.
+            InvalidRecords: the log refused them; nothing was written.
+        """
+        self.check_leads()
+        if acks == ACKS_ALL and not self.has_enough_insync(min_insync_replicas):
+            raise PartitionError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        info = self.log.append_as_leader(records, self.leader_epoch)
+        self._log_appended("leader", info.batches)
+        return info
+
+    def has_enough_insync(self, min_insync_replicas: int) -> bool:
+        """Whether the ISR is large enough for acks=all."""
+        return len(self.isr) >= required_insync_replicas(min_insync_replicas, len(self.replicas))
+
+    def follower_fetched(self, replica_id: int, fetch_offset: int, now_s: float) -> bool:
+        """Take note that a follower has everything before `fetch_offset`; whether its log end moved."""
+        return self.followers[replica_id].fetched(fetch_offset, self.log.log_end_offset, now_s)
+
+    def follower_starts_at(self, replica_id: int, log_start_offset: int) -> bool:
+        """Take note where a follower's log starts; whether that is news."""
+        progress = self.followers[replica_id]
+        news = progress.log_start_offset != log_start_offset
+        progress.log_start_offset = log_start_offset
+        return news
+
+    def advance_high_watermark(self, now_s: float, *, cause: str) -> bool:
+        """Raise the leader's high watermark as far as it may go; whether it moved.
+
+        It waits for proposed members too, whom ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
+        write, and later ones count the maximal ISR (KIP-497).
+        """
+        followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
+        lag_s = self.lag_s if self.rules.high_watermark_waits_for_joining else NEVER_S
+        members = self.isr + self.proposed_isr + self.unsettled_isr
+        new = next_high_watermark(self.high_watermark, self.log.log_end_offset, members, followers, now_s, lag_s)
+        return self._set_high_watermark(new, "leader", cause)
+
+    def wants_to_join(self, replica_id: int) -> bool:
+        """Whether a follower is outside the ISR and has all that is committed."""
+        since = self.epoch_start_offset if self.rules.isr_joins_from_epoch_start else NO_OFFSET
+        return replica_id not in self.isr and may_join_isr(
+            self.followers[replica_id].log_end_offset, self.high_watermark, since
+        )
+
+    def out_of_sync(self, now_s: float) -> list[int]:
+        """Return the members of the ISR that must leave it."""
+        return out_of_sync(self.isr, self.broker_id, self.log.log_end_offset, self.followers, now_s, self.lag_s)
+
+    def ends_of(self, members: Iterable[int]) -> list[int]:
+        """Return the log ends of members of the ISR, as far as they are known here."""
+        return [
+            self.log.log_end_offset if member == self.broker_id else self.followers[member].log_end_offset
+            for member in members
+        ]
+
+    def adopt_isr(self, isr: tuple[int, ...], zk_version: int) -> None:
+        """Take over an ISR that ZooKeeper has accepted, and only such a one."""
+        self.isr = isr
+        self.zk_version = zk_version
+        self.unsettled_isr = ()
+
+    def delete_records(self, before: int) -> None:
+        """Let the log start at `before`; its segments go when they are looked at next.
+
+        Raises:
+            PartitionError: the topic is one that only compaction cleans.
+            OffsetOutOfRange: not all of that is committed.
+        """
+        if not self.log.settings.deletes:
+            raise PartitionError(ErrorCode.POLICY_VIOLATION, "cleanup.policy has no delete")
+        if not 0 <= before <= self.high_watermark:
+            raise OffsetOutOfRange(f"cannot delete before {before}, the high watermark is {self.high_watermark}")
+        self.log.advance_log_start(before)
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+        """Return the earliest log start of the leader and its live followers; -1 while one has not told its own."""
+        starts = [each.log_start_offset for broker_id, each in self.followers.items() if is_alive(broker_id)]
+        return min(self.log.log_start_offset, *starts) if starts else self.log.log_start_offset
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """Return where a leader epoch ends in this log; undefined when it cannot tell."""
+        return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
+
+    # --- follower ---
+
+    def append_as_follower(self, records: bytes) -> None:
+        """Write what the leader sent, as it is.
+
+        Raises:
+            InvalidRecords: it is corrupt; nothing was written.
+            OffsetsOutOfOrder: it starts before the log's end; nothing was written.
+        """
+        self._log_appended("follower", self.log.append_as_follower(records))
+
+    def follow_high_watermark(self, leader_high_watermark: int) -> bool:
+        """Take over the leader's high watermark as far as the own log reaches; whether it moved."""
+        new = follower_high_watermark(leader_high_watermark, self.log.log_start_offset, self.log.log_end_offset)
+        return self._set_high_watermark(new, "follower", "fetch")
+
+    def follow_log_start(self, leader_log_start_offset: int) -> None:
+        """Let the log start where the leader's does, as far as that is known to be committed."""
+        if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
+            self.log.advance_log_start(leader_log_start_offset)
+
+    def truncate(self, to: int, cause: TruncationCause) -> None:
+        """Drop everything from `to` on; the epoch cache is cleaned even when no record goes (KAFKA-10706)."""
+        if to < self.log.log_end_offset:
+            self._log_truncation(to, cause)
+        self.log.truncate_to(to)
+        self._set_high_watermark(min(self.high_watermark, self.log.log_end_offset), "follower", "truncate")
+
+    def restart_at(self, offset: int) -> None:
+        """Drop the whole log and go on at `offset`, the first one that the leader still has."""
+        self._log_truncation(offset, TruncationCause(reason="full"))
+        self.log.truncate_fully_and_start_at(offset)
+        self._set_high_watermark(offset, "follower", "truncate")
+
+    # --- state-change log ---
+
+    def _set_high_watermark(self, new: int, role: str, cause: str) -> bool:
+        old = self.high_watermark
+        if new == old:
+            return False
+        self.high_watermark = new
+        topic, partition = self.key
+        self.state_log.emit(
+            HighWatermark(
+                topic=topic,
+                partition=partition,
+                role=role,
+                leader_epoch=self.leader_epoch,
+                old=old,
+                new=new,
+                log_end_offset=self.log.log_end_offset,
+                isr=list(self.isr),
+                zk_version=self.zk_version,
+                cause=cause,
+            )
+        )
+        return True
+
+    def _log_appended(self, role: str, batches: list[BatchHeader]) -> None:
+        topic, partition = self.key
+        for batch in batches:
+            self.state_log.emit(
+                Append(
+                    topic=topic,
+                    partition=partition,
+                    role=role,
+                    leader_epoch=self.leader_epoch,
+                    base_offset=batch.base_offset,
+                    last_offset=batch.last_offset,
+                    batch_epoch=batch.leader_epoch,
+                    crc=batch.crc,
+                    producer_id=batch.producer_id,
+                    producer_epoch=batch.producer_epoch,
+                    base_sequence=batch.base_sequence,
+                    isr_size=len(self.isr),
+                )
+            )
+
+    def _log_truncation(self, to: int, cause: TruncationCause) -> None:
+        topic, partition = self.key
+        local_end = self.end_of_epoch(cause.answer_epoch)
+        self.state_log.emit(
+            Truncate(
+                topic=topic,
+                partition=partition,
+                log_end_offset=self.log.log_end_offset,
+                to=to,
+                high_watermark=self.high_watermark,
+                leader_epoch=self.leader_epoch,
+                reason=cause.reason,
+                asked_epoch=cause.asked_epoch,
+                answer_epoch=cause.answer_epoch,
+                answer_end_offset=cause.answer_end_offset,
+                latest_epoch=self.log.epochs.latest_epoch,
+                local_epoch=local_end.epoch,
+                local_end_offset=local_end.end_offset,
+            )
+        )

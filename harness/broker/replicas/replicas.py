@@ -1,0 +1,180 @@
+"""The replicas that this broker hosts, and the requests that wait for something to happen to one of them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.broker.log.directories import LogDirectories
+from harness.broker.log.directory import DirectoryOffline
+from harness.broker.log.log import LogSettings
+from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replicas.counters import Counters
+from harness.broker.replicas.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas.purgatory import Purgatory
+from harness.broker.replicas.replication import NO_EPOCH
+from harness.broker.rules import ProtocolRules
+from harness.broker.state_log import StateLog
+from harness.broker.wire.error_codes import ErrorCode
+from harness.events import NO_LEADER
+
+
+def now_s() -> float:
+    """Return the running loop's time, the only clock of replication."""
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(slots=True, kw_only=True)
+class Replicas:
+    """All partitions that this broker was told to replicate since it started."""
+
+    broker_id: int
+    logs: LogDirectories
+    metadata: MetadataCache
+    state_log: StateLog
+    rules: ProtocolRules
+    lag_s: float
+    log_settings: Callable[[str], LogSettings]
+    """What a topic sets for its logs."""
+    put_aside: Callable[[str], None]
+    """Called with the folder of a deleted log, which is to be removed later."""
+    appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """acks=all requests that wait for the high watermark."""
+    fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """Fetches that wait for records, by followers for news of the high watermark too."""
+    deletions: Purgatory[TopicPartition] = field(default_factory=Purgatory)
+    """DeleteRecords requests that wait for followers."""
+    counters: Counters = field(default_factory=Counters)
+    _partitions: dict[TopicPartition, Partition] = field(default_factory=dict)
+    _offline: set[TopicPartition] = field(default_factory=set)
+    """What failed disks hold, or should hold."""
+    _checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def load_high_watermarks(self) -> None:
+        """Read the checkpoint of the previous life; later partitions start from it."""
+        checkpoint = self.logs.read_high_watermarks()
+        self._checkpointed = {key: offset for key, offset in checkpoint.items() if self.logs.get(*key) is not None}
+
+    def get(self, topic: str, partition: int) -> Partition | None:
+        """Return a hosted partition."""
+        return self._partitions.get((topic, partition))
+
+    def all(self) -> list[Partition]:
+        """Return every hosted partition, by topic and number."""
+        return [self._partitions[key] for key in sorted(self._partitions)]
+
+    def led(self, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
+        """Return a partition that this broker leads.
+
+        Raises:
+            PartitionError: it is unknown to the cluster, hosted or led elsewhere, on a disk that has failed, or the
+                sender's leader epoch is another one.
+        """
+        hosted = self._partitions.get((topic, partition))
+        if hosted is None:
+            raise self._missing(topic, partition)
+        hosted.check_leads(current_leader_epoch)
+        return hosted
+
+    def followed_or_led(self, topic: str, partition: int, current_leader_epoch: int) -> Partition:
+        """Return a partition that this broker leads or follows; raises PartitionError as `led`."""
+        hosted = self._partitions.get((topic, partition))
+        if hosted is None:
+            raise self._missing(topic, partition)
+        hosted.check_epoch(current_leader_epoch)
+        return hosted
+
+    def _missing(self, topic: str, partition: int) -> PartitionError:
+        if self.is_offline(topic, partition):
+            return PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
+        known = self.metadata.partition(topic, partition) is not None
+        return PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def host(self, topic: str, partition: int) -> Partition:
+        """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.
+
+        Raises:
+            OSError: the log cannot be created, or is on a disk that has failed; the partition is offline.
+        """
+        key = (topic, partition)
+        hosted = self._partitions.get(key)
+        if hosted is None:
+            if key in self._offline:
+                raise DirectoryOffline(f"{topic}-{partition} is on a disk that has failed")
+            try:
+                log = self.logs.get_or_create(topic, partition, self.log_settings(topic))
+            except OSError:
+                self._offline.add(key)
+                raise
+            checkpointed = self._checkpointed.get(key, 0)
+            hosted = self._partitions[key] = Partition(
+                key=key,
+                broker_id=self.broker_id,
+                log=log,
+                state_log=self.state_log,
+                rules=self.rules,
+                lag_s=self.lag_s,
+                high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
+            )
+        return hosted
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Forget a partition and delete its log, also one that has only a log left."""
+        key = (topic, partition)
+        hosted = self._partitions.pop(key, None)
+        if hosted is not None:
+            hosted.leader = NO_LEADER  # whoever still holds it finds no leader here
+        self._checkpointed.pop(key, None)
+        folder = self.logs.delete(topic, partition)
+        if folder is not None:
+            self.put_aside(folder)
+
+    def is_offline(self, topic: str, partition: int) -> bool:
+        """Whether a partition should be here but its disk has failed."""
+        return (topic, partition) in self._offline
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions should be here and are not."""
+        return len(self._offline)
+
+    def take_offline(self, held: set[TopicPartition]) -> list[Partition]:
+        """Give up what a failed disk held, and return what of it was hosted; who waits for one is answered."""
+        taken = [partition for partition in self.all() if partition.key in held]
+        self._offline |= held
+        for partition in taken:
+            del self._partitions[partition.key]
+            partition.take_offline()
+        for partition in taken:
+            self.wake(partition.key)
+        return taken
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return what belongs into the checkpoint: partitions not heard of yet keep what they had."""
+        not_heard_of = self._checkpointed if self.rules.high_watermarks_are_kept else {}
+        return not_heard_of | {key: hosted.high_watermark for key, hosted in self._partitions.items()}
+
+    # --- waking who waits ---
+
+    def advance(self, partition: Partition, *, cause: str) -> bool:
+        """Raise a leader's high watermark if it may, wake who waited for that, and return whether it moved."""
+        moved = partition.advance_high_watermark(now_s(), cause=cause)
+        if moved:
+            self.wake(partition.key)
+        return moved
+
+    def appended(self, partition: Partition) -> None:
+        """Records were appended by the leader: wake the followers, and commit what nobody else must have."""
+        if not self.advance(partition, cause="append"):
+            self.fetches.check(partition.key)
+
+    def brokers_changed(self) -> None:
+        """Other brokers may be alive than before: nobody waits for a dead one's log to start later."""
+        if len(self.deletions):
+            for partition in self.all():
+                self.deletions.check(partition.key)
+
+    def wake(self, key: TopicPartition) -> None:
+        """Something about a partition changed that any waiting request may care for."""
+        self.appends.check(key)
+        self.deletions.check(key)
+        self.fetches.check(key)

@@ -1,0 +1,1 @@
+"""`chaos`: one module a command, options that commands share, and what the terminal shows."""

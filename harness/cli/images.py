@@ -1,0 +1,146 @@
+"""`chaos images`: what the docker driver's containers are made from."""
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.errors import ClusterError, Interrupted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+app = typer.Typer(name="images", help="Build, list and remove the images of the docker driver.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MEGABYTE = 1_000_000
+REQUEST_TIMEOUT_S = 300.0
+"""Removing a big image from a busy disk takes a while."""
+
+
+class TerminalBuild:
+    """Shows a build: a line for each step that is over, and on a terminal a live one of what goes on."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._live: Status | None = None
+        self._step = ""
+
+    def started(self, step: str, doing: str) -> None:
+        """Show what begins."""
+        self._step = f"{step}: {doing}"
+        if self._console.is_terminal:
+            self._live = self._console.status(self._text(self._step))
+            self._live.start()
+        else:
+            self._print(self._step)
+
+    def line(self, text: str) -> None:
+        """Show the newest line of output, where it can be replaced by the next."""
+        if self._live is not None:
+            self._live.update(self._text(f"{self._step}  {text}"))
+
+    def finished(self, step: str, came_to: str) -> None:
+        """Show how a step ended."""
+        self.close()
+        self._print(f"{step}: {came_to}")
+
+    def close(self) -> None:
+        """Take the live line away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _text(self, text: str) -> str:
+        from rich.markup import escape
+
+        return escape(text[: self._console.width - 4])
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command(epilog="Example: chaos images build --base-image python:3.12-slim-bookworm")
+def build(
+    base_image: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IMAGE", help="Debian-like image with Python 3.11 to 3.13; else an official one, or one made here."
+        ),
+    ] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make everything anew, the base too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Build what is missing or has changed: a base, the brokers' image and ZooKeeper's."""
+    from harness.cli.terminal import PatientConsole
+    from harness.cluster.containers import building
+    from harness.cluster.containers.engine import Engine
+    from harness.system.interruption import Interrupts
+
+    progress = TerminalBuild(PatientConsole(stderr=as_json))
+    try:
+        with Interrupts(), Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
+            built = building.build(engine, progress, base_image=base_image, rebuild=rebuild)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; what was half built is removed") from None
+    finally:
+        progress.close()
+    if as_json:
+        images = [{"part": one.part, "image": one.name, "base": one.base, "rebuilt": one.rebuilt} for one in built]
+        typer.echo(json.dumps(images, indent=2))
+
+
+@app.command("list", epilog="Example: chaos images list --json")
+def list_(as_json: Json = False) -> None:
+    """List our images on the engine, and which of them this checkout uses."""
+    from harness.cluster.containers import images
+    from harness.cluster.containers.engine import Engine
+    from harness.cluster.containers.image_store import ImageStore
+
+    with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
+        found = ImageStore(engine).ours()
+        lacking = images.missing(engine)
+    used = {images.broker_image(), images.zookeeper_image()}
+    used |= {image.base for image in found if image.name in used}
+    if as_json:
+        rows = [
+            {
+                "image": image.name,
+                "id": image.id,
+                "base": image.base,
+                "size_bytes": image.size_bytes,
+                "created": datetime.datetime.fromtimestamp(image.created_s, datetime.UTC).isoformat(),
+                "in_use": image.name in used,
+            }
+            for image in found
+        ]
+        typer.echo(json.dumps({"images": rows, "missing": lacking}, indent=2))
+        return
+    for image in found:
+        state = "current" if image.name in used else "old"
+        base = f"  on {image.base}" if image.base else ""
+        typer.echo(f"{image.name or image.id}  {image.size_bytes // MEGABYTE} MB  {state}{base}")
+    for name in lacking:
+        typer.echo(f"{name}  missing; make it with: chaos images build")
+
+
+@app.command(epilog="Example: chaos images remove")
+def remove() -> None:
+    """Remove all our images, and nothing that was pulled."""
+    from harness.cluster.containers.engine import Engine
+    from harness.cluster.containers.image_store import ImageStore
+
+    kept = []
+    with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
+        store = ImageStore(engine)
+        for image in sorted(store.ours(), key=lambda image: not image.base):  # a base after what stands on it
+            try:
+                store.remove(image)
+            except ClusterError as error:
+                kept.append(str(error))
+            else:
+                typer.echo(f"removed {image.name or image.id}")
+    if kept:
+        raise ClusterError("\n".join(kept))

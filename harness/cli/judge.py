@@ -1,0 +1,164 @@
+"""`chaos judge`: a history that others recorded, judged as far as its evidence goes."""
+
+import json
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from harness.errors import Interrupted, ScenarioError
+from harness.store.folder import ResultFolder, RunFolder
+from harness.system.writable import make_parent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.analysis.place import Place, Results
+    from harness.ingest.answer import HistoryResult
+
+DEFAULT_INTO = Path("judged")
+_WHERE = "file, folder or glob, of this machine or any URI that Hadoop knows; repeatable."
+Paths = list[str] | None
+_OF_A_RUN = "is the folder of a run, whose facts and verdict would be lost: use another --into"
+
+
+def judge(
+    operations: Annotated[Paths, typer.Option("--operations", help=f"What clients did: {_WHERE}")] = None,
+    replicas: Annotated[Paths, typer.Option("--replicas", help=f"Dumps of replicas: {_WHERE}")] = None,
+    zookeeper: Annotated[Paths, typer.Option("--zookeeper", help=f"Changes of znodes: {_WHERE}")] = None,
+    state_changes: Annotated[Paths, typer.Option("--state-changes", help=f"What brokers did: {_WHERE}")] = None,
+    journal: Annotated[Paths, typer.Option("--journal", help=f"Faults and when they were healed: {_WHERE}")] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/judging.md.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One of these settings, e.g. min_insync_replicas=2; repeatable."
+        ),
+    ] = None,
+    checks: Annotated[
+        list[str] | None, typer.Option("--check", metavar="NAME", help="Only this check; repeatable.")
+    ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            help="Folder for facts, findings and report, of this machine or any URI that Hadoop knows; "
+            "default: a new one in judged/.",
+        ),
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
+    from harness.analysis.place import Place
+    from harness.analysis.session import spark_session
+    from harness.analysis.storage import is_uri
+    from harness.cli.terminal import PatientConsole
+    from harness.ingest.judging import judge_history, report
+    from harness.ingest.settings import load_settings
+
+    paths = {
+        "operations": operations or [],
+        "replicas": replicas or [],
+        "zookeeper": zookeeper or [],
+        "state_changes": state_changes or [],
+        "journal": journal or [],
+    }
+    if not any(paths.values()):
+        raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
+    allowed = load_settings(settings, sets or [])
+    given = [path for kind in paths.values() for path in kind]
+    local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), given)
+    try:
+        with spark_session(master, typical=True) as spark:
+            folder = local or _stored_folder(Place(into or "", spark), given)
+            result = judge_history(spark, paths, allowed, folder, checks=checks or ())
+            report(folder, result, ["chaos", *sys.argv[1:]])
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing is known of the history") from None
+    finally:
+        if local:
+            with suppress(OSError):
+                local.root.rmdir()  # if nothing was put there
+    if as_json:
+        typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
+    else:
+        show(PatientConsole(), result, folder)
+    raise typer.Exit(result.exit_code)
+
+
+def _new_folder() -> Path:
+    return DEFAULT_INTO / f"history-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}"
+
+
+def _folder(path: Path, given: list[str]) -> RunFolder:
+    """Return the folder for what is made of a history, which is there then.
+
+    Raises:
+        ScenarioError: nothing can be written there, or something else would be overwritten or judged next time.
+    """
+    folder = RunFolder(path.resolve())
+    if folder.plan.exists():
+        raise ScenarioError(f"{path} {_OF_A_RUN}")
+    for text in given:
+        evidence = Path(text.removeprefix("file://")).resolve()
+        if evidence.is_dir() and folder.root.is_relative_to(evidence):
+            raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
+    make_parent(folder.verdict)
+    return folder
+
+
+def _stored_folder(place: "Place", given: list[str]) -> "ResultFolder[Place]":
+    """Return the same behind a URI; Spark makes it when it writes there.
+
+    Raises:
+        ScenarioError: something else would be overwritten or judged next time.
+        EvidenceError: Hadoop does not know the file system, or cannot reach it.
+    """
+    from harness.analysis.storage import is_uri, plain
+
+    folder = ResultFolder(place)
+    if folder.plan.exists():
+        raise ScenarioError(f"{place} {_OF_A_RUN}")
+    for text in given:
+        evidence = plain(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
+        if f"{plain(str(place))}/".startswith(f"{evidence}/"):
+            raise ScenarioError(f"{place} lies in {text}, all of which is evidence: use another --into")
+    return folder
+
+
+def show(console: "Console", result: "HistoryResult", folder: "Results") -> None:
+    """Print what was judged by which settings, what was not, and what that would need."""
+    from harness.cli.terminal import styled
+
+    judged = Table(title=result.name, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("check", "verdict", "what was seen"):
+        judged.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    for check in result.checks:
+        said = "; ".join(part for part in (check.found, check.reason or check.promise) if part)
+        judged.add_row(check.check, styled(check.verdict), escape(said))
+    console.print(judged)
+    if result.unjudged:
+        missing = Table(title="\nnot judged", title_justify="left", show_edge=False, pad_edge=False)
+        for name in ("check", "promise", "evidence that it takes"):
+            missing.add_column(name, overflow="fold", ratio=None if name == "check" else 1)
+        for promise in result.unjudged:
+            missing.add_row(promise.check, escape(promise.promise), escape("; ".join(promise.needed)))
+        console.print(missing)
+    for setting in result.settings:
+        said = "assumed" if setting.assumed else "given"
+        console.print(f"{said:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
+    for remark in result.remarks:
+        console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
+    console.print(
+        f"system {styled(result.verdict.name)}   {len(result.checks)} promises judged, {len(result.unjudged)} not",
+        highlight=False,
+    )
+    console.print(f"report    {folder.report}", markup=False, highlight=False, soft_wrap=True)

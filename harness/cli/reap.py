@@ -1,0 +1,75 @@
+"""`chaos reap`: what a person or a cron job calls, and the table that it prints."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.reaper import PATIENCE_S
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.reaper.result import Reaped
+
+DEFAULT_RUNS = Path("runs")
+STYLES = {"removed": "green", "closed": "green", "due": "yellow", "kept": "dim", "failed": "red"}
+"""By `Fate`."""
+
+
+def reap(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--runs",
+            metavar="DIR",
+            help="Only what runs in this folder left, and scratch folders; repeatable. Default: all on this host.",
+        ),
+    ] = None,
+    patience_s: Annotated[
+        float,
+        typer.Option("--patience", min=0, metavar="SECONDS", help="How long a scheduler may take to go on with a run."),
+    ] = PATIENCE_S,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Remove what dead runs left behind, and give them a verdict; live runs are left alone.
+
+    Processes, containers, networks, volumes, sockets, half-made run folders and scratch folders: only what a pid file
+    or a label says is ours, and only of runs whose supervisor is gone. Exit code 4: something could not be removed.
+    """
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.reaper.reap import reap as go_over
+
+    reaped = go_over(
+        runs or [DEFAULT_RUNS],
+        everywhere=not runs,
+        patience_s=patience_s,
+        dry_run=dry_run,
+        progress=TerminalProgress(PatientConsole(stderr=True)),
+    )
+    if as_json:
+        typer.echo(reaped.model_dump_json(indent=2))
+    else:
+        show(PatientConsole(), reaped)
+    raise typer.Exit(reaped.exit_code)
+
+
+def show(console: "Console", reaped: "Reaped") -> None:
+    """Print what became of everything, and what could not be looked at."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    if reaped.items:
+        table = Table(show_edge=False, pad_edge=False)
+        for name in ("", "kind", "name", "run", "why"):
+            table.add_column(name, overflow="fold")
+        for item in reaped.items:
+            fate = f"[{STYLES[item.fate]}]{item.fate}[/]"
+            belongs = "" if item.run == item.name else item.run
+            table.add_row(fate, item.kind, escape(item.name), escape(belongs), escape(item.detail))
+        console.print(table)
+    else:
+        console.print("nothing is left of any run")
+    for remark in reaped.remarks:
+        console.print(remark, style="yellow", markup=False, highlight=False)

@@ -1,0 +1,122 @@
+"""`chaos rejudge`: recorded runs and sweeps judged again, and whose answers are others now."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from harness.cli import simulate as sweep_command
+from harness.errors import ScenarioError
+from harness.sweep.sweep import asked_file
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.rejudging.rejudge import Rejudged
+    from harness.store.folder import RunFolder
+
+SHOWN_WHOLE = 3
+"""Runs whose answers are all printed; of more only what has changed is."""
+
+
+def rejudge(
+    paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of whole sweeps.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask the checks alone, write nothing: what would change? Runs only.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge recorded runs again, without a cluster, say which answers have changed, and write their reports anew.
+
+    All runs are judged by one set of Spark jobs; suites and report follow for each.
+    """
+    from harness.cli.terminal import PatientConsole
+
+    console = PatientConsole()
+    asked = list({path.resolve(): path for path in paths}.values())
+    sweeps = [path for path in asked if asked_file(path).exists()]
+    folders = [run_folder(path) for path in asked if path not in sweeps]
+    if dry_run and sweeps:
+        raise ScenarioError(f"{sweeps[0]}: --dry-run is for runs: judging a sweep again writes its summary anew")
+    codes, printed = [], []
+    for root in sweeps:
+        summary = sweep_command.rejudge(root)
+        codes.append(ExitCode(summary.exit_code))
+        printed.append(summary.model_dump(mode="json") | {"folder": str(root)})
+        if not as_json:
+            sweep_command.show(console, summary, root)
+    answers = []
+    for each in _again(folders, dry_run):
+        answers.append(each)
+        codes.append(each.result.verdicts.exit_code)
+        if not as_json:
+            _show(console, each, whole=len(folders) <= SHOWN_WHOLE)
+    if as_json:
+        typer.echo(json.dumps(printed + [_printed(each) for each in answers], indent=2))
+    elif answers:
+        changed = sum(1 for each in answers if each.differences)
+        console.print(f"{len(answers)} runs judged again, {changed} with other answers than before", highlight=False)
+    raise typer.Exit(worst(codes))
+
+
+def _again(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]":
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.rejudging import rejudge as rejudging
+
+    if not folders:
+        return iter(())
+    progress = TerminalProgress(PatientConsole(stderr=True))
+    return rejudging.compare(folders, progress) if dry_run else rejudging.rejudge(folders, progress)
+
+
+def _printed(each: "Rejudged") -> dict[str, Any]:
+    said = each.result.verdicts
+    verdicts = {"fault": said.fault.name, "system": said.system.name, "environment": said.environment.name}
+    return {
+        "verdicts": verdicts,
+        "exit_code": int(said.exit_code),
+        **each.result.model_dump(mode="json"),
+        "differences": [difference.model_dump(mode="json") for difference in each.differences],
+        "folder": str(each.folder.root),
+    }
+
+
+def _show(console: "Console", each: "Rejudged", *, whole: bool) -> None:
+    from harness.cli.terminal import show_result, styled
+
+    if whole:
+        show_result(console, each.result)
+    else:
+        console.print(f"{styled(each.result.verdicts.system.name)} {escape(each.folder.run_id)}", highlight=False)
+    if each.differences:
+        table = Table(title="answers that were others before", title_justify="left", show_edge=False, pad_edge=False)
+        for name in ("", "name", "before", "now"):
+            table.add_column(name, overflow="fold")
+        for difference in each.differences:
+            table.add_row(difference.kind, difference.name, difference.before, difference.after)
+        console.print(table)
+
+
+def run_folder(path: Path) -> "RunFolder":
+    """Return the folder of a run.
+
+    Raises:
+        ScenarioError: it is none.
+    """
+    from harness.store.folder import RunFolder
+
+    folder = RunFolder(path.resolve())
+    if not folder.plan.exists():
+        raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
+    return folder
+
+
+def worst(codes: Sequence[ExitCode]) -> ExitCode:
+    """Return the code of several runs: a violation outranks a broken environment, which outranks the rest."""
+    order = (ExitCode.VIOLATED, ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE, ExitCode.HELD)
+    return next((code for code in order if code in codes), ExitCode.INCONCLUSIVE)

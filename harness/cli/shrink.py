@@ -1,0 +1,170 @@
+"""`chaos shrink`: a failing schedule made small, its progress, and the scenario file that it became."""
+
+import json
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from harness.scenario.plan import MAX_SEED
+from harness.sweep.sweep import DRIVER
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from harness.progress import Progress
+    from harness.sweep.shrink import Shrunk
+    from harness.sweep.sweep import Candidate, ScheduleVerdict, Summary, Sweep
+
+FOLDER = Path("shrunk")
+
+
+def shrink(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
+    ],
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of the schedule that fails.")],
+    finding: Annotated[
+        str | None,
+        typer.Option("--finding", metavar="NAME", help="What must still be found, e.g. I9; default: the first."),
+    ] = None,
+    planted_bugs: Annotated[
+        list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value; YAML; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The scenario file to write; default: one in the folder shrunk.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make a failing simulated schedule small: fewer faults, less load, less time, and still the same finding."""
+    from harness.analysis.session import spark_session
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.file import load_scenario
+    from harness.scenario.plan import make_plan
+    from harness.scenario.source import options
+    from harness.sweep.jobs import patient
+    from harness.sweep.shrink import shrink as shrunk_to
+    from harness.sweep.sweep import Candidate
+    from harness.system.scratch import scratch_folder
+    from harness.system.writable import make_parent
+
+    loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
+    refuse_unless_able(loaded)
+    progress = TerminalProgress(PatientConsole(stderr=True))
+    first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
+    if out is not None:
+        make_parent(out)
+    with spark_session(patient(None)) as spark, scratch_folder() as scratch:
+        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=finding)
+    path = out or FOLDER / f"{shrunk.scenario.name}-{seed}.yaml"
+    shrunk.write(path)
+    if as_json:
+        typer.echo(json.dumps(as_data(shrunk, path), indent=2))
+    else:
+        show(PatientConsole(), shrunk, path)
+    raise typer.Exit(shrunk.exit_code)
+
+
+class SparkJudge:
+    """Simulates and judges schedules on an open session; what they leave goes at once."""
+
+    def __init__(self, spark: "SparkSession", scratch: Path) -> None:
+        self._spark = spark
+        self._scratch = scratch
+        self._numbers = count()
+
+    def __call__(self, candidates: "Sequence[Candidate]") -> "Sequence[ScheduleVerdict]":
+        """Return a verdict on each."""
+        import shutil
+
+        from harness.sweep.jobs import judge_candidates
+
+        root = self._scratch / str(next(self._numbers))
+        root.mkdir()
+        verdicts = judge_candidates(self._spark, candidates, root)
+        shutil.rmtree(root)
+        return verdicts
+
+
+def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", progress: "Progress") -> "Summary":
+    """Return what a sweep came to, with the first schedule of each finding shrunk into the sweep's folder.
+
+    A small schedule that shows another finding too stands for both; Ctrl-C ends the shrinking, and nothing else.
+    """
+    from harness.errors import ScenarioError
+    from harness.scenario.plan import make_plan
+    from harness.sweep.shrink import shrink as shrunk_to
+    from harness.sweep.sweep import Candidate, found_in
+    from harness.system.scratch import scratch_folder
+
+    small: dict[str, str] = {}
+    with scratch_folder() as scratch:
+        judge = SparkJudge(spark, scratch)
+        for found in (*summary.violations, *summary.doubts):
+            if found.what in small:
+                continue
+            progress.message(f"shrinking {found.what}, seed {found.seeds[0]}")
+            first = Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, found.seeds[0]))
+            try:
+                shrunk = shrunk_to(first, judge, progress, finding=found.what)
+            except ScenarioError as error:
+                progress.message(str(error))
+                continue
+            except KeyboardInterrupt:
+                break
+            path = sweep.shrunk / f"{shrunk.scenario.name}.yaml"
+            shrunk.write(path)
+            shows = found_in(shrunk.verdict) if shrunk.verdict else {}
+            small = dict.fromkeys([found.what, *shows], shrunk.replay(path)) | small
+            if shrunk.smallest.interrupted:
+                break
+    violations, doubts = (
+        [found.model_copy(update={"small": small.get(found.what, "")}) for found in findings]
+        for findings in (summary.violations, summary.doubts)
+    )
+    return summary.model_copy(update={"violations": violations, "doubts": doubts})
+
+
+def as_data(shrunk: "Shrunk", path: Path) -> dict[str, Any]:
+    """Return what a schedule shrank to, for a reader that is a program."""
+    return {
+        "finding": shrunk.finding,
+        "scenario": str(path),
+        "seed": shrunk.seed,
+        "replay": shrunk.replay(path),
+        "rounds": shrunk.smallest.rounds,
+        "schedules": shrunk.smallest.candidates,
+        "end": shrunk.smallest.end,
+        "verdict": shrunk.verdict.model_dump(mode="json") if shrunk.verdict else None,
+        "exit_code": int(shrunk.exit_code),
+    }
+
+
+def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
+    """Print what a schedule shrank to, what the checks say of it, and how to see it again."""
+    from harness.sweep.search import described
+    from harness.sweep.sweep import found_in
+
+    def line(what: str, text: str, style: str = "") -> None:
+        console.print(f"{what:<9} {text}", style=style, markup=False, highlight=False, soft_wrap=True)
+
+    line("before", described(shrunk.before.scenario))
+    line("now", described(shrunk.scenario))
+    line("after", f"{shrunk.smallest.rounds} rounds, {shrunk.smallest.candidates} schedules: {shrunk.smallest.end}")
+    if shrunk.verdict is None:
+        line("found", f"{shrunk.finding}; other checks were not asked", "yellow")
+    else:
+        for what, sentence in found_in(shrunk.verdict).items():
+            line("found", f"{what}: {sentence}", "red" if shrunk.exit_code is ExitCode.VIOLATED else "yellow")
+        line("verdict", f"fault {shrunk.verdict.fault}, system {shrunk.verdict.system}")
+    line("scenario", str(path))
+    line("replay", shrunk.replay(path))

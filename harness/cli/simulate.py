@@ -1,0 +1,209 @@
+"""`chaos simulate`: a sweep of schedules, its progress, and what it came to."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from harness.errors import EvidenceError, HarnessError, Interrupted
+from harness.scenario.plan import MAX_SEED
+from harness.sweep.sweep import (
+    DRIVER,
+    Summary,
+    Sweep,
+    discard_empty,
+    earlier_simulated_s,
+    load_sweep,
+    new_sweep,
+    replay_command,
+    summarize,
+)
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_OUT = Path("sweeps")
+MAX_SCHEDULES = 10_000_000
+STEPS = 10
+"""Lines that tell of progress where there is no terminal."""
+
+
+def simulate(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
+    ],
+    schedules: Annotated[int, typer.Option("--schedules", min=1, max=MAX_SCHEDULES, help="How many.")] = 100,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=MAX_SEED, help="Decides the seeds of all schedules.")
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
+    planted_bugs: Annotated[
+        list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value; YAML; repeatable.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder that the sweep's own folder is made in.")] = DEFAULT_OUT,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Make the first schedule of each finding small in the end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
+    from harness.cli.terminal import PatientConsole
+    from harness.phases import new_seed
+    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.file import load_scenario
+    from harness.scenario.source import options
+
+    loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
+    refuse_unless_able(loaded)
+    replay = replay_command(scenario, planted_bugs or [], sets or [])
+    sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
+    try:
+        with _interruptible(sweep):
+            summary = carry_out(sweep, master, shrink=shrink)
+    except HarnessError:
+        discard_empty(sweep)
+        raise
+    if as_json:
+        typer.echo(json.dumps(summary.model_dump(mode="json") | {"folder": str(sweep.root)}, indent=2))
+    else:
+        show(PatientConsole(), summary, sweep.root)
+    raise typer.Exit(summary.exit_code)
+
+
+def rejudge(root: Path) -> Summary:
+    """Judge a sweep's histories again, and write its summary anew.
+
+    Raises:
+        EvidenceError: the folder is not that of a sweep, or its simulation did not come to its end.
+    """
+    from harness.analysis.session import spark_session
+    from harness.cli.terminal import PatientConsole
+    from harness.sweep import jobs as jobs
+
+    sweep = load_sweep(root.resolve())
+    if not sweep.is_simulated:
+        raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
+    session, bars = spark_session(jobs.patient(None), lasting=True), SweepBars(PatientConsole(stderr=True))
+    with _interruptible(sweep), session as spark, bars as progress:
+        return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
+
+
+@contextmanager
+def _interruptible(sweep: Sweep) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        done = f"; what was done is in {sweep.root}" if sweep.histories.exists() else " before anything was done"
+        raise Interrupted(f"the sweep was interrupted{done}") from None
+
+
+def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
+    """Simulate, judge, shrink what was found if that is asked for, and write the summary."""
+    from harness.analysis.session import spark_session
+    from harness.cli.shrink import with_small_ones
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.sweep import jobs as jobs
+
+    console = PatientConsole(stderr=True)
+    with spark_session(jobs.patient(master), lasting=True) as spark:
+        with SweepBars(console) as progress:
+            began_s = time.monotonic()
+            jobs.simulate(spark, sweep, progress)
+            summary = _judge(spark, sweep, progress, simulated_s=time.monotonic() - began_s)
+        if shrink:
+            summary = with_small_ones(spark, sweep, summary, TerminalProgress(console))
+            _write(sweep, summary)
+    return summary
+
+
+def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:
+    """Judge the table of histories and write the summary."""
+    from harness.sweep import jobs as jobs
+
+    began_s = time.monotonic()
+    verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
+    summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=time.monotonic() - began_s)
+    _write(sweep, summary)
+    return summary
+
+
+def _write(sweep: Sweep, summary: Summary) -> None:
+    sweep.summary.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+class SweepBars:
+    """A bar for each kind of work on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Bars(
+            TextColumn("{task.description:>9}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._told: dict[str, int] = {}
+
+    def __enter__(self) -> "SweepBars":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._bars.stop()
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        """Show how far one kind of work is."""
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=of)
+        self._bars.update(self._tasks[what], completed=schedules)
+        step = schedules * STEPS // of
+        if not self._console.is_terminal and step > self._told.get(what, -1):
+            self._told[what] = step
+            self._console.print(f"{what:>9}  {schedules} of {of}", markup=False, highlight=False)
+
+
+def show(console: Console, summary: Summary, root: Path) -> None:
+    """Print what a sweep came to, and how to see each finding again."""
+    title = (
+        f"{summary.scenario}, seed {summary.seed}: {summary.schedules} schedules, {summary.distinct} of them distinct"
+    )
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("found", "schedules", "seeds", "the first"):
+        table.add_column(name, overflow="fold", ratio=1 if name == "the first" else None)
+    for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):
+        for finding in findings:
+            seeds = "\n".join(map(str, finding.seeds))
+            table.add_row(f"[{style}]{finding.what}[/]", str(finding.schedules), seeds, escape(finding.first))
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print(title, highlight=False)
+    for finding in (*summary.violations, *summary.doubts):
+        for what, command in (("replay", finding.replay), ("small", finding.small)):
+            if command:
+                console.print(f"{what:<9} {finding.what}: {command}", markup=False, highlight=False, soft_wrap=True)
+    style = {ExitCode.HELD: "green", ExitCode.VIOLATED: "red"}.get(ExitCode(summary.exit_code), "yellow")
+    console.print(
+        f"[{style}]{summary.held} held, {summary.violated} violated, {summary.inconclusive} inconclusive"
+        f" ({summary.errors} without a history)[/]",
+        highlight=False,
+    )
+    simulated = f"simulated in {summary.simulated_s:.1f} s, " if summary.simulated_s else ""
+    console.print(f"{simulated}judged in {summary.judged_s:.1f} s", highlight=False)
+    console.print(f"evidence  {root}", markup=False, highlight=False, soft_wrap=True)

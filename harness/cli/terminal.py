@@ -1,0 +1,144 @@
+"""What a person sees in the terminal: how a run goes on, and what it came to."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+from rich.table import Table
+
+from harness.contracts.registry import fault as fault_plugin
+from harness.phases import Outcome
+from harness.scenario.plan import Plan
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase
+from harness.store.result import RunResult
+from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
+
+GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
+STYLES = {
+    FaultVerdict.CONFIRMED.name: GOOD,
+    FaultVerdict.MISMATCH.name: BAD,
+    FaultVerdict.INCONCLUSIVE.name: DOUBTFUL,
+    SystemVerdict.PASS.name: GOOD,
+    SystemVerdict.UNKNOWN.name: DOUBTFUL,
+    SystemVerdict.FAIL.name: BAD,
+    EnvironmentVerdict.CLEAN.name: GOOD,
+    EnvironmentVerdict.RESIDUE.name: BAD,
+}
+NEXT = {
+    Phase.START: "starting ZooKeeper and the brokers",
+    Phase.DRIVE: "load and faults",
+    Phase.COLLECT: "collecting evidence",
+    Phase.STOP: "stopping the cluster",
+    Phase.JUDGE: "checks in Spark",
+    Phase.EXPECTATIONS: "suites in Great Expectations",
+    Phase.REPORT: "writing the report",
+}
+
+
+class PatientConsole(Console):
+    """A console that falls silent when its reader goes away, as in `chaos run smoke | head`: the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more; rich's own answer is to exit with 1, which would claim a violation."""
+        self.quiet = True
+        with Path(os.devnull).open("w") as nowhere:  # what is still buffered must go somewhere
+            os.dup2(nowhere.fileno(), self.file.fileno())
+
+
+class TerminalProgress:
+    """Lines of what happened, and on a terminal a live one of what happens now."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Status | None = None
+        self._started_s = time.monotonic()
+
+    def phase_started(self, phase: str) -> None:
+        """Show what begins."""
+        text = f"{phase}: {NEXT[Phase(phase)]}"
+        if self._console.is_terminal:
+            self._live = self._console.status(text)
+            self._live.start()
+        else:
+            self._line(text)
+
+    def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
+        """Show how it ended."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        style, mark = (BAD, "failed") if error else (GOOD, "done")
+        text = f"{phase} {mark} in {duration_s:.1f} s"
+        self._line(f"{text}: {error}" if error else text, style=style)
+
+    def message(self, text: str) -> None:
+        """Show one line."""
+        self._line(f"  {text}")
+
+    def _line(self, text: str, style: str = "") -> None:
+        since_s = time.monotonic() - self._started_s
+        line = f"{since_s:6.1f} s  {text}"
+        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
+
+
+def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]]) -> None:
+    """Print what a run came to, and how to go on from there."""
+    show_result(console, outcome.result)
+    for error in outcome.errors:
+        if not any(str(error) in remark for remark in outcome.result.evidence):
+            console.print(str(error), style=BAD, markup=False, highlight=False)
+    for what, command in commands:
+        console.print(f"[bold]{what:<8}[/bold]  {escape(command)}", highlight=False, soft_wrap=True)
+
+
+def show_result(console: Console, result: RunResult) -> None:
+    """Print faults, checks, suites and the three verdicts of a run."""
+    table = Table(title=result.run_id, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("", "name", "verdict", "what was seen"):
+        table.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    for fault in result.faults:
+        hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
+        table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
+    for check in result.checks:
+        reason = "; ".join(part for part in (check.found, check.reason) if part)
+        table.add_row("check", check.check, styled(check.verdict), escape(reason))
+    for suite in result.suites:
+        unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
+        said = "; ".join(unmet) or suite.reason or f"{suite.evaluated} expectations"
+        table.add_row("suite", suite.suite, styled(suite.verdict), escape(said))
+    if result.faults or result.checks or result.suites:
+        console.print(table)
+    for remark in [*result.evidence, *result.residue]:
+        console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
+    verdicts = result.verdicts
+    answers = [("fault", verdicts.fault), ("system", verdicts.system), ("environment", verdicts.environment)]
+    console.print("   ".join(f"{question} {styled(answer.name)}" for question, answer in answers), highlight=False)
+
+
+def show_plan(console: Console, plan: Plan) -> None:
+    """Print what would happen: instants, targets, capabilities needed, clients."""
+    table = Table(title=f"{plan.scenario}, seed {plan.seed}", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("at", "for", "fault", "target", "brokers", "needs"):
+        table.add_column(name, overflow="fold")
+    for fault in plan.faults:
+        brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
+        needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"
+        table.add_row(f"{fault.at_s:g} s", f"{fault.duration_s:g} s", fault.fault, fault.target, brokers, needs)
+    console.print(table)
+    console.print(f"clients: {', '.join(client.process for client in plan.clients)}", highlight=False)
+
+
+def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
+    """Return where to read on, and how to do it again."""
+    steps = [("report", str(folder.report))] if folder.report.exists() else []
+    return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
+
+
+def styled(verdict: str) -> str:
+    """Return a verdict in its colour, as markup."""
+    return f"[{STYLES.get(verdict, DOUBTFUL)}]{verdict}[/]"

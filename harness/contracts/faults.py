@@ -1,0 +1,102 @@
+"""The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, Field
+
+from harness.cluster.driver import ClusterDriver
+from harness.contracts.state_changes import LogFiles, StateChanges
+from harness.contracts.targets import Role, Target
+from harness.scenario.model import Strict
+from harness.verdict import FaultVerdict
+from harness.zookeeper.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """A fault in force, as data that survives the process which injected it."""
+
+    fault: str
+    targets: tuple[int, ...]
+    """Broker ids."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    """Whatever `confirm` and `heal` need to know: what was seen before the injection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Whether a fault really happened, and what proves it, in a sentence."""
+
+    verdict: FaultVerdict
+    detail: str
+
+
+def not_running(injection: Injection, purpose: str) -> Effect | None:
+    """Return that a fault proves nothing, if some of its targets did not run: `state["running"]` names those that did.
+
+    `purpose` says what there was not, as in "nothing to kill".
+    """
+    idle = sorted(set(injection.targets) - set(injection.state["running"]))
+    detail = f"broker {idle} did not run, nothing to {purpose}"
+    return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail) if idle else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """What a fault may touch."""
+
+    driver: ClusterDriver
+    view: ClusterView
+    said: StateChanges | None = None
+    """What the brokers say, if that is not in files."""
+
+    @property
+    def state_changes(self) -> StateChanges:
+        """What the brokers say they do."""
+        return self.said or LogFiles(self.driver)
+
+
+class MayForfeit(Strict):
+    """Parameters of a fault that can take committed records away."""
+
+    spares_committed: Annotated[
+        bool,
+        Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
+    ] = True
+
+
+class Fault(Protocol):
+    """One kind of fault. Injecting and healing are idempotent."""
+
+    name: ClassVar[str]
+    requires: ClassVar[tuple[str, ...]]
+    """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
+    composes: ClassVar[bool]
+    """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
+    accepts: ClassVar[tuple[Role, ...]]
+    """The kinds of target that make sense."""
+    Parameters: ClassVar[type[BaseModel]]
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Look at what will be disturbed, without disturbing it; goes into the journal before `inject`.
+
+        `brokers` is what `target` resolved to; the injection's `targets` are all brokers that will be disturbed.
+        A fault that can, ends by itself after `duration_s` from its injection, whatever becomes of the harness.
+        """
+        ...
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Do it; return the injection with what healing needs."""
+        ...
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """Wait, within a bounded time, for the effect outside the injector: process state, znodes, log lines."""
+        ...
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible."""
+        ...

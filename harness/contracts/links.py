@@ -1,0 +1,57 @@
+"""What faults of the network have in common: which of a broker's links they mean, and a probe over each of them."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from harness.cluster.driver import ClusterDriver
+from harness.cluster.powers import CanProbe, Direction, Side
+from harness.contracts.faults import Injection
+from harness.scenario.model import Strict
+
+E = TypeVar("E", Side, Direction)
+
+Sides = Annotated[
+    list[Annotated[Side, BeforeValidator(lambda value: Side(value) if isinstance(value, str) else value)]],
+    Field(min_length=1, description="peers, clients, zookeeper"),
+]
+Way = Annotated[Direction, BeforeValidator(lambda value: Direction(value) if isinstance(value, str) else value)]
+
+
+class LinkParameters(Strict):
+    """Which of a broker's links."""
+
+    sides: Sides = list(Side)
+    direction: Annotated[Way, Field(description="both, inbound (to the broker) or outbound (from it)")] = Direction.BOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What became of something that was sent over one link, one way."""
+
+    described: str
+    taken_s: float | None
+    """None when it did not come through in time."""
+
+
+def asked(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
+    """Return which links an injection's parameters name."""
+    return tuple(map(Side, parameters["sides"])), Direction(parameters["direction"])
+
+
+async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float) -> list[Probed]:
+    """Send something over every link of an injection, all at once, and return what became of it."""
+    assert isinstance(driver, CanProbe)
+    sides, direction = asked(injection.parameters)
+    ways = [(broker, side, way) for broker in injection.targets for side in sides for way in direction.ways]
+    hosts = await asyncio.gather(*(driver.probe(*way, timeout_s=timeout_s) for way in ways))
+    return [
+        Probed(
+            described=f"{host} to broker {broker}" if way is Direction.INBOUND else f"broker {broker} to {host}",
+            taken_s=taken_s,
+        )
+        for (broker, _, way), reached in zip(ways, hosts, strict=True)
+        for host, taken_s in reached.items()
+    ]

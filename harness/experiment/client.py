@@ -1,0 +1,66 @@
+"""One client process: `python -m harness.experiment.client PLAN OPERATIONS` runs what the plan says until SIGTERM.
+
+The workload plugin does the work; this module gives it the stop signal and the file that its operations go to.
+"""
+
+import argparse
+import json
+import logging
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+from harness.contracts import registry
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import JsonlWriter
+
+log = logging.getLogger(__name__)
+
+
+def write_client_plan(plan: ClientPlan, path: Path) -> None:
+    """Write what a client process is to do, for it to read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(plan), indent=2) + "\n", encoding="utf-8")
+
+
+def read_client_plan(path: Path) -> ClientPlan:
+    """Return what a client process is to do."""
+    return ClientPlan(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def client_argv(plan: Path, operations: Path) -> list[str]:
+    """Return the command line of a client process."""
+    return [sys.executable, "-m", __name__, str(plan), str(operations)]
+
+
+def run_client(plan: ClientPlan, operations: Path, stop: threading.Event) -> None:
+    """Do the work of one process until `stop` is set, then finish it."""
+    workload = registry.workload(plan.workload)
+    log.info("client.started process=%s role=%s", plan.process, plan.role)
+    with JsonlWriter(operations) as writer:
+        workload.run(plan, writer, stop)
+    log.info("client.complete process=%s", plan.process)
+
+
+def main() -> None:
+    """Run one client process."""
+    parser = argparse.ArgumentParser(prog="python -m harness.experiment.client", description=__doc__)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("operations", type=Path)
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    stop = threading.Event()
+
+    def on_sigterm(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, on_sigterm)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the harness, which then stops its clients
+    run_client(read_client_plan(arguments.plan), arguments.operations, stop)
+
+
+if __name__ == "__main__":
+    main()

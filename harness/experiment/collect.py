@@ -1,0 +1,79 @@
+"""The collect phase: heals what is still in force, and brings all evidence of the cluster into the run folder."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from harness.cluster.driver import ClusterDriver, ClusterStatus
+from harness.contracts.faults import Arena
+from harness.errors import ClusterError, EvidenceError
+from harness.experiment.journal import open_injections, read_journal
+from harness.experiment.nemesis import heal_all
+from harness.progress import Progress
+from harness.store.folder import RunFolder
+from harness.store.phase_log import PhaseNotes
+
+
+async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
+    """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on."""
+    try:
+        status = await driver.status()
+    except ClusterError as error:
+        notes.remark(f"there is no cluster to collect evidence from: {error}", damaged=True)
+        return
+    if status.zookeeper:
+        await _heal_remaining(folder, driver, status, progress, notes)
+    for missing in await driver.bring_out():
+        notes.remark(missing, damaged=True)
+    await asyncio.to_thread(_collect_evidence, folder, status, notes)
+
+
+async def _heal_remaining(
+    folder: RunFolder, driver: ClusterDriver, status: ClusterStatus, progress: Progress, notes: PhaseNotes
+) -> None:
+    """Heal, from the journal, what the drive phase left in force."""
+    from harness.zookeeper.kazoo_view import KazooView
+
+    if not open_injections(read_journal(folder.journal)):
+        return
+    try:
+        async with KazooView(status.zookeeper_connect) as view:
+            failures = await heal_all(folder.journal, Arena(driver=driver, view=view), progress)
+    except ClusterError as error:
+        failures = [f"faults could not be healed: {error}"]
+    for failure in failures:
+        notes.remark(failure, damaged=True)
+
+
+def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
+    from harness.evidence.replicas import dump_replicas
+    from harness.zookeeper.merged_history import merge_history
+
+    for broker in status.brokers:
+        for log in filter(None, (broker.state_change_log, broker.human_log)):
+            _copy(log, folder.broker(broker.broker_id) / log.name, notes)
+        try:
+            for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
+                if replica.damage:
+                    where = f"{replica.topic}-{replica.partition} on broker {replica.broker}"
+                    notes.remark(f"the replica of {where}: {replica.damage}")
+        except (EvidenceError, OSError) as error:
+            notes.remark(f"the replicas of broker {broker.broker_id} could not be read: {error}", damaged=True)
+    if not status.zookeeper:
+        return
+    try:
+        for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
+            notes.remark(remark)
+    except (EvidenceError, OSError) as error:
+        notes.remark(f"the ZooKeeper history is incomplete: {error}", damaged=True)
+
+
+def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
+    """Copy one log, unless the driver keeps it where it belongs already."""
+    if destination.exists() and source.resolve() == destination.resolve():
+        return
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copyfile(source, destination)
+    except OSError as error:
+        notes.remark(f"{source.name} of {destination.parent.name} is missing: {error}", damaged=True)

@@ -1,0 +1,58 @@
+"""Ends a phase that another process still carries out, before the next one begins."""
+
+import os
+import signal
+import socket
+
+from harness.errors import DeadlineError
+from harness.progress import Progress
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Entry, Phase, entries
+from harness.system.waiting import until
+
+GOOD_ORDER_TIMEOUT_S = 15.0
+"""For healing; a scheduler that ends the process too is not more patient."""
+GONE_TIMEOUT_S = 5.0
+
+
+async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> None:
+    """Ask the process that carries out this phase of the run to end it, and kill it if it does not.
+
+    Nothing happens when no other process of this machine does.
+
+    Raises:
+        DeadlineError: it survives SIGKILL.
+    """
+    if not (running := _elsewhere(folder, phase)):
+        return
+    (entry,) = running
+    assert entry.process is not None, "only a phase whose process is known runs elsewhere"
+    progress.message(f"process {entry.process.pid} still carries out the phase {phase}: it is asked to end it")
+    entry.process.send(signal.SIGTERM)
+    try:
+        await _over(folder, phase, GOOD_ORDER_TIMEOUT_S)
+    except DeadlineError:
+        progress.message(f"process {entry.process.pid} is killed")
+        entry.process.send(signal.SIGKILL)
+        await _over(folder, phase, GONE_TIMEOUT_S)
+
+
+async def _over(folder: RunFolder, phase: Phase, timeout_s: float) -> None:
+    async def running() -> list[Entry]:
+        return _elsewhere(folder, phase)
+
+    await until(running, lambda found: not found, what=f"end of the phase {phase} elsewhere", timeout_s=timeout_s)
+
+
+def _elsewhere(folder: RunFolder, phase: Phase) -> list[Entry]:
+    """Return the last time the phase was entered, if another process of this machine still carries it out."""
+    return [
+        entry
+        for entry in entries(folder)[-1:]
+        if entry.phase is phase
+        and not entry.over
+        and entry.host == socket.gethostname()
+        and entry.process is not None
+        and entry.process.pid != os.getpid()
+        and entry.process.alive()
+    ]

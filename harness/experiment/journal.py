@@ -1,0 +1,121 @@
+"""The write-ahead fault journal: written before each act, and enough to heal from in another process."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.contracts.faults import Injection
+from harness.scenario.plan import Plan
+from harness.store.history import InjectionStep, JournalEntry, JsonlWriter, now_ns, read_jsonl
+from harness.store.result import FaultResult
+from harness.verdict import FaultVerdict
+
+
+class FaultLog(Protocol):
+    """Where the nemesis writes down what it does, before it does it."""
+
+    def note(
+        self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
+    ) -> None:
+        """Write one step of one injection, with all that healing needs."""
+        ...
+
+
+VERDICT_STEPS = {
+    InjectionStep.CONFIRMED: FaultVerdict.CONFIRMED,
+    InjectionStep.MISMATCH: FaultVerdict.MISMATCH,
+    InjectionStep.INCONCLUSIVE: FaultVerdict.INCONCLUSIVE,
+}
+STEP_OF = {verdict: step for step, verdict in VERDICT_STEPS.items()}
+
+
+class Journal:
+    """Appends steps; each is on disk when `note` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = JsonlWriter(path)
+
+    def note(
+        self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
+    ) -> None:
+        """Write one step of one injection, with all that healing needs."""
+        self._writer.write(entry_of(now_ns(), number, fault, step, injection, detail))
+        self._writer.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+
+def entry_of(
+    time_ns: int, number: int, fault: str, step: InjectionStep, injection: Injection | None, detail: str
+) -> JournalEntry:
+    """Return the line of one step of one injection."""
+    return JournalEntry(
+        time_ns=time_ns,
+        injection=number,
+        fault=fault,
+        step=step,
+        targets=tuple(map(str, injection.targets)) if injection else (),
+        parameters=injection.parameters if injection else {},
+        detail=detail,
+        state=injection.state if injection else {},
+    )
+
+
+def read_journal(path: Path) -> list[JournalEntry]:
+    """Return the steps of a journal, a torn last line left out; none when there is no journal."""
+    if not path.exists():
+        return []
+    return [
+        JournalEntry(**{**line, "step": InjectionStep(line["step"]), "targets": tuple(line["targets"])})
+        for line in read_jsonl(path)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenInjection:
+    """A fault that may still be in force."""
+
+    number: int
+    injection: Injection
+
+
+def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
+    """Return the injections that were intended and not healed, the latest first."""
+    found: dict[int, OpenInjection] = {}
+    for entry in entries:
+        if entry.step in (InjectionStep.INTENDED, InjectionStep.INJECTED):
+            injection = Injection(
+                fault=entry.fault,
+                targets=tuple(map(int, entry.targets)),
+                parameters=entry.parameters,
+                state=entry.state,
+            )
+            found[entry.injection] = OpenInjection(number=entry.injection, injection=injection)
+        elif entry.step is InjectionStep.HEALED:
+            found.pop(entry.injection, None)
+    return list(reversed(found.values()))
+
+
+def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResult]:
+    """Return what became of every injection of the plan; one without a judgement is INCONCLUSIVE."""
+    by_number: dict[int, list[JournalEntry]] = {}
+    for entry in entries:
+        by_number.setdefault(entry.injection, []).append(entry)
+    return [_result(fault.injection, fault.fault, by_number.get(fault.injection, [])) for fault in plan.faults]
+
+
+def _result(number: int, fault: str, entries: list[JournalEntry]) -> FaultResult:
+    judged = [entry for entry in entries if entry.step in VERDICT_STEPS]
+    targets = next((list(entry.targets) for entry in reversed(entries) if entry.targets), [])
+    verdict, detail = FaultVerdict.INCONCLUSIVE, "it was injected, and then nothing was seen of it"
+    if judged:
+        verdict, detail = VERDICT_STEPS[judged[0].step], judged[0].detail
+    elif not entries:
+        detail = "it was never carried out: the run ended before"
+    healing = [entry for entry in entries if entry.step in (InjectionStep.HEALED, InjectionStep.HEAL_FAILED)]
+    if healing and healing[-1].step is InjectionStep.HEAL_FAILED:
+        detail += f"; it could not be healed: {healing[-1].detail}"
+    return FaultResult(injection=number, fault=fault, targets=targets, verdict=verdict.name, detail=detail)

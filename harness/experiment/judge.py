@@ -1,0 +1,234 @@
+"""The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.broker.configs.config import PROPERTIES
+from harness.cluster.broker_properties import profile
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.contracts.faults import MayForfeit
+from harness.errors import EvidenceError, HarnessError, not_interrupted
+from harness.experiment.journal import fault_results, read_journal
+from harness.progress import Progress
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan, load_plan
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
+from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.verdict import SystemVerdict
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def scenario_of(folder: RunFolder) -> Scenario:
+    """Return the scenario of a run folder.
+
+    Raises:
+        EvidenceError: the file cannot be read.
+        ScenarioError: it holds no scenario.
+    """
+    try:
+        text = folder.scenario.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{folder.scenario}: cannot be read: {error}") from error
+    return read_scenario(text, str(folder.scenario))
+
+
+def settings_of(scenario: Scenario, plan: Plan) -> Settings:
+    """Return what the run was allowed to do: of all topics, whatever allows the most."""
+    acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
+    return Settings(
+        acks=frozenset(acks),
+        min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
+        unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
+        idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
+        power_loss=any(_forfeits(kind, given) for kind, given in scenario.kinds),
+    )
+
+
+def _forfeits(kind: str, given: dict[str, Any]) -> bool:
+    """Return whether a fault may take committed records away, and the scenario says that it may."""
+    parameters = registry.fault(kind).Parameters.model_validate(given)
+    return isinstance(parameters, MayForfeit) and not parameters.spares_committed
+
+
+def _effective(scenario: Scenario, name: str) -> list[str]:
+    """Return what holds for each topic: its own property, else the broker's, else the default."""
+    defaults = {prop.name: prop.default or "" for prop in PROPERTIES}
+    brokers = {**defaults, **profile(scenario.cluster.brokers), **scenario.cluster.properties}
+    return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What the checks said of a run."""
+
+    checks: list[CheckResult] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Rows a fact."""
+
+
+def assemble(folder: RunFolder, checked: Checked | None = None, suites: list[SuiteResult] | None = None) -> RunResult:
+    """Return the result as far as the run folder knows it.
+
+    What the checks and the suites said before stands unless they spoke again; new answers of the checks take those of
+    the suites away, which were about other facts.
+    """
+    return assembled(folder, scenario_of(folder), load_plan(folder.plan), checked, suites)
+
+
+def assembled(
+    folder: RunFolder,
+    scenario: Scenario,
+    plan: Plan,
+    checked: Checked | None = None,
+    suites: list[SuiteResult] | None = None,
+) -> RunResult:
+    """Return the same where scenario and plan are known already; the folder need not have them."""
+    before = RunResult.load(folder.verdict) if checked is None and folder.verdict.exists() else None
+    if suites is None:
+        suites = before.suites if before else []
+    if checked is None:
+        checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
+    silent = _silent(checked.checks, suites)
+    phases = ends(folder)
+    evidence = [end for phase, end in phases.items() if phase is not Phase.REPORT]
+    unreadable = []
+    try:
+        entries = read_journal(folder.journal)
+    except EvidenceError as error:
+        entries, unreadable = [], [f"nothing is known of the faults: {error}"]
+    return RunResult(
+        run_id=folder.run_id,
+        scenario=scenario.name,
+        driver=scenario.driver,
+        seed=plan.seed,
+        planted_bugs=scenario.planted_bugs,
+        started_at=started_at(folder),
+        duration_s=round(sum(end.duration_s for end in phases.values()), 3),
+        phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
+        faults=fault_results(plan, entries),
+        checks=checked.checks,
+        suites=suites,
+        residue=[what for end in phases.values() for what in end.residue],
+        evidence=[*unreadable, *silent, *(remark for end in evidence for remark in end.remarks)],
+        evidence_damaged=bool(unreadable or silent) or any(end.damaged for end in evidence),
+        counts=checked.counts,
+    )
+
+
+def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[str]:
+    """Return, in a sentence, which judge has not answered while the other has: one alone passes nothing."""
+    if bool(checks) == bool(suites):
+        return []
+    return ["no check has answered" if suites else "no suite of expectations has answered"]
+
+
+def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Path]:
+    """Return the files that every run leaves and this one did not."""
+    expected = [folder.zookeeper, *map(folder.state_change_log, scenario.cluster.broker_ids)]
+    expected += [folder.operations_of(client.process) for client in plan.clients]
+    expected += [folder.journal] if plan.faults else []
+    return [path for path in expected if not path.is_file() or not path.stat().st_size]
+
+
+def without_what_is_missing(
+    checks: Sequence[CheckResult], folder: RunFolder, missing: Sequence[Path]
+) -> list[CheckResult]:
+    """Return the answers; a check that rests on a kind of file of which one is missing cannot tell, whatever it found.
+
+    A line that is lost shows in its neighbours' numbers; a file that is lost leaves no trace, and looks like a broker
+    or a client that did nothing.
+    """
+    if not missing:
+        return list(checks)
+    origins = registry.import_module("harness.analysis.origins")
+    lost: dict[str, str] = {}
+    for path in missing:
+        place = path.relative_to(folder.root).as_posix()
+        kind = next(kind for kind, begins in origins.PLACES.items() if place.startswith(begins))
+        lost.setdefault(kind, f"{place} is missing or empty")
+
+    def told(result: CheckResult) -> CheckResult:
+        why = [lost[kind] for kind in origins.kinds_of(registry.check(result.check).needs) if kind in lost]
+        if not why or result.verdict == SystemVerdict.UNKNOWN.name:
+            return result
+        unknown = SystemVerdict.UNKNOWN.name
+        return CheckResult(check=result.check, promise=result.promise, verdict=unknown, reason=why[0])
+
+    return [told(result) for result in checks]
+
+
+class Judging(Protocol):
+    """Says what checks make of a run."""
+
+    def __call__(self, folder: RunFolder, settings: Settings, checks: Sequence[str]) -> Any:
+        """Return a `harness.analysis.judge.Judgement`."""
+        ...
+
+
+def run_checks(
+    folder: RunFolder, progress: Progress, notes: PhaseNotes, kept: ExitStack, judging: Judging | None = None
+) -> Checked:
+    """Return what the checks say; the Spark session that they need is left open in `kept`.
+
+    `judging` knows what they say; by default they are asked.
+    """
+    scenario = scenario_of(folder)
+    plan = load_plan(folder.plan)
+    settings = settings_of(scenario, plan)
+    missing = missing_evidence(folder, scenario, plan)
+    for path in missing:
+        notes.remark(f"{path.relative_to(folder.root)} is missing or empty", damaged=True)
+    counts: dict[str, int] = {}
+
+    def checks() -> list[CheckResult]:
+        session = registry.import_module("harness.analysis.session")
+        kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes(), typical=True))
+        judge = judging or registry.import_module("harness.analysis.judge").judge
+        judgement = judge(folder, settings, scenario.checks)
+        for remark in judgement.evidence:
+            notes.remark(remark, damaged=judgement.damaged)
+        counts.update(judgement.counts)
+        return without_what_is_missing(judgement.checks, folder, missing)
+
+    found = _attempt(checks, "the checks", notes)
+    progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
+    return Checked(checks=found, counts=counts)
+
+
+def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
+    """Return what the suites of expectations say of the facts that the checks left; uses a session that is open."""
+    scenario = scenario_of(folder)
+    settings = settings_of(scenario, load_plan(folder.plan))
+
+    def suites() -> list[SuiteResult]:
+        runner = registry.import_module("expectations.runner")
+        results: list[SuiteResult] = runner.run(folder, settings, scenario.checks)
+        return results
+
+    found = _attempt(suites, "the suites", notes)
+    progress.message(f"{len(found)} suites have answered")
+    return found
+
+
+def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> list[Any]:
+    """Return the answers; whatever goes wrong in a judge is a remark, and no PASS."""
+    try:
+        results = answer()
+    except HarnessError as error:
+        notes.remark(f"{who} could not judge: {error}", damaged=True)
+        return []
+    except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises is no reason to lose the run
+        not_interrupted(error)
+        notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", damaged=True)
+        return []
+    if not results:
+        notes.remark(f"{who} gave no answer", damaged=True)
+    return results

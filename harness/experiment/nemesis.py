@@ -1,0 +1,236 @@
+"""Carries out the plan's fault schedule: intent into the journal first, then the act, its proof, and always the heal.
+
+Each injection is a task of its own, so that a slow one delays no other. Whatever happens to it (its proof fails, the
+plugin raises, the run is cancelled) what was intended is healed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness.contracts import registry
+from harness.contracts.claims import Claim
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.targets import Role, parse_target, resolve
+from harness.errors import ClusterError, HarnessError, PluginError
+from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, read_journal
+from harness.progress import Progress
+from harness.scenario.plan import PlannedFault
+from harness.store.history import InjectionStep
+from harness.verdict import FaultVerdict
+
+INJECT_TIMEOUT_S = 180.0
+CONFIRM_TIMEOUT_S = 120.0
+HEAL_TIMEOUT_S = 120.0
+"""For all tries together."""
+HEAL_TRIES = 4
+HEAL_PAUSE_S = 3.0
+"""Between two tries: what keeps a broker from starting, a ZooKeeper that stands still say, passes."""
+LATE_S = 0.1
+"""An injection that is later than this says so in the journal."""
+
+T = TypeVar("T")
+
+
+def _now_s() -> float:
+    """Return the loop's time: the monotonic clock, or virtual time in a simulation."""
+    return asyncio.get_running_loop().time()
+
+
+async def bounded(call: Awaitable[T], limit_s: float) -> T:
+    """Return what a plugin's call comes to.
+
+    Raises:
+        HarnessError: whatever went wrong in the plugin, as one kind of error.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            return await call
+    except HarnessError:
+        raise
+    except TimeoutError:
+        raise PluginError(f"did not end within {limit_s:g} s") from None
+    except Exception as error:
+        raise PluginError(f"{type(error).__name__}: {error}") from error
+
+
+@dataclass(slots=True, kw_only=True)
+class Nemesis:
+    """One schedule, carried out once."""
+
+    arena: Arena
+    journal: FaultLog
+    faults: Iterable[PlannedFault]
+    progress: Progress
+    plugins: Mapping[str, Fault] = field(default_factory=dict)
+    """Those that are loaded already, by name."""
+    _in_force_claims: dict[int, Claim] = field(default_factory=dict)
+    """By injection."""
+
+    async def run(self) -> None:
+        """Carry out every fault at its instant, counted from now; return when all are healed.
+
+        When cancelled, heals what is in force before it goes; a second cancellation ends that too.
+        """
+        start_s = _now_s()
+        tasks = [asyncio.create_task(self._at_its_instant(planned, start_s)) for planned in self.faults]
+        try:
+            await _all(tasks)
+        except asyncio.CancelledError:
+            await _healed(tasks)
+            raise
+
+    async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
+        due_s = start_s + planned.at_s
+        await asyncio.sleep(max(0.0, due_s - _now_s()))
+        plugin = self.plugins.get(planned.fault) or registry.fault(planned.fault)
+        try:
+            injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
+        except HarnessError as error:
+            self._judge(planned, None, Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error)))
+            return
+        try:
+            late_s = _now_s() - due_s
+            detail = f"{late_s:.2f} s late" if late_s > LATE_S else ""
+            self.journal.note(
+                planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail
+            )
+            await self._in_force(plugin, planned, injection)
+        finally:
+            del self._in_force_claims[planned.injection]
+
+    async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
+        """Return the injection with its targets resolved and free to take."""
+        target = parse_target(planned.target)
+        brokers = tuple(planned.brokers)
+        if not brokers and target.role is not Role.ZOOKEEPER:
+            brokers = await resolve(target, self.arena.view)
+        if not brokers and target.role is not Role.ZOOKEEPER:
+            raise ClusterError(f"no broker is {target.described or target} now: nothing was injected")
+        parameters = plugin.Parameters.model_validate(planned.parameters)
+        injection = await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
+        claim = Claim(fault=plugin.name, composes=plugin.composes, brokers=frozenset(injection.targets))
+        held = [f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)]
+        if held:
+            raise ClusterError(f"refused, because another fault is in force: {', '.join(held)}")
+        self._in_force_claims[planned.injection] = claim
+        return injection
+
+    async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection) -> None:
+        effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="interrupted before its effect was seen")
+        judged = False
+        try:
+            injection = await bounded(plugin.inject(self.arena, injection), INJECT_TIMEOUT_S)
+            heal_due_s = _now_s() + planned.duration_s
+            self.journal.note(planned.injection, planned.fault, InjectionStep.INJECTED, injection=injection)
+            effect = await bounded(plugin.confirm(self.arena, injection), CONFIRM_TIMEOUT_S)
+            self._judge(planned, injection, effect)
+            judged = True
+            await asyncio.sleep(max(0.0, heal_due_s - _now_s()))
+        except HarnessError as error:
+            effect = Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
+        finally:
+            try:
+                if not judged:
+                    self._judge(planned, injection, effect)
+            finally:  # a journal that cannot be written keeps nothing from being healed
+                await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress)
+
+    def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
+        step = STEP_OF[effect.verdict]
+        self.journal.note(planned.injection, planned.fault, step, injection=injection, detail=effect.detail)
+        self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
+
+
+def _described(planned: PlannedFault, injection: Injection | None) -> str:
+    role = parse_target(planned.target).described
+    if injection is None:
+        return f"{planned.fault} {role or planned.target}"
+    return brokers_hit(planned.fault, injection) + (f" ({role})" if role else "")
+
+
+def brokers_hit(fault: str, injection: Injection) -> str:
+    """Return what was done to whom, e.g. kill broker 2."""
+    if not injection.targets:
+        return fault
+    plural = "s" if len(injection.targets) > 1 else ""
+    return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"
+
+
+async def heal(
+    plugin: Fault, arena: Arena, journal: FaultLog, number: int, injection: Injection, progress: Progress
+) -> bool:
+    """Undo one injection and write down how that went; return whether it is undone."""
+    what = brokers_hit(injection.fault, injection)
+    try:
+        detail = await _undone(plugin, arena, injection)
+    except HarnessError as error:
+        journal.note(number, injection.fault, InjectionStep.HEAL_FAILED, injection=injection, detail=str(error))
+        progress.message(f"{what}: could not be healed, {error}")
+        return False
+    journal.note(number, injection.fault, InjectionStep.HEALED, injection=injection, detail=detail)
+    progress.message(f"{what}: healed{detail and f', {detail}'}")
+    return True
+
+
+async def _undone(plugin: Fault, arena: Arena, injection: Injection) -> str:
+    """Undo one injection, with another try where one fails; return what was in the way, if something was.
+
+    Raises:
+        HarnessError: what the last try failed with.
+    """
+    end_s = _now_s() + HEAL_TIMEOUT_S
+    detail = ""
+    for number in range(1, HEAL_TRIES + 1):
+        try:
+            await bounded(plugin.heal(arena, injection), end_s - _now_s())
+        except HarnessError as error:
+            if number == HEAL_TRIES or _now_s() + HEAL_PAUSE_S >= end_s:
+                raise
+            detail = f"at try {number + 1}, after: {error}"
+            await asyncio.sleep(HEAL_PAUSE_S)
+        else:
+            break
+    return detail
+
+
+async def heal_all(path: Path, arena: Arena, progress: Progress) -> list[str]:
+    """Heal, from the journal alone, whatever may still be in force; return in a sentence each what could not be."""
+    failures = []
+    remaining = open_injections(read_journal(path))
+    if not remaining:
+        return []
+    journal = Journal(path)
+    try:
+        for item in remaining:
+            plugin = registry.fault(item.injection.fault)
+            if not await heal(plugin, arena, journal, item.number, item.injection, progress):
+                failures.append(f"{brokers_hit(item.injection.fault, item.injection)} could not be healed")
+    finally:
+        journal.close()
+    return failures
+
+
+async def _healed(tasks: list[asyncio.Task[Any]]) -> None:
+    """Cancel every task and wait while each heals what it has in force; cancelled again, do not wait for that."""
+    for task in tasks:
+        task.cancel()
+    try:
+        await _all(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+
+
+async def _all(tasks: list[asyncio.Task[Any]]) -> None:
+    """Wait for every task, then raise the first error, if one failed."""
+    pending = [task for task in tasks if not task.done()]
+    if pending:
+        await asyncio.wait(pending)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

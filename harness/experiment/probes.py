@@ -1,0 +1,115 @@
+"""Steady state: every partition has a leader and its whole assignment in the ISR, and every client makes progress."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.store.history import OpKind, OpType
+from harness.system.waiting import until
+from harness.zookeeper.view import ClusterView, PartitionView
+
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(slots=True)
+class ClientProgress:
+    """What the clients have achieved since the probe began; subclasses know where to look."""
+
+    moved: set[str] = field(default_factory=set)
+    """Processes with an operation that ended ok."""
+    tried: set[tuple[str, int]] = field(default_factory=set)
+    """Partitions that somebody sent a record to."""
+    acknowledged: set[tuple[str, int]] = field(default_factory=set)
+    """Partitions that acknowledged one that was sent since."""
+    _started: dict[str, set[int]] = field(default_factory=dict)
+    """Of each process, the sends that began since."""
+
+    def look(self) -> None:
+        """Take in what was written since the last look."""
+        raise NotImplementedError
+
+    def take(self, process: str, index: int, kind: str, type_: str, place: tuple[str, int]) -> None:
+        """Take one line of a process's operations in."""
+        started = self._started.setdefault(process, set())
+        if kind == OpKind.SEND and type_ == OpType.INVOKE:
+            started.add(index)
+            self.tried.add(place)
+        elif type_ == OpType.OK:
+            self.moved.add(process)
+            if kind == OpKind.SEND and index in started:
+                self.acknowledged.add(place)
+
+
+@dataclass(slots=True)
+class FileProgress(ClientProgress):
+    """Progress as it shows in the operations files of a folder, as these grow."""
+
+    folder: Path = Path()
+    offsets: dict[Path, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.offsets = {path: path.stat().st_size for path in self.folder.glob("*.jsonl")}
+
+    def look(self) -> None:
+        """Take in what was written since the last look."""
+        for path in sorted(self.folder.glob("*.jsonl")):
+            with path.open("rb") as file:
+                file.seek(self.offsets.get(path, 0))
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self.offsets[path] = self.offsets.get(path, 0) + len(whole)
+            for text in whole.splitlines():
+                line = json.loads(text)
+                self.take(path.stem, line["index"], line["kind"], line["type"], (line["topic"], line["partition"]))
+
+
+async def steady_state(
+    view: ClusterView,
+    topics: Mapping[str, int],
+    processes: list[str],
+    operations: Path | ClientProgress,
+    *,
+    timeout_s: float,
+) -> None:
+    """Return when the cluster is whole and every client has moved on since the call.
+
+    `operations` is the folder of the clients' files, or what knows of their progress otherwise. `topics` maps the
+    run's topics to their number of partitions; topics of the brokers' own must be whole too.
+
+    Raises:
+        DeadlineError: says what is missing.
+    """
+    progress = FileProgress(folder=operations) if isinstance(operations, Path) else operations
+
+    async def missing() -> list[str]:
+        progress.look()
+        return not_whole(await view.partitions(), topics) + not_moving(progress, topics, processes)
+
+    await until(missing, lambda seen: not seen, what="steady state", timeout_s=timeout_s, every_s=LOOK_EVERY_S)
+
+
+def not_whole(partitions: list[PartitionView], topics: Mapping[str, int]) -> list[str]:
+    """Return in a sentence each which partitions are missing, without a leader, or short of replicas in the ISR."""
+    known = {(view.topic, view.partition) for view in partitions}
+    problems = [
+        f"{topic}-{partition} has no state in ZooKeeper"
+        for topic, count in topics.items()
+        for partition in range(count)
+        if (topic, partition) not in known
+    ]
+    for view in partitions:
+        name = f"{view.topic}-{view.partition}"
+        if view.leader < 0:
+            problems.append(f"{name} has no leader")
+        elif set(view.isr) != set(view.assignment):
+            problems.append(f"{name} has the ISR {list(view.isr)} of {list(view.assignment)}")
+    return problems
+
+
+def not_moving(progress: ClientProgress, topics: Mapping[str, int], processes: list[str]) -> list[str]:
+    """Return in a sentence each which clients and partitions have not moved on."""
+    idle = [f"client {process} has completed nothing" for process in processes if process not in progress.moved]
+    everywhere = [(topic, partition) for topic, count in topics.items() for partition in range(count)]
+    silent = [place for place in everywhere if place not in progress.acknowledged] if progress.tried else []
+    return idle + [f"{topic}-{partition} has acknowledged nothing new" for topic, partition in silent]

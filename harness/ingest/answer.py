@@ -1,0 +1,155 @@
+"""What a history that others recorded comes to: promises judged, promises that were not, and what that would need."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.analysis.allowances import ALLOWANCES
+from harness.analysis.origins import ORIGINS
+from harness.contracts.checks import Check
+from harness.ingest.formats import formats
+from harness.ingest.settings import AllowedSettings
+from harness.store.result import CheckResult, Part
+from harness.verdict import ExitCode, SystemVerdict
+
+_EXCUSED_BY_ELECTIONS = frozenset(each.anomaly for each in ALLOWANCES if each.unclean_election)
+
+
+class Setting(Part):
+    """One setting that checks went by."""
+
+    name: str
+    value: str
+    assumed: bool
+    """Whether nobody said it."""
+    about: str
+
+
+class Unjudged(Part):
+    """A promise for which there is no evidence."""
+
+    check: str
+    promise: str
+    facts: list[str]
+    """What of it has no rows."""
+    needed: list[str]
+    """What evidence would give them, in words."""
+
+
+class HistoryResult(Part):
+    """The content of `verdict.json` of such a history."""
+
+    name: str
+    evidence: dict[str, list[str]]
+    """What was given, by kind."""
+    settings: list[Setting]
+    checks: list[CheckResult]
+    """Those that had evidence."""
+    unjudged: list[Unjudged]
+    """The others."""
+    remarks: list[str]
+    """On the quality of the evidence."""
+    damaged: bool
+    """Whether a remark forbids PASS."""
+    counts: dict[str, int]
+    """Rows a fact."""
+
+    @property
+    def verdict(self) -> SystemVerdict:
+        """The worst answer of those that had evidence; no answer, and damaged evidence, are no PASS."""
+        if not self.checks:
+            return SystemVerdict.UNKNOWN
+        worst = max(SystemVerdict[check.verdict] for check in self.checks)
+        return max(worst, SystemVerdict.UNKNOWN) if self.damaged else worst
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Promises without evidence do not count: they are named instead."""
+        codes = {SystemVerdict.PASS: ExitCode.HELD, SystemVerdict.FAIL: ExitCode.VIOLATED}
+        return codes.get(self.verdict, ExitCode.INCONCLUSIVE)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything, with the verdict for readers that know no Python."""
+        return {"verdict": self.verdict.name, "exit_code": int(self.exit_code), **self.model_dump(mode="json")}
+
+
+def settings_said(settings: AllowedSettings) -> list[Setting]:
+    """Return every setting, and whether it was given or assumed."""
+    return [
+        Setting(
+            name=name,
+            value=str(getattr(settings, name)).lower(),
+            assumed=name not in settings.model_fields_set,
+            about=field.description or "",
+        )
+        for name, field in AllowedSettings.model_fields.items()
+    ]
+
+
+def divided(
+    checks: Iterable[Check], results: Iterable[CheckResult], counts: Mapping[str, int], given: Mapping[str, list[str]]
+) -> tuple[list[CheckResult], list[Unjudged]]:
+    """Return the answers of the checks that had evidence, and the promises that had none."""
+    judged, unjudged = [], []
+    for check, result in zip(checks, results, strict=True):
+        lacking = [fact for fact in check.needs if not counts[fact]]
+        if lacking:
+            needed = needed_for(lacking, given)
+            unjudged.append(Unjudged(check=check.name, promise=check.promise, facts=lacking, needed=needed))
+        else:
+            judged.append(result)
+    return judged, unjudged
+
+
+def needed_for(facts: Sequence[str], given: Mapping[str, list[str]]) -> list[str]:
+    """Return which evidence would give all these facts their rows, in words, a sentence each that is needed."""
+    origins = [ORIGINS[fact] for fact in facts]
+    needed: dict[str, list[str]] = {kind: [] for origin in origins if len(origin) == 1 for kind in origin}
+    for origin in origins:
+        for kind, lines in origin.items():
+            if kind in needed and lines not in needed[kind]:
+                needed[kind].append(lines)
+    sentences = [_option(kind, lines, given) for kind, lines in needed.items()]
+    sentences += [
+        ", or ".join(_option(kind, [lines], given) for kind, lines in origin.items())
+        for origin in origins
+        if not needed.keys() & origin.keys()
+    ]
+    return list(dict.fromkeys(sentences))
+
+
+def _option(kind: str, lines: Sequence[str], given: Mapping[str, list[str]]) -> str:
+    none = " (has none)" if given.get(kind) else ""
+    return f"{formats()[kind].option}: {', '.join(lines)}{none}"
+
+
+def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: Mapping[str, int]) -> list[CheckResult]:
+    """Return the answers, without accusations that an election could excuse of which there can be no evidence."""
+    if not settings.unclean_leader_election or counts["leader_epochs"]:
+        return list(results)
+    return [
+        result.model_copy(
+            update={
+                "verdict": SystemVerdict.UNKNOWN.name,
+                "violations": 0,
+                "reason": "an allowed unclean election may excuse this, and no leader epochs are known: "
+                f"{result.violations} times, first: {result.reason}",
+            }
+        )
+        if result.verdict == SystemVerdict.FAIL.name and result.check in _EXCUSED_BY_ELECTIONS
+        else result
+        for result in results
+    ]
+
+
+def all_answers(result: HistoryResult) -> list[CheckResult]:
+    """Return an answer on every promise, as the report lists them."""
+    lacking = [
+        CheckResult(
+            check=each.check,
+            promise=each.promise,
+            verdict=SystemVerdict.UNKNOWN.name,
+            reason=f"no evidence; it takes {'; '.join(each.needed)}",
+        )
+        for each in result.unjudged
+    ]
+    return [*result.checks, *lacking]

@@ -1,0 +1,299 @@
+"""What the lines of evidence hold, field by field, for whoever writes them with other tools.
+
+Made from the dataclasses that the harness itself writes (`history`, `events`), with two things more: which fields
+others must give, and what the rest is taken for where it is left out.
+"""
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from harness.analysis.origins import TOLD
+from harness.events import (
+    COMMON,
+    KINDS,
+    Append,
+    BrokerStart,
+    ControlledPartition,
+    Event,
+    PartitionState,
+    ProduceResponse,
+)
+from harness.store.history import JournalEntry, Operation, OpKind, Record, ReplicaRecord, ReplicaState, ZnodeChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of a line."""
+
+    name: str
+    type: str
+    """As JSON has it, in words."""
+    required: bool
+    default: Any
+    """What it is taken for where it is left out; None where nothing is."""
+    choices: tuple[str, ...]
+    """All that it may say; empty for anything."""
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineKind:
+    """One kind of line among those of a format."""
+
+    name: str
+    """What the field says that tells the kinds apart; empty where there is one kind."""
+    about: str
+    fields: tuple[Field, ...]
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The fields that such a line must have."""
+        return tuple(field.name for field in self.fields if field.required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One kind of evidence."""
+
+    kind: str
+    """As `harness/analysis/sources.py` calls it."""
+    option: str
+    about: str
+    tells: str
+    """Name of the field that tells kinds of lines apart; empty where there is one kind."""
+    lines: tuple[LineKind, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Every field of any line."""
+        return list(dict.fromkeys(field.name for line in self.lines for field in line.fields))
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What fields that are left out are taken for."""
+        return {field.name: field.default for line in self.lines for field in line.fields if field.default is not None}
+
+    @property
+    def choices(self) -> dict[str, tuple[str, ...]]:
+        """All that a field may say, where that is limited."""
+        return {field.name: field.choices for line in self.lines for field in line.fields if field.choices}
+
+
+_OPTIONAL: Mapping[type, Mapping[str, Any]] = {
+    ZnodeChange: {"time_ms": None, "data": "", "session": "", "ephemeral_owner": "", "source": "transaction_log"},
+    ReplicaState: {"high_watermark": -1, "recovery_point": -1, "leader_epochs": None, "damage": ""},
+    ReplicaRecord: {
+        "timestamp_ms": None,
+        "key": "",
+        "digest": None,
+        "producer_id": -1,
+        "producer_epoch": -1,
+        "sequence": -1,
+    },
+    BrokerStart: {"config_digest": None, "clean_marker": None, "planted_bugs": None},
+    Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
+    ProduceResponse: dict.fromkeys(("correlation_id", "client", "duration_ms")),
+    JournalEntry: {"targets": None, "parameters": None, "detail": "", "state": None},
+}
+"""Fields that others may leave out although the harness never does."""
+_UNSAID: frozenset[str] = frozenset({"records", "targets", "parameters", "state"})
+"""Fields whose default is an empty list or object; nothing is put in their place."""
+_OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
+    OpKind.SEND: ("A record is written; its end says at which `offset`.", ("topic", "value")),
+    OpKind.POLL: ("Records are read; an `ok` end has them in `records`.", ()),
+    OpKind.COMMIT: ("A group's offset is committed.", ("group", "topic", "partition", "offset")),
+    OpKind.FETCH_COMMITTED: ("It is read back; its end says the `offset`.", ("group", "topic", "partition")),
+    OpKind.END_OFFSET: ("The end of a partition is asked for; its end says the `offset`.", ("topic", "partition")),
+}
+"""What each kind of operation is, and what its lines must have more."""
+_CHOICES: Mapping[tuple[type, str], tuple[str, ...]] = {
+    (ZnodeChange, "type"): ("create", "set", "delete"),
+}
+_COMMON_ABOUT = {
+    "ts": "Wall clock, nanoseconds since 1970; never used to order events of two brokers.",
+    "mono": "Monotonic clock of the process, nanoseconds.",
+    "seq": "Counts up from 0 without gaps within one life of the process, so that lost lines are noticed.",
+    "broker": "Id of the broker.",
+    "inc": "A fresh id each time the process starts.",
+    "session": "ZooKeeper session in hexadecimal.",
+    "broker_epoch": "czxid of the registration.",
+    "ev": "Kind of the line.",
+}
+_COMMON_OPTIONAL: Mapping[str, Any] = {"ts": None, "session": "", "broker_epoch": -1}
+_WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """Return every format by the kind of its evidence."""
+    return {form.kind: form for form in (_operations(), _replicas(), _zookeeper(), _state_changes(), _journal())}
+
+
+def _operations() -> Format:
+    shared = _fields(Operation)
+    lines = tuple(
+        LineKind(name=kind.value, about=about, fields=_requiring(shared, more))
+        for kind, (about, more) in _OF_OPERATIONS.items()
+    )
+    return Format(
+        kind="operations",
+        option="--operations",
+        about="What clients tried and how it ended: a line as each operation begins, and one as it ends.",
+        tells="kind",
+        lines=lines,
+    )
+
+
+def _replicas() -> Format:
+    told = {"replica": ReplicaState, "record": ReplicaRecord}
+    return Format(
+        kind="replicas",
+        option="--replicas",
+        about="What every replica's log held in the end: a line for the replica, and one for each of its records.",
+        tells="type",
+        lines=tuple(
+            LineKind(name=name, about=_about(cls), fields=_choosing(_fields(cls), "type", tuple(told)))
+            for name, cls in told.items()
+        ),
+    )
+
+
+def _zookeeper() -> Format:
+    line = LineKind(name="", about=_about(ZnodeChange), fields=_fields(ZnodeChange))
+    return Format(
+        kind="zookeeper",
+        option="--zookeeper",
+        about="Every change of every znode, in whatever order.",
+        tells="",
+        lines=(line,),
+    )
+
+
+def _state_changes() -> Format:
+    common = tuple(
+        Field(
+            name=name,
+            type=_WORDS[type_],
+            required=name not in _COMMON_OPTIONAL,
+            default=_COMMON_OPTIONAL.get(name),
+            choices=tuple(KINDS) if name == "ev" else (),
+            about=_COMMON_ABOUT[name],
+        )
+        for name, type_ in COMMON
+    )
+    lines = [LineKind(name=kind.ev, about=_about(kind), fields=common + _said(kind)) for kind in KINDS.values()]
+    return Format(
+        kind="state_changes",
+        option="--state-changes",
+        about="What each broker says it did, in its own order.",
+        tells="ev",
+        lines=tuple(lines),
+    )
+
+
+def _said(kind: type[Event]) -> tuple[Field, ...]:
+    """Return the fields of a kind of state change; what no fact is made of nobody has to give."""
+    told = _fields(kind)
+    return told if kind in TOLD else _requiring(tuple(_left_out(field) for field in told), ())
+
+
+def _journal() -> Format:
+    line = LineKind(name="", about=_about(JournalEntry), fields=_fields(JournalEntry))
+    return Format(
+        kind="journal",
+        option="--journal",
+        about="Which faults were injected and healed, and when.",
+        tells="",
+        lines=(line,),
+    )
+
+
+def nested() -> dict[str, tuple[Field, ...]]:
+    """Return the fields of objects within lines, by the words that the types use for them."""
+    return {_word(cls): _fields(cls) for cls in (Record, PartitionState, ControlledPartition)}
+
+
+def _fields(cls: type) -> tuple[Field, ...]:
+    """Return the fields of a dataclass, with what its own words say of each."""
+    hints, docs = get_type_hints(cls), _docs(cls)
+    optional = _OPTIONAL.get(cls, {})
+    found = []
+    for field in fields(cls):
+        hint = hints[field.name]
+        given = isinstance(field.default, str | int) and field.name not in _UNSAID
+        may_be_null = NoneType in get_args(hint)
+        default = optional.get(field.name, field.default if given and field.name != "type" else None)
+        left_out = field.name in optional or field.name in _UNSAID or (given and field.name != "type") or may_be_null
+        choices = tuple(hint) if isinstance(hint, type) and issubclass(hint, StrEnum) else ()
+        found.append(
+            Field(
+                name=field.name,
+                type=_in_words(hint),
+                required=not left_out,
+                default=default,
+                choices=tuple(map(str, choices)) or _CHOICES.get((cls, field.name), ()),
+                about=docs.get(field.name, ""),
+            )
+        )
+    return tuple(found)
+
+
+def _requiring(given: tuple[Field, ...], more: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(replace(field, required=True, default=None) if field.name in more else field for field in given)
+
+
+def _left_out(field: Field) -> Field:
+    return replace(field, required=False, default=None)
+
+
+def _choosing(given: tuple[Field, ...], name: str, choices: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(replace(field, choices=choices) if field.name == name else field for field in given)
+
+
+def _in_words(hint: Any) -> str:
+    if hint in _WORDS:
+        return _WORDS[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (hint,) = (argument for argument in arguments if argument is not NoneType)
+        return f"{_in_words(hint)}, or null"
+    if origin is tuple and arguments[-1] is not ...:
+        return f"pair of {_many(arguments[0])}"
+    if origin in (list, tuple):
+        return f"list of {_many(arguments[0])}"
+    if origin is dict:
+        return "object"
+    return "text" if issubclass(hint, StrEnum) else _word(hint)
+
+
+def _many(hint: Any) -> str:
+    first, _, rest = _in_words(hint).partition(" of ")
+    return f"{first}s of {rest}" if rest else f"{first}s"
+
+
+def _word(cls: type) -> str:
+    return {Record: "record", PartitionState: "partition state", ControlledPartition: "controlled partition"}[cls]
+
+
+def _about(cls: type) -> str:
+    return inspect.cleandoc(cls.__doc__ or "").partition("\n")[0]
+
+
+def _docs(cls: type) -> dict[str, str]:
+    """Return the text below each field of a dataclass."""
+    body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    name = ""
+    for statement in body.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            name = statement.target.id
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and name:
+            found[name], name = inspect.cleandoc(str(statement.value.value)).replace("\n", " "), ""
+    return found

@@ -1,0 +1,113 @@
+"""Judges a history that others recorded, and keeps facts, findings, the answer and a report in one folder."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from harness.analysis.judge import Question, judge_sources
+from harness.analysis.place import Results
+from harness.analysis.schemas import UNREADABLE
+from harness.analysis.storage import reason
+from harness.errors import EvidenceError, not_interrupted
+from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_said
+from harness.ingest.lines import Given
+from harness.ingest.settings import AllowedSettings
+from harness.ingest.stored_evidence import StoredEvidence
+from harness.report.evidence import RunEvidence
+from harness.report.page import Heading, render
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.verdict import SystemVerdict
+
+
+def judge_history(
+    spark: SparkSession,
+    paths: Mapping[str, Sequence[str]],
+    settings: AllowedSettings,
+    folder: Results,
+    *,
+    checks: Sequence[str] = (),
+    name: str = "",
+) -> HistoryResult:
+    """Return what the named checks, or all, make of a history; facts, findings and answer are written to `folder`.
+
+    Args:
+        spark: An open session.
+        paths: Files, folders or globs with evidence, by its kind.
+        settings: What those who recorded it allowed.
+        folder: A folder of its own; Spark makes it, as any folder that it writes to.
+        checks: Names; none for all.
+        name: What the history is called; by default as the folder.
+
+    Raises:
+        EvidenceError: there is no evidence where it should be, or it cannot be read or judged.
+        PluginError: there is no check of one of the names.
+    """
+    name = name or folder.run_id
+    given = Given(spark, paths)
+    question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
+    plugins = question.plugins()
+    try:
+        (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
+        unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
+        explained = given.explain(unread)
+    except (PySparkException, Py4JError) as error:
+        not_interrupted(error)
+        raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
+    listed = {kind: list(texts) for kind, texts in paths.items() if texts}
+    judged, unjudged = divided(plugins, judgement.checks, judgement.counts, listed)
+    result = HistoryResult(
+        name=name,
+        evidence=listed,
+        settings=settings_said(settings),
+        checks=doubted(judged, settings, judgement.counts),
+        unjudged=unjudged,
+        remarks=[*judgement.evidence, *explained],
+        damaged=judgement.damaged,
+        counts=judgement.counts,
+    )
+    folder.verdict.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return result
+
+
+def report(folder: Results, result: HistoryResult, command: Sequence[str]) -> None:
+    """Write the page; `command` judges the history again.
+
+    Raises:
+        EvidenceError: facts or findings cannot be read, or nothing can be written.
+    """
+    assumed = [f"{each.name} is assumed to be {each.value}: {each.about}" for each in result.settings if each.assumed]
+    shown = RunResult(
+        run_id=result.name,
+        scenario=result.name,
+        driver="",
+        seed=0,
+        started_at="",
+        duration_s=0.0,
+        checks=all_answers(result),
+        evidence=[*result.remarks, *assumed],
+        counts=result.counts,
+    )
+    mood = {SystemVerdict.PASS: "good", SystemVerdict.FAIL: "bad"}.get(result.verdict, "open")
+    failed = [check.check for check in result.checks if check.verdict == SystemVerdict.FAIL.name]
+    promises = len(result.checks) + len(result.unjudged)
+    heading = Heading(
+        about=f"recorded elsewhere · judged {datetime.now(UTC).isoformat(timespec='seconds')}",
+        answer=result.verdict.name,
+        cards=[
+            ("Did the system hold?", result.verdict.name, mood, f"broken: {', '.join(failed)}" if failed else ""),
+            ("How much could be judged?", f"{len(result.checks)} of {promises} promises", "open", ""),
+        ],
+        commands={"Judge again": shlex.join(command)},
+    )
+    try:
+        evidence = RunEvidence(folder) if isinstance(folder, RunFolder) else StoredEvidence(folder)
+        page = render(evidence, shown, heading)
+    except (PySparkException, Py4JError) as error:
+        not_interrupted(error)
+        raise EvidenceError(f"{folder.root}: no report can be made: {reason(error)}") from error
+    folder.report.write_text(page, encoding="utf-8")

@@ -1,0 +1,322 @@
+"""Evidence that others recorded, as the lines of one run: JSON Lines or Parquet, from wherever Spark reads files.
+
+A line that does not fit `harness/ingest/formats.py` is no line: nothing of it becomes a fact, its file is remarked
+on as unreadable, and checks that rest on it do not answer.
+"""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import takewhile
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from harness.analysis.origins import PLACES
+from harness.analysis.session import configured, tasks_for
+from harness.analysis.sources import CORRUPT, PERMISSIVE, SCHEMAS, Sources, no_rows, with_corrupt
+from harness.analysis.storage import JSON, PARQUET, StoredFile, exactly, file_path, find, plain, reason
+from harness.errors import EvidenceError
+from harness.ingest.formats import Format, formats
+
+FILE = "file"
+LINE = "line"
+MISREAD = "not JSON, or a value of another type"
+EXPLAINED_FILES = 5
+SHOWN_CHARS = 120
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_UNSIGNED = T.DecimalType(20, 0)
+"""What Spark takes whole numbers of 64 bits without a sign for."""
+_SCALAR = (*_WHOLE, T.FloatType, T.DoubleType, T.StringType, T.BooleanType)
+_ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.maxPartitionBytes": str(2**62)}
+"""Each file is read as a whole, so that rows come in their order."""
+
+
+class Given:
+    """The files of one history, by the kind of evidence in them."""
+
+    def __init__(self, spark: SparkSession, paths: Mapping[str, Sequence[str]]) -> None:
+        """Look for the files.
+
+        Raises:
+            EvidenceError: a path stands for nothing that can be read, or a table has other columns.
+        """
+        self.spark = spark
+        self.files = {kind: _all(spark, paths.get(kind, ())) for kind in SCHEMAS}
+        self._tables = {
+            kind: _tables(spark, formats()[kind], [file for file in files if file.format == PARQUET])
+            for kind, files in self.files.items()
+        }
+
+    def sources(self, run_id: str, defaults: dict[str, Any]) -> Sources:
+        """Return the lines of all files as those of one run.
+
+        Args:
+            run_id: What the history is called.
+            defaults: What fields of operations that are left out are taken for, beyond what the format says.
+        """
+        everything = [file for files in self.files.values() for file in files]
+        size_bytes = sum(file.size for file in everything)
+        together = tasks_for(self.spark, size_bytes) <= 1
+        frames = {kind: self._lines(kind, defaults).withColumn("run_id", F.lit(run_id)) for kind in SCHEMAS}
+        if together:
+            frames = {kind: frame.coalesce(1) for kind, frame in frames.items()}
+        torn = (
+            f"{run_id}/{_named(kind, file.path, files)}"
+            for kind, files in self.files.items()
+            for file in files
+            if file.torn
+        )
+        return Sources(**frames, size_bytes=size_bytes, torn=tuple(torn), together=together)
+
+    def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
+        form, schema = formats()[kind], SCHEMAS[kind]
+        texts = [exactly(file.path) for file in self.files[kind] if file.format == JSON]
+        parts = [_fitting(_shaped(table, schema), form) for table in self._tables[kind]]
+        if texts:
+            parts.append(_fitting(_parsed(self.spark.read.text(texts), schema), form))
+        if not parts:
+            named = T.StructType([*with_corrupt(schema).fields, T.StructField(FILE, T.StringType())])
+            return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in named])
+        lines = reduce(DataFrame.unionByName, parts)
+        known = form.defaults | (defaults if kind == "operations" else {})
+        fits = F.col(CORRUPT).isNull()
+        filled = {
+            name: F.when(fits, F.coalesce(name, F.lit(value))) for name, value in known.items() if name in lines.columns
+        }
+        return lines.withColumns(filled | _derived(kind) | {FILE: self._named(kind)})
+
+    def _named(self, kind: str) -> Column:
+        """The file of a row as remarks name it."""
+        return F.concat(F.lit(f"{PLACES[kind]}/"), F.substr(FILE, F.lit(len(_parent(self.files[kind])) + 1)))
+
+    def explain(self, subjects: Sequence[str]) -> list[str]:
+        """Return, of the first few files with lines that do not fit, where the first such line is and what is wrong."""
+        named = {_named(kind, file.path, files): (kind, file) for kind, files in self.files.items() for file in files}
+        bad = [named[subject] for subject in subjects if subject in named]
+        return [self._first_misfit(kind, file) for kind, file in bad[:EXPLAINED_FILES]]
+
+    def _first_misfit(self, kind: str, file: StoredFile) -> str:
+        form, schema = formats()[kind], SCHEMAS[kind]
+        with configured(self.spark, _ONE_TASK):
+            if file.format == PARQUET:
+                raw = _shaped(_numbered(_table(self.spark, form, [file])), schema, LINE)
+                rows = _fitting(raw, form, LINE).withColumn("text", F.lit(""))
+            else:
+                read = _numbered(self.spark.read.text(exactly(file.path)))
+                rows = _fitting(_parsed(read, schema, LINE, "text"), form, LINE, "text")
+            row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, "text").orderBy(LINE).first()
+        if row is None:
+            return f"{plain(file.path)}: every line fits"
+        wrong = _wrong(row["text"], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
+        return f"{plain(file.path)}:{row[LINE]}: {wrong}"
+
+
+def _all(spark: SparkSession, paths: Sequence[str]) -> list[StoredFile]:
+    found = {file.path: file for path in paths for file in find(spark, path)}
+    return sorted(found.values(), key=lambda file: file.path)
+
+
+def _parent(files: Sequence[StoredFile]) -> str:
+    """Return the folder, with its last slash, that all files are below; in a URI there may be two slashes."""
+    folders = [plain(file.path).split("/")[:-1] for file in files]
+    common = [steps[0] for steps in takewhile(lambda steps: len(set(steps)) == 1, zip(*folders, strict=False))]
+    return "".join(f"{step}/" for step in common)
+
+
+def _named(kind: str, path: str, files: Sequence[StoredFile]) -> str:
+    return f"{PLACES[kind]}/{plain(path)[len(_parent(files)) :]}"
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(LINE, F.monotonically_increasing_id() + 1)
+
+
+def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
+    """One row a line that is not blank, with the keys that it has and what is wrong with it so far."""
+    line = F.col("value")
+    parsed = F.from_json(line, with_corrupt(schema), PERMISSIVE)
+    return (
+        texts.where(F.length(F.trim(line)) > 0)
+        .withColumns({"parsed": parsed, "keys": F.json_object_keys(line), "text": line, FILE: file_path()})
+        .withColumn("broken", F.col(f"parsed.{CORRUPT}").isNotNull() | F.col("keys").isNull() | ~F.is_valid_utf8(line))
+        .select(*(f"parsed.{name}" for name in schema.names), "keys", "broken", FILE, *more)
+    )
+
+
+def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
+    """The rows of a table in the types of lines; its columns are known to fit."""
+    types = {field.name: field.dataType for field in table.schema}
+    columns = [
+        (_cast(F.col(field.name), types[field.name], field.dataType) if field.name in types else F.lit(None))
+        .try_cast(field.dataType)
+        .alias(field.name)
+        for field in schema
+    ]
+    keys = F.lit(None).cast("array<string>").alias("keys")
+    return table.select(*columns, keys, F.lit(False).alias("broken"), file_path().alias(FILE), *more)
+
+
+def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
+    """Return a value in the type that is wanted; members of structures are found by their names."""
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return F.transform(column, lambda each: _cast(each, given.elementType, wanted.elementType))
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        types = {field.name: field.dataType for field in given}
+        members = [
+            (_cast(column[field.name], types[field.name], field.dataType) if field.name in types else F.lit(None))
+            .try_cast(field.dataType)
+            .alias(field.name)
+            for field in wanted
+        ]
+        return F.when(column.isNotNull(), F.struct(*members))
+    return column
+
+
+def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
+    """The lines, with what is wrong in `CORRUPT`; one with which anything is wrong has nothing else."""
+    wrong = F.when(F.col("broken"), MISREAD)
+    for name, choices in form.choices.items():
+        wrong = wrong.when(
+            ~F.col(name).isin(*choices),
+            F.concat(F.lit(f"`{name}` is "), name, F.lit(f", none of {', '.join(choices)}")),
+        )
+    lacking = _lacking(form, lines.columns)
+    wrong = wrong.when(F.size(lacking) > 0, F.concat(F.lit("it has no `"), F.array_join(lacking, "`, `"), F.lit("`")))
+    if "records" in lines.columns:
+        part = F.exists("records", _lacks_a_part)
+        wrong = wrong.when(
+            F.coalesce(part, F.lit(False)), "one of its `records` has no `topic`, `partition`, `offset` or `value`"
+        )
+    unknown = F.array_except("keys", F.array(*map(F.lit, form.names)))
+    wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))
+    told = lines.withColumn(CORRUPT, wrong)
+    fits = F.col(CORRUPT).isNull()
+    names = [name for name in lines.columns if name not in ("keys", "broken", FILE, *more)]
+    return told.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
+
+
+def _lacks_a_part(record: Column) -> Column:
+    return reduce(Column.__or__, [record[name].isNull() for name in ("topic", "partition", "offset", "value")])
+
+
+def _lacking(form: Format, columns: Sequence[str]) -> Column:
+    """The fields that a line must have and has not."""
+    always = set.intersection(*(set(line.required) for line in form.lines))
+    missing = [F.when(F.col(name).isNull(), name) for name in columns if name in always]
+    for line in form.lines:
+        more = [name for name in line.required if name not in always and name in columns]
+        missing += [F.when((F.col(form.tells) == line.name) & F.col(name).isNull(), name) for name in more]
+    return F.array_compact(F.array(*missing))
+
+
+def _derived(kind: str) -> dict[str, Column]:
+    """What can be made of other fields where it is left out."""
+    if kind != "replicas":
+        return {}
+    digest = F.sha2(F.concat_ws("\x00", "key", "value"), 256)
+    return {"digest": F.when(F.col("type") == "record", F.coalesce("digest", digest))}
+
+
+def _tables(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> list[DataFrame]:
+    """Return the Parquet files as one table, or where their columns are not of the same types as one each.
+
+    Raises:
+        EvidenceError: one cannot be read, or its columns do not fit.
+    """
+    try:
+        return [_table(spark, form, files)] if files else []
+    except EvidenceError:
+        if len(files) == 1:
+            raise
+        return [_table(spark, form, [file]) for file in files]
+
+
+def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> DataFrame:
+    """Return the Parquet files as one table; a column that fits by no more than its emptiness is left out.
+
+    Raises:
+        EvidenceError: it cannot be read, or its columns do not fit.
+    """
+    wanted = {field.name: field.dataType for field in SCHEMAS[form.kind]}
+    try:
+        table = spark.read.option("mergeSchema", True).parquet(*(exactly(file.path) for file in files))
+        unfit = [
+            field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
+        ]
+        empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
+    except (PySparkException, Py4JError) as error:
+        raise EvidenceError(f"{plain(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
+    problems = [
+        f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"
+        for field in unfit
+        if field.name not in empty
+    ]
+    for name in table.columns:
+        if name not in form.names:
+            near = difflib.get_close_matches(name, form.names, n=1)
+            problems.append(f"unknown column `{name}`{f' (did you mean {near[0]}?)' if near else ''}")
+    always = set.intersection(*(set(line.required) for line in form.lines))
+    problems += [f"no column `{name}`" for name in form.names if name in always and name not in table.columns]
+    if problems:
+        raise EvidenceError("\n".join(f"{plain(files[0].path)}: {problem}" for problem in problems))
+    return table.drop(*empty)
+
+
+def _fits(given: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether values of one type can be taken for those of another without loss."""
+    if isinstance(given, T.NullType):
+        return True
+    if isinstance(wanted, T.ArrayType):
+        return isinstance(given, T.ArrayType) and _fits(given.elementType, wanted.elementType)
+    if isinstance(wanted, T.StructType):
+        if not isinstance(given, T.StructType):
+            return False
+        members = {field.name: field.dataType for field in wanted}
+        return all(field.name in members and _fits(field.dataType, members[field.name]) for field in given)
+    if isinstance(wanted, T.LongType):
+        return isinstance(given, _WHOLE) or given == _UNSIGNED
+    if isinstance(wanted, T.DoubleType):
+        return isinstance(given, (*_WHOLE, T.FloatType, T.DoubleType))
+    return isinstance(given, _SCALAR) if isinstance(wanted, T.StringType) else given == wanted
+
+
+def _wrong(text: str, schema: T.StructType) -> str:
+    """Return in a sentence why a line cannot be read."""
+    shown = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        return f"not JSON: {error}: {shown}"
+    if not isinstance(value, dict):
+        return f"not a JSON object: {shown}"
+    for field in schema:
+        given = value.get(field.name)
+        if given is not None and not _has_type(given, field.dataType):
+            return f"`{field.name}` is {json.dumps(given)[:SHOWN_CHARS]}, and must be {field.dataType.simpleString()}"
+    return f"not UTF-8: {shown}" if "\ufffd" in text else f"{MISREAD}: {shown}"
+
+
+def _has_type(value: Any, wanted: T.DataType) -> bool:
+    match wanted:
+        case T.LongType():
+            return isinstance(value, int) and not isinstance(value, bool)
+        case T.DoubleType():
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case T.BooleanType():
+            return isinstance(value, bool)
+        case T.ArrayType():
+            return isinstance(value, list) and all(
+                each is None or _has_type(each, wanted.elementType) for each in value
+            )
+        case T.StructType():
+            return isinstance(value, dict) and all(
+                value.get(field.name) is None or _has_type(value[field.name], field.dataType) for field in wanted
+            )
+        case _:
+            return True

@@ -1,0 +1,78 @@
+"""Brings a run that nobody goes on with to its end: evidence is collected, all is stopped, a verdict is saved.
+
+All of it is what the phases do, and written down as they do, so the run's folder reads like any other's.
+"""
+
+import asyncio
+
+from harness import phases
+from harness.errors import EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
+from harness.experiment.collect import collect
+from harness.experiment.judge import assemble, scenario_of
+from harness.progress import Progress
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends, entered, entries
+from harness.store.result import RunResult
+
+
+def unreadable(run: RunFolder) -> str:
+    """Return what keeps a run from being closed by its own scenario, plan and driver; empty when nothing does."""
+    try:
+        load_plan(run.plan)
+        phases.driver_of(run, scenario_of(run))
+    except (EvidenceError, OSError, PluginError, ScenarioError) as error:
+        return str(error)
+    return ""
+
+
+def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: bool = False) -> str:
+    """Collect the evidence, unless that was done, or the run was judged; return what went wrong.
+
+    The remark that it was done this way forbids a PASS, also when the run is judged again.
+    """
+    done = {entry.phase for entry in entries(run) if entry.over}
+    if Phase.JUDGE in done or (Phase.COLLECT in done and not again):
+        return ""
+    try:
+        with entered(run, Phase.COLLECT, progress) as notes:
+            notes.remark(f"{reason}; a reaper collected what was left of it", damaged=True)
+            asyncio.run(collect(run, phases.driver_of(run, scenario_of(run)), progress, notes))
+    except Interrupted:
+        raise
+    except HarnessError as error:
+        return f"its evidence could not be collected: {error}"
+    return ""
+
+
+def stop(run: RunFolder, progress: Progress) -> list[str]:
+    """Stop all of a run and save its verdict as it stands then; return what is left of it, in a sentence each."""
+    try:
+        phases.stop(run, progress=progress)
+    except Interrupted:
+        raise
+    except HarnessError as error:
+        assemble(run).save(run.verdict)
+        return [str(error)]
+    return ends(run)[Phase.STOP].residue
+
+
+def own_up(run: RunFolder, found: list[str], progress: Progress) -> None:
+    """Let the verdict of a run that said it was clean say what was found of it afterwards, removed or not."""
+    before = ends(run).get(Phase.STOP)
+    with entered(run, Phase.STOP, progress) as notes:
+        notes.residue.extend(before.residue if before is not None else [])
+        notes.residue.extend(f"{what} was left until a reaper came" for what in found)
+    assemble(run).save(run.verdict)
+
+
+def settle(run: RunFolder, *, dry_run: bool) -> bool:
+    """Save the verdict of a run whose last phase was cut off, unless it says so already; return whether it did not."""
+    log = entries(run)
+    if not log or (log[-1].over and run.verdict.exists()):
+        return False
+    result = assemble(run)
+    due = not run.verdict.exists() or RunResult.load(run.verdict) != result
+    if due and not dry_run:
+        result.save(run.verdict)
+    return due

@@ -1,0 +1,137 @@
+"""Whether anybody still goes on with a run, as its folder tells."""
+
+import json
+import re
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.cluster.supervisor import PIDS_NAME, SUPERVISOR_PID_NAME
+from harness.reaper import PATIENCE_S
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Entry, Phase, entries
+from harness.system.pids import read_pid_file
+
+MAKING_S = 60.0
+"""Longer than it can take to write two small files."""
+UNATTENDED_NAME = "unattended"
+"""File in the cluster's folder whose age says since when a reaper has seen nobody at work on the run."""
+RUN_NAME = re.compile(r".+-\d{8}T\d{6}-[0-9a-f]{8,16}(-\d+)?")
+"""As `phases.create` names run folders."""
+
+
+class State(StrEnum):
+    """How a run stands."""
+
+    GOES_ON = "goes on"
+    ABANDONED = "abandoned"
+    """It did not come to its end, and nobody goes on with it."""
+    ENDED = "ended"
+    """Its cluster was stopped, or it is no run but a cluster whose supervisor has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a run stands, and what that is seen from."""
+
+    state: State
+    reason: str
+
+
+def supervised(folder: RunFolder) -> bool:
+    """Return whether the supervisor of the run's cluster is alive: exactly as long the cluster is."""
+    supervisor = read_pid_file(folder.cluster / PIDS_NAME / SUPERVISOR_PID_NAME)
+    return supervisor is not None and supervisor.alive()
+
+
+def stopped(log: Sequence[Entry]) -> bool:
+    """Return whether the stop phase came to its end, the last time it was entered."""
+    return next((entry.over for entry in reversed(log) if entry.phase is Phase.STOP), False)
+
+
+def standing_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> Standing:
+    """Return how a run stands.
+
+    Args:
+        folder: the run's.
+        patience_s: how long it may be without a worker while another one may still come.
+        remember: write down, in the cluster's folder, since when it has been without one.
+
+    Raises:
+        EvidenceError: the phase log holds something else.
+    """
+    log, alive = entries(folder), supervised(folder)
+    if not log:
+        return _without_phases(folder, alive=alive, patience_s=patience_s)
+    last = log[-1]
+    if last.host not in ("", socket.gethostname()):
+        return Standing(state=State.GOES_ON, reason=f"it is the affair of {last.host}, where its phases ran")
+    at_work = last.process is not None and last.process.alive()
+    if at_work and last.process is not None and not (last.over and stopped(log)):
+        return Standing(state=State.GOES_ON, reason=f"process {last.process.pid} carries out the phase {last.phase}")
+    if not alive and stopped(log):
+        return Standing(state=State.ENDED, reason="its cluster was stopped")
+    reason = f"nobody goes on with it after the phase {last.phase}" + ("" if last.over else ", which was cut off")
+    if not alive and _nobody_can(log):
+        return Standing(state=State.ABANDONED, reason=reason)
+    if alive and last.phase is Phase.START and last.over:
+        return Standing(state=State.GOES_ON, reason="its cluster waits for the load, and ends by itself in the end")
+    unattended_s = _unattended_s(folder, remember=remember)
+    if unattended_s < patience_s:
+        seen = f"nobody has been at work on it for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to go on"
+        return Standing(state=State.GOES_ON, reason=seen)
+    return Standing(state=State.ABANDONED, reason=reason)
+
+
+def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Standing:
+    if alive:
+        return Standing(state=State.GOES_ON, reason="its supervisor is alive")
+    if not folder.plan.exists():
+        return Standing(state=State.ENDED, reason="its supervisor is gone")
+    if time.time() - folder.plan.stat().st_mtime < max(patience_s, MAKING_S):
+        return Standing(state=State.GOES_ON, reason="it was made just now")
+    return Standing(state=State.ABANDONED, reason="it was never started")
+
+
+def _nobody_can(log: Sequence[Entry]) -> bool:
+    """Return whether no other process can know of the run: it did not start, or one process did all and is gone."""
+    first, last = log[0], log[-1]
+    if last.phase is Phase.START:
+        return last.error != ""
+    return not last.over and last.process == first.process
+
+
+def _unattended_s(folder: RunFolder, *, remember: bool) -> float:
+    """Return for how long nobody was seen at work; 0 when a phase was entered since a reaper last looked."""
+    since = folder.cluster / UNATTENDED_NAME
+    if since.exists() and since.stat().st_mtime >= folder.phases.stat().st_mtime:
+        return time.time() - since.stat().st_mtime
+    if remember:
+        folder.cluster.mkdir(exist_ok=True)
+        since.touch()
+    return 0.0
+
+
+def half_made(folder: RunFolder) -> bool:
+    """Return whether whoever made this folder did not come to the end of it: a name of ours, and no whole plan."""
+    if not RUN_NAME.fullmatch(folder.run_id):
+        return False
+    try:
+        json.loads(folder.plan.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return True
+    return False
+
+
+def strangers_in(folder: RunFolder) -> list[str]:
+    """Return the names of what lies in a half-made folder and was not put there by its making."""
+    own = {folder.scenario.name, folder.plan.name, folder.origin.name}
+    return sorted(path.name for path in folder.root.iterdir() if path.name not in own or not path.is_file())
+
+
+def made_just_now(folder: RunFolder) -> bool:
+    """Return whether somebody may still be writing into a half-made folder."""
+    latest = max(path.stat().st_mtime for path in (folder.root, *folder.root.iterdir()))
+    return time.time() - latest < MAKING_S

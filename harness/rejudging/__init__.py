@@ -1,0 +1,1 @@
+"""Recorded runs judged again, and what is different now."""

@@ -1,0 +1,119 @@
+"""Judges recorded runs again, all of them by one set of jobs, and says whose answers are others now."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from harness import phases
+from harness.analysis.judge import Judgement
+from harness.analysis.session import spark_session
+from harness.analysis.together import BATCH_BYTES, Asked, judge_together
+from harness.contracts.checks import Settings
+from harness.errors import EvidenceError
+from harness.experiment.judge import (
+    Checked,
+    assembled,
+    missing_evidence,
+    scenario_of,
+    settings_of,
+    without_what_is_missing,
+)
+from harness.progress import Progress
+from harness.rejudging.differences import Difference, differences
+from harness.scenario.plan import load_plan
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.store.version import read_version
+from harness.system.interruption import Background
+from harness.system.scratch import scratch_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudged:
+    """A run after it was judged again."""
+
+    folder: RunFolder
+    result: RunResult
+    differences: list[Difference]
+    """From the result before; none where there was none."""
+
+
+def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudged]:
+    """Yield every run with its new result, judged by checks and suites; its facts, findings and report are new too.
+
+    Raises:
+        EvidenceError: a folder's scenario or plan cannot be read, or a newer version has written it.
+    """
+    before = [_earlier(folder, progress) for folder in folders]
+    with Background() as thread:
+        judged = thread.run(lambda: _judged(folders, progress, thread, kept=True))
+        for folder, earlier in zip(folders, before, strict=True):
+            phases.judge(folder, progress=progress, background=thread, judging=partial(_known, judged))
+            phases.expectations(folder, progress=progress, background=thread)
+            phases.report(folder, progress=progress)
+            result = RunResult.load(folder.verdict)
+            yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
+
+
+def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudged]:
+    """Yield every run with the result that it would have by the checks alone; nothing is written to its folder.
+
+    Raises:
+        EvidenceError: as `rejudge`.
+    """
+    with Background() as thread:
+        judged = thread.run(lambda: _judged(folders, progress, thread, kept=False))
+    for folder in folders:
+        scenario, plan = scenario_of(folder), load_plan(folder.plan)
+        earlier, answer = _earlier(folder, progress), judged[folder.root]
+        if isinstance(answer, EvidenceError):
+            progress.message(f"{folder.run_id}: {answer}")
+            checked = Checked()
+        else:
+            missing = missing_evidence(folder, scenario, plan)
+            checked = Checked(checks=without_what_is_missing(answer.checks, folder, missing), counts=answer.counts)
+        suites = earlier.suites if earlier else []
+        result = assembled(folder, scenario, plan, checked, suites)
+        yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
+
+
+Answers = dict[Path, Judgement | EvidenceError]
+"""What the checks make of runs, or why they cannot judge one, by folders."""
+
+
+def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, kept: bool) -> Answers:
+    """Return what the checks make of each run; the session is left open in the thread."""
+    asked = [_asked(folder) for folder in folders]
+    size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
+    spark = thread.kept.enter_context(spark_session(size_bytes=size_bytes, typical=True))
+    judged: Answers = {}
+    with scratch_folder() as scratch:
+        for folder, answer in judge_together(spark, asked, scratch, kept=kept):
+            judged[folder.root] = answer
+            if len(folders) > 1:
+                progress.message(f"{folder.run_id}: the checks have answered, {len(judged)} of {len(folders)}")
+    return judged
+
+
+def _asked(folder: RunFolder) -> Asked:
+    read_version(folder)
+    scenario = scenario_of(folder)
+    settings = settings_of(scenario, load_plan(folder.plan))
+    return Asked(folder=folder, settings=settings, checks=tuple(scenario.checks))
+
+
+def _known(judged: Answers, folder: RunFolder, settings: Settings, checks: Sequence[str]) -> Judgement:
+    answer = judged[folder.root]
+    if isinstance(answer, EvidenceError):
+        raise answer
+    return answer
+
+
+def _earlier(folder: RunFolder, progress: Progress) -> RunResult | None:
+    """Return what the run came to before; None where it was not judged, or nobody can tell any more."""
+    try:
+        return RunResult.load(folder.verdict) if folder.verdict.exists() else None
+    except EvidenceError as error:
+        progress.message(f"{folder.run_id}: its answers before are unknown: {error}")
+        return None

@@ -1,0 +1,28 @@
+"""What there is to choose from, by name with a sentence each, for `chaos list`; no plugin is imported."""
+
+from ruamel.yaml import YAML
+
+from harness.broker.rules import PLANTED_BUGS
+from harness.contracts import registry
+from harness.contracts.registry import Kind
+from harness.scenario.suite import load_suites
+
+
+def catalogue(what: str) -> list[tuple[str, str]]:
+    """Return name and summary of every scenario, suite, fault, workload, check, driver or planted bug."""
+    match what:
+        case "scenarios":
+            return [(listed.name, _description(listed)) for listed in registry.scenarios()]
+        case "suites":
+            return [(name, suite.description) for name, suite in load_suites().items()]
+        case "drivers":
+            return [(name, ", ".join(sorted(registry.capabilities(name)))) for name in registry.DRIVERS]
+        case "planted-bugs":
+            return [(bug.name, bug.effect) for bug in PLANTED_BUGS]
+        case _:
+            return [(listed.name, listed.summary) for listed in registry.plugins(Kind(what))]
+
+
+def _description(listed: registry.Listed) -> str:
+    data = YAML(typ="safe", pure=True).load(listed.path.read_text(encoding="utf-8"))
+    return " ".join(str(data.get("description", "")).split())

@@ -1,0 +1,140 @@
+"""What the seed makes of a scenario's mix: which faults, when, for how long, and on whom.
+
+Every injection has draws of its own, and every kind a lot of its own in each of them, so that a kind or an injection
+more leaves the others alone as far as there is room.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.contracts.claims import Claim
+from harness.contracts.targets import Role, Target, drawn, parse_target
+from harness.scenario.model import ClusterSpec, MixKind, MixSpec
+from harness.scenario.seeds import derived_seed
+
+TRIES = 40
+"""How often a place for an injection is looked for before it is left out."""
+CALM_SHARE = 0.25
+"""At least so much of the load is without any fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One injection in the making: from when, until when it is surely healed, and what it holds meanwhile."""
+
+    at_s: float
+    end_s: float
+    claim: Claim
+    alone: bool
+
+    def meets(self, other: "Window") -> bool:
+        """Return whether the two overlap in time."""
+        return self.at_s < other.end_s and other.at_s < self.end_s
+
+    def excludes(self, other: "Window") -> bool:
+        """Return whether both cannot be in the schedule."""
+        return self.meets(other) and (self.alone or other.alone or self.claim.excludes(other.claim))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One fault of a mix, as it was drawn."""
+
+    kind: MixKind
+    target: Target
+    brokers: list[int]
+    at_s: float
+    duration_s: float
+    seed: int
+
+
+def draw_mix(
+    mix: MixSpec,
+    cluster: ClusterSpec,
+    duration_s: float,
+    seed: int,
+    *,
+    composing: Mapping[str, bool],
+    taken: Iterable[Window],
+) -> list[Drawn]:
+    """Return what is drawn, in no order of instants.
+
+    `composing` says of each kind whether it composes with others; `taken` is what the schedule has already.
+    """
+    windows, found = list(taken), []
+    for number in range(mix.injections(duration_s)):
+        for attempt in range(TRIES):
+            candidate = _candidate(mix, cluster, duration_s, derived_seed(seed, number, attempt))
+            window = _window(candidate, mix.settle_s, cluster, composing)
+            if _fits(window, windows, mix.at_once, duration_s):
+                windows.append(window)
+                found.append(candidate)
+                break
+    return found
+
+
+def _candidate(mix: MixSpec, cluster: ClusterSpec, duration_s: float, seed: int) -> Drawn:
+    kind = _winner(mix.kinds, seed)
+    rng = random.Random(derived_seed(seed, "place"))  # noqa: S311  repeatable, not secret
+    place, length = rng.random(), rng.random()
+    shortest_s, longest_s = kind.duration_s
+    lasts_s = round(shortest_s + length * (longest_s - shortest_s), 3)
+    room_s = max(0.0, duration_s - mix.settle_s - lasts_s)
+    target, brokers = drawn(parse_target(kind.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
+    return Drawn(
+        kind=kind,
+        target=target,
+        brokers=brokers,
+        at_s=round(place * room_s, 3),
+        duration_s=lasts_s,
+        seed=derived_seed(seed, "fault"),
+    )
+
+
+def _winner(kinds: list[MixKind], seed: int) -> MixKind:
+    """Return a kind by weight: each draws an instant at its own rate, and the first one wins."""
+
+    def instant(number: int) -> float:
+        kind = kinds[number]
+        same_before = sum(other.kind == kind.kind for other in kinds[:number])
+        drawn_share = (derived_seed(seed, "lot", kind.kind, same_before) + 1) / 2**63
+        return -math.log(drawn_share) / kind.weight
+
+    return kinds[min(range(len(kinds)), key=instant)]
+
+
+def _window(drawn: Drawn, settle_s: float, cluster: ClusterSpec, composing: Mapping[str, bool]) -> Window:
+    # Whoever has a role at the moment of injection can be any broker.
+    everybody = drawn.brokers or ([] if drawn.target.role is Role.ZOOKEEPER else cluster.broker_ids)
+    return Window(
+        at_s=drawn.at_s,
+        end_s=drawn.at_s + drawn.duration_s + settle_s,
+        claim=Claim(fault=drawn.kind.kind, composes=composing[drawn.kind.kind], brokers=frozenset(everybody)),
+        alone=drawn.kind.alone,
+    )
+
+
+def _fits(window: Window, others: list[Window], at_once: int, duration_s: float) -> bool:
+    if window.end_s > duration_s or any(window.excludes(other) for other in others):
+        return False
+    together = [*(other for other in others if window.meets(other)), window]
+    starts = [each.at_s for each in together]
+    if any(sum(each.at_s <= start_s < each.end_s for each in together) > at_once for start_s in starts):
+        return False
+    return disturbed_s([*others, window]) <= (1 - CALM_SHARE) * duration_s
+
+
+def disturbed_s(windows: Iterable[Window]) -> float:
+    """Return how long at least one of them is in force."""
+    return sum(end_s - start_s for start_s, end_s in _merged(windows))
+
+
+def _merged(windows: Iterable[Window]) -> Iterator[tuple[float, float]]:
+    spans = sorted((window.at_s, window.end_s) for window in windows)
+    while spans:
+        start_s, end_s = spans.pop(0)
+        while spans and spans[0][0] <= end_s:
+            end_s = max(end_s, spans.pop(0)[1])
+        yield start_s, end_s

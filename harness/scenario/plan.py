@@ -1,0 +1,184 @@
+"""What the seed makes of a scenario: every instant, every target it can choose now, every client's own seed.
+
+Every draw comes from a generator of its own, seeded by a hash of the run's seed and of what is drawn, so that the same
+seed gives the same plan on any machine and a fault added to a scenario leaves the others' draws alone.
+"""
+
+import json
+import random
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.contracts import registry
+from harness.contracts.claims import Claim
+from harness.contracts.targets import Role, Target, drawn, parse_target
+from harness.errors import EvidenceError
+from harness.scenario.mix import Window, draw_mix
+from harness.scenario.model import FaultSpec, MixSpec, Scenario
+from harness.scenario.seeds import derived_seed
+
+VERSION = 1
+MAX_SEED = 2**63 - 1
+
+
+class Part(BaseModel):
+    """Refuses unknown keys; does not change once made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PlannedFault(Part):
+    """One injection of the schedule."""
+
+    injection: int
+    """Index within the plan, in the order of instants."""
+    fault: str
+    at_s: float
+    """Seconds after the steady state, the seed's jitter included."""
+    duration_s: float
+    target: str
+    brokers: list[int]
+    """The broker ids it hits; empty when only known at injection."""
+    resolved: Literal["plan", "injection"]
+    """When the broker ids are known; at injection the journal gets them."""
+    parameters: dict[str, Any]
+    seed: int
+
+
+class PlannedClient(Part):
+    """One client process, apart from the addresses that only a running cluster has."""
+
+    process: str
+    workload: str
+    role: str
+    seed: int
+    stop_order: int
+    parameters: dict[str, Any]
+
+
+class Plan(Part):
+    """The content of `plan.json`."""
+
+    version: Annotated[int, Field(ge=VERSION, le=VERSION, description="Of this format")] = VERSION
+    scenario: str
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)]
+    faults: list[PlannedFault]
+    clients: list[PlannedClient]
+
+    def to_json(self) -> str:
+        """Return the plan as text, the same bytes for the same plan."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+
+
+def make_plan(scenario: Scenario, seed: int) -> Plan:
+    """Return what happens in a run of the scenario under this seed."""
+    faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
+    faults += _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
+    in_order = sorted(faults, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
+    return Plan(
+        scenario=scenario.name,
+        seed=seed,
+        faults=[fault.model_copy(update={"injection": index}) for index, fault in enumerate(in_order)],
+        clients=_planned_clients(scenario, seed),
+    )
+
+
+def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFault:
+    rng = random.Random(seed)  # noqa: S311  repeatable, not secret
+    at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
+    cluster = scenario.cluster
+    target, brokers = drawn(parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
+    return PlannedFault(
+        injection=0,
+        fault=spec.kind,
+        at_s=at_s,
+        duration_s=spec.duration_s,
+        target=str(target),
+        brokers=brokers,
+        resolved=_resolved(target, brokers),
+        parameters=spec.parameters,
+        seed=seed,
+    )
+
+
+def _resolved(target: Target, brokers: list[int]) -> Literal["plan", "injection"]:
+    return "plan" if brokers or target.role is Role.ZOOKEEPER else "injection"
+
+
+def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> list[PlannedFault]:
+    """Return what is drawn from the scenario's mix, to go with the schedule."""
+    mix = scenario.mix
+    if mix is None:
+        return []
+    composing = {kind: registry.fault(kind).composes for kind, _ in scenario.kinds}
+    found = draw_mix(
+        mix,
+        scenario.cluster,
+        scenario.duration_s,
+        seed,
+        composing=composing,
+        taken=[_taken(scenario, mix, fault, composing[fault.fault]) for fault in scheduled],
+    )
+    return [
+        PlannedFault(
+            injection=0,
+            fault=each.kind.kind,
+            at_s=each.at_s,
+            duration_s=each.duration_s,
+            target=str(each.target),
+            brokers=each.brokers,
+            resolved=_resolved(each.target, each.brokers),
+            parameters=each.kind.parameters,
+            seed=each.seed,
+        )
+        for each in found
+    ]
+
+
+def _taken(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: bool) -> Window:
+    """Return what an injection of the schedule holds."""
+    anybody = fault.brokers or ([] if fault.resolved == "plan" else scenario.cluster.broker_ids)
+    return Window(
+        at_s=fault.at_s,
+        end_s=fault.at_s + fault.duration_s + mix.settle_s,
+        claim=Claim(fault=fault.fault, composes=composes, brokers=frozenset(anybody)),
+        alone=False,
+    )
+
+
+def _planned_clients(scenario: Scenario, seed: int) -> list[PlannedClient]:
+    topics = {topic.name: topic.partitions for topic in scenario.topics}
+    clients: list[PlannedClient] = []
+    for index, spec in enumerate(scenario.workloads):
+        workload = registry.workload(spec.kind)
+        parameters = workload.Parameters.model_validate(spec.parameters)
+        prefix = f"w{index}-" if len(scenario.workloads) > 1 else ""
+        planned = workload.clients(
+            parameters, bootstrap_servers="", topics=topics, seed=derived_seed(seed, "workload", index)
+        )
+        clients += [
+            PlannedClient(
+                process=prefix + client.process,
+                workload=spec.kind,
+                role=client.role,
+                seed=client.seed,
+                stop_order=client.stop_order,
+                parameters=client.parameters,
+            )
+            for client in planned
+        ]
+    return clients
+
+
+def load_plan(path: Path) -> Plan:
+    """Return the plan of a run folder.
+
+    Raises:
+        EvidenceError: the file is missing or not a plan of this version.
+    """
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise EvidenceError(f"{path}: not a plan of version {VERSION}: {error}") from error

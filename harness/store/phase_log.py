@@ -1,0 +1,188 @@
+"""Which phases of a run ran, how long, how they ended, and what is to be remarked on: `phases.jsonl`."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted
+from harness.progress import Progress
+from harness.store.folder import RunFolder
+from harness.store.history import JsonlWriter, read_jsonl
+from harness.system.pids import ProcessIdentity, identify
+
+
+class Phase(StrEnum):
+    """In their order."""
+
+    START = "start"
+    DRIVE = "drive"
+    COLLECT = "collect"
+    STOP = "stop"
+    JUDGE = "judge"
+    EXPECTATIONS = "expectations"
+    REPORT = "report"
+
+
+GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
+"""Phases that make the evidence: that one of them was cut off can be made good by no later try."""
+
+
+@dataclass(slots=True)
+class PhaseNotes:
+    """What a phase has to say about the evidence and the environment."""
+
+    remarks: list[str] = field(default_factory=list)
+    damaged: bool = False
+    """Whether a remark forbids PASS."""
+    residue: list[str] = field(default_factory=list)
+
+    def remark(self, text: str, *, damaged: bool = False) -> None:
+        """Keep a sentence on the quality of the evidence."""
+        self.remarks.append(text)
+        self.damaged = self.damaged or damaged
+
+
+@contextmanager
+def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[PhaseNotes]:
+    """Write down that a phase runs and, whatever happens in it, how it ended; errors go on, as the harness's own.
+
+    That it cannot be written down keeps no phase from running: the cluster is to be stopped on a full disk too.
+    """
+    notes = PhaseNotes()
+    error = ""
+    progress.phase_started(phase)
+    started_s = time.monotonic()
+    _write(folder, phase, "started", notes, progress, **_here())
+    try:
+        yield notes
+    except (KeyboardInterrupt, Interrupted):
+        error = "interrupted"
+        notes.remark(f"the phase {phase} was interrupted", damaged=True)
+        raise Interrupted(f"the phase {phase} was interrupted") from None
+    except (HarnessError, OSError) as failure:
+        error = str(failure) or type(failure).__name__
+        notes.remark(f"the phase {phase} failed: {error}", damaged=True)
+        if isinstance(failure, OSError):
+            raise ClusterError(error) from failure
+        raise
+    except BaseException as failure:  # a scheduler's time limit, or a bug
+        error = f"{type(failure).__name__}: {failure}"
+        notes.remark(f"the phase {phase} broke: {error}", damaged=True)
+        raise
+    finally:
+        duration_s = time.monotonic() - started_s
+        _write(folder, phase, "ended", notes, progress, error=error, duration_s=round(duration_s, 3))
+        progress.phase_finished(phase, duration_s, error)
+
+
+def _here() -> dict[str, Any]:
+    """Return who carries a phase out, so that it can be told later whether anybody still does."""
+    me = identify(os.getpid())
+    assert me is not None, "this process runs"
+    return {"host": socket.gethostname(), "pid": me.pid, "pid_started": me.started}
+
+
+def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progress: Progress, **more: Any) -> None:
+    line = {
+        "phase": phase,
+        "event": event,
+        "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "remarks": notes.remarks,
+        "damaged": notes.damaged,
+        "residue": notes.residue,
+        **more,
+    }
+    try:
+        with JsonlWriter(folder.phases) as writer:
+            writer.write(line)
+    except OSError as error:
+        progress.message(f"the run folder cannot be written: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEnd:
+    """How a phase ended, the last time it ran."""
+
+    duration_s: float
+    error: str
+    remarks: list[str]
+    damaged: bool
+    residue: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One time that a phase was entered."""
+
+    phase: Phase
+    host: str
+    """The machine it ran on; empty where the log does not say."""
+    process: ProcessIdentity | None
+    """Who carried it out; None where the log does not say."""
+    error: str | None
+    """How it ended, empty when it did what it should; None while it runs, and for ever when it was cut off."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the phase came to its own end, good or bad."""
+        return self.error is not None
+
+
+def entries(folder: RunFolder) -> list[Entry]:
+    """Return every time that a phase was entered, in their order.
+
+    Raises:
+        EvidenceError: the file holds something else.
+    """
+    found: list[Entry] = []
+    for line in _lines(folder):
+        try:
+            phase = Phase(line["phase"])
+            if line["event"] == "started":
+                pid, started = line.get("pid"), line.get("pid_started")
+                process = None if pid is None else ProcessIdentity(pid=int(pid), started=str(started))
+                found.append(Entry(phase=phase, host=line.get("host", ""), process=process, error=None))
+            elif found and found[-1].phase is phase:
+                found[-1] = replace(found[-1], error=str(line["error"]))
+        except (KeyError, ValueError) as error:
+            raise EvidenceError(f"{folder.phases}: not a line of the phase log: {error!r}") from error
+    return found
+
+
+def started_at(folder: RunFolder) -> str:
+    """Return when the first phase began, in UTC; empty when none has."""
+    return next((str(line["utc"]) for line in _lines(folder)), "")
+
+
+def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
+    """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off."""
+    found: dict[Phase, PhaseEnd] = {}
+    lost: dict[Phase, list[str]] = {}
+    """What an earlier try of a phase could not do and a later one cannot make good."""
+    for line in _lines(folder):
+        phase = Phase(line["phase"])
+        cut = f"the phase {phase} was cut off"
+        if line["event"] == "started":
+            if phase in GATHERING and phase in found and found[phase].error == cut:
+                lost[phase] = [cut]
+            found[phase] = PhaseEnd(duration_s=0.0, error=cut, remarks=[cut], damaged=True, residue=[])
+        else:
+            found[phase] = PhaseEnd(
+                duration_s=line["duration_s"],
+                error=line["error"],
+                remarks=lost.get(phase, []) + line["remarks"],
+                damaged=line["damaged"] or phase in lost,
+                residue=line["residue"],
+            )
+    return found
+
+
+def _lines(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    if folder.phases.exists():
+        yield from read_jsonl(folder.phases)

@@ -1,0 +1,80 @@
+"""How a client process writes down what it does: every operation as it begins, and as it ends."""
+
+from collections.abc import Callable
+
+from harness.store.history import Operation, OpKind, OpType, Record
+
+
+class Recorder:
+    """The operations of one process, numbered; where they are kept and what time it is, it is told."""
+
+    __slots__ = ("_clock_ns", "_keep", "next_index", "process")
+
+    def __init__(self, process: str, keep: Callable[[Operation], object], clock_ns: Callable[[], int]) -> None:
+        self.process = process
+        self.next_index = 0
+        self._keep = keep
+        self._clock_ns = clock_ns
+
+    def invoke(
+        self,
+        kind: OpKind,
+        *,
+        topic: str = "",
+        partition: int = -1,
+        offset: int = -1,
+        key: str = "",
+        value: str = "",
+        acks: int = -1,
+        group: str = "",
+        mode: str = "",
+    ) -> Operation:
+        """Keep that something is about to be tried."""
+        invoked = Operation(
+            index=self.next_index,
+            time_ns=self._clock_ns(),
+            process=self.process,
+            type=OpType.INVOKE,
+            kind=kind,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            key=key,
+            value=value,
+            acks=acks,
+            group=group,
+            mode=mode,
+        )
+        self.next_index += 1
+        self._keep(invoked)
+        return invoked
+
+    def end(
+        self,
+        invoked: Operation,
+        outcome: OpType,
+        *,
+        offset: int | None = None,
+        records: tuple[Record, ...] = (),
+        error: str = "",
+    ) -> None:
+        """Keep how it ended, with what is known now."""
+        self._keep(
+            Operation(
+                index=invoked.index,
+                time_ns=self._clock_ns(),
+                process=invoked.process,
+                type=outcome,
+                kind=invoked.kind,
+                topic=invoked.topic,
+                partition=invoked.partition,
+                offset=invoked.offset if offset is None else offset,
+                key=invoked.key,
+                value=invoked.value,
+                acks=invoked.acks,
+                group=invoked.group,
+                mode=invoked.mode,
+                records=records,
+                error=error,
+            )
+        )

@@ -1,0 +1,340 @@
+"""A sweep as Spark jobs: executors simulate, the histories are one table, and the checks judge all of it in batches.
+
+Executors get the project's source with the job; of libraries they need those of the simulation, and PyArrow.
+"""
+
+import itertools
+import logging
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass, fields
+from os import environ
+from pathlib import Path
+from sys import executable
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.judge import Judgement, Question, judge_sources
+from harness.analysis.sources import LINES, SCHEMAS, from_table
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.errors import ClusterError, not_interrupted
+from harness.experiment.judge import settings_of
+from harness.scenario.file import scenario_yaml
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.sweep.share import EVIDENCE, SimulatedSchedule
+from harness.sweep.sweep import (
+    Candidate,
+    ScheduleVerdict,
+    Sweep,
+    SweepProgress,
+    absent,
+    failed,
+    schedule_seed,
+    verdict_of,
+)
+
+logger = logging.getLogger(__name__)
+
+SHARE = 8
+"""Schedules a task: what a lost executor costs, and what is held in memory when they are read."""
+BATCH_BYTES = 1_500_000_000
+"""Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
+ATTEMPTS = 4
+"""Times that a task is tried before the sweep is given up."""
+JUDGING_ATTEMPTS = 40
+"""Parts of a batch that are tried before the rest of it is given up."""
+WATCH_S = 0.5
+_WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
+ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name != EVIDENCE)
+HISTORIES = T.StructType(
+    [T.StructField(name, _WHOLE.get(name, T.StringType())) for name in ABOUT]
+    + [T.StructField(kind, LINES) for kind in SCHEMAS]
+)
+"""One row a schedule: what is known of it, and a column for each kind of file."""
+Simulating = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Files of the table of histories that are judged together, and what is known of the schedules in them."""
+
+    paths: tuple[str, ...]
+    rows: tuple[T.Row, ...]
+
+
+def simulate(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> None:
+    """Write the table of histories: every executor simulates its share.
+
+    Raises:
+        ClusterError: Spark gave the job up.
+    """
+    simulating = _simulating(_shipped(spark), "simulate_share", scenario_yaml(sweep.scenario), sweep.seed)
+    tasks = -(-sweep.schedules // SHARE)
+    _write(spark, sweep.histories, spark.range(0, sweep.schedules, 1, tasks), sweep.schedules, simulating, progress)
+
+
+def judge_candidates(
+    spark: SparkSession, candidates: Sequence[Candidate], root: Path, progress: SweepProgress | None = None
+) -> list[ScheduleVerdict]:
+    """Simulate schedules of any scenarios and judge all of them at once; return a verdict on each, in their order.
+
+    Each is judged by the checks that its scenario names and by what its own settings allow; all that share these are
+    judged by one set of jobs. A verdict's number is the candidate's index.
+
+    Args:
+        spark: An open session, of any master.
+        candidates: Scenarios of the simulated driver with their plans.
+        root: A new folder for histories and findings; executors write there.
+        progress: Whoever wants to see how it goes on.
+
+    Raises:
+        ClusterError: Spark gave the simulation up.
+    """
+    told = progress or _Unseen()
+    histories = root / "schedules.parquet"
+    texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
+    numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
+    _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), told)
+    return judge_histories(spark, histories, candidates, root, told)
+
+
+def judge_histories(
+    spark: SparkSession,
+    histories: Path,
+    candidates: Sequence[Candidate],
+    root: Path,
+    progress: SweepProgress | None = None,
+) -> list[ScheduleVerdict]:
+    """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
+    told = progress or _Unseen()
+
+    def asked(number: int) -> Asked:
+        candidate = candidates[number]
+        return settings_of(candidate.scenario, candidate.plan), tuple(candidate.scenario.checks)
+
+    verdicts: list[ScheduleVerdict] = []
+    for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
+        verdicts += _judged(spark, batch, asked, RunFolder(root / "judged" / f"{part:04}"))
+        told.done("judged", len(verdicts), len(candidates))
+    seeds = {number: candidate.plan.seed for number, candidate in enumerate(candidates)}
+    verdicts += absent(histories, seeds, (verdict.number for verdict in verdicts))
+    return sorted(verdicts, key=lambda verdict: verdict.number)
+
+
+Asked = tuple[Settings, tuple[str, ...]]
+"""What is asked of a schedule: by which settings, and which checks, none for all."""
+
+
+class _Unseen:
+    """Nobody wants to see how it goes on."""
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        """Tell nobody."""
+
+
+def _write(
+    spark: SparkSession,
+    histories: Path,
+    numbers: DataFrame,
+    schedules: int,
+    simulating: Simulating,
+    progress: SweepProgress,
+) -> None:
+    """Write what becomes of the schedules of these numbers."""
+    group = str(histories)  # of this table alone: a session remembers the jobs of all groups
+
+    def write() -> None:
+        spark.sparkContext.setJobGroup(group, f"simulate {histories.parent.name}", interruptOnCancel=True)
+        numbers.mapInArrow(simulating, HISTORIES).write.option("compression", "zstd").parquet(str(histories))
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        job = pool.submit(write)
+        try:
+            _watch(spark.sparkContext, group, job, schedules, progress)
+            job.result()
+        except (PySparkException, Py4JError) as error:
+            raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
+        except BaseException:
+            while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet
+                spark.sparkContext.cancelAllJobs()
+            raise
+
+
+def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: SweepProgress) -> list[ScheduleVerdict]:
+    """Return the verdict on every schedule, in the order of their numbers, and write each as soon as it is known.
+
+    Those that the table has lost come last.
+    """
+    settings = settings_of(sweep.scenario, make_plan(sweep.scenario, schedule_seed(sweep.seed, 0)))
+    of_each = settings, tuple(checks)
+    verdicts: list[ScheduleVerdict] = []
+    with sweep.verdicts.open("w", encoding="utf-8") as file:
+        progress.done("judged", 0, sweep.schedules)
+        for number, batch in enumerate(batches(spark, sweep.histories)):
+            judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"))
+            file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
+            file.flush()
+            verdicts += judged
+            progress.done("judged", len(verdicts), sweep.schedules)
+        seeds = {number: schedule_seed(sweep.seed, number) for number in range(sweep.schedules)}
+        lost = absent(sweep.histories, seeds, (verdict.number for verdict in verdicts))
+        file.writelines(verdict.model_dump_json() + "\n" for verdict in lost)
+    return verdicts + lost
+
+
+def batches(
+    spark: SparkSession, histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[int] | None = None
+) -> list[Batch]:
+    """Return the files of the table, in the order of their schedules, so many at a time as are judged at once.
+
+    `only` names schedules by their numbers: others are in no batch. Neither are those of a file that cannot be read.
+    """
+    table = spark.read.schema(HISTORIES).option("ignoreCorruptFiles", True).parquet(str(histories))
+    path = F.url_decode(F.col("_metadata.file_path")).alias("path")
+    by_path: dict[str, list[T.Row]] = {}
+    for row in table.select(*ABOUT, path).collect():
+        if only is None or row.number in only:
+            by_path.setdefault(row.path, []).append(row)
+    found: list[Batch] = []
+    paths: list[str] = []
+    rows: list[T.Row] = []
+    for each, of_file in sorted(by_path.items(), key=lambda item: min(row.number for row in item[1])):
+        paths.append(each)
+        rows += sorted(of_file, key=lambda row: int(row.number))
+        if sum(row.size_bytes for row in rows) >= batch_bytes:
+            found.append(Batch(paths=tuple(paths), rows=tuple(rows)))
+            paths, rows = [], []
+    return [*found, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else found
+
+
+def _judged(spark: SparkSession, batch: Batch, asked: Callable[[int], Asked], into: RunFolder) -> list[ScheduleVerdict]:
+    """Return the verdicts on one batch; what the checks found is kept, the facts are not.
+
+    Where it cannot be judged, its halves are, so that one schedule that cannot be read costs no other its verdict.
+    """
+    judgements: dict[str, Judgement] = {}
+    errors: dict[str, str] = {row.run_id: row.error for row in batch.rows if row.error}
+    waiting = [[row for row in batch.rows if not row.error]]
+    for attempt in itertools.count():
+        part = waiting.pop() if waiting else []
+        if not part:
+            break
+        table = spark.read.schema(HISTORIES).parquet(*batch.paths)
+        table = table.where(F.col("number").isin([row.number for row in part]))
+        sources = from_table(table, sum(row.size_bytes for row in part))
+        folder = RunFolder(into.root / f"{attempt:02}") if attempt else into
+        run_ids = [row.run_id for row in part]
+        try:
+            judged = judge_sources(spark, sources, _questions(part, asked), into=folder, kept=False)
+            judgements |= {judgement.run_id: judgement for judgement in judged}
+        except (PySparkException, Py4JError) as error:
+            not_interrupted(error)
+            logger.warning("batch.failed schedules=%d error=%s", len(part), str(error).splitlines()[0])
+            if len(part) == 1 or attempt >= JUDGING_ATTEMPTS:
+                errors |= dict.fromkeys(run_ids, f"it could not be judged: {str(error).splitlines()[0]}")
+            else:
+                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
+    return [_verdict(row, judgements.get(row.run_id), errors.get(row.run_id, "")) for row in batch.rows]
+
+
+def _questions(rows: Iterable[T.Row], asked: Callable[[int], Asked]) -> list[Question]:
+    """Return what is asked of schedules, those of whom the same is asked together."""
+    run_ids: dict[Asked, list[str]] = {}
+    for row in rows:
+        run_ids.setdefault(asked(row.number), []).append(row.run_id)
+    return [Question(run_ids=each, settings=settings, checks=checks) for (settings, checks), each in run_ids.items()]
+
+
+def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVerdict:
+    if judgement is None:
+        return failed(number=row.number, seed=row.seed, run_id=row.run_id, error=error)
+    result = RunResult.from_json(row.result.encode(), row.run_id)
+    whole = result.model_copy(
+        update={
+            "checks": judgement.checks,
+            "counts": judgement.counts,
+            "evidence": [*result.evidence, *judgement.evidence],
+            "evidence_damaged": result.evidence_damaged or judgement.damaged,
+        }
+    )
+    return verdict_of(number=row.number, seed=row.seed, digest=row.digest, result=whole)
+
+
+def _simulating(source: str, function: str, *given: Any) -> Simulating:
+    """Return what an executor does with its numbers: hands them to a function of `harness.sweep.share`.
+
+    It is sent by value, because an executor can import nothing of the project before it knows where Spark unpacked it.
+    """
+    schema = to_arrow_schema(HISTORIES)
+
+    def simulating(numbers: Any) -> Any:
+        import sys
+
+        import pyarrow
+        from pyspark import SparkFiles, TaskContext
+
+        path = SparkFiles.get(source)
+        if path not in sys.path:
+            sys.path[:0] = [path, f"{path}/plugins"]
+        from harness.sweep import share
+
+        task = TaskContext.get()
+        again = task is not None and task.attemptNumber() > 0
+        for batch in numbers:
+            for schedule in getattr(share, function)(*given, batch.column(0).to_pylist(), each_apart=again):
+                yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
+
+    return simulating
+
+
+def _shipped(spark: SparkSession) -> str:
+    """Hand the project's source to the executors, once a session; return the name that it has there."""
+    name = f"chaos-{spark.sparkContext.applicationId}.zip"
+    if any(each.endswith(name) for each in spark.sparkContext.listArchives):
+        return name
+    harness, content = Path(registry.__file__).parents[1], registry.content_root()
+    archive = Path(str(spark.conf.get("spark.local.dir")), name)  # executors may fetch it as long as the session lasts
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for root, parent in ((harness, Path()), (content, Path("plugins"))):
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    file.write(path, parent / root.name / path.relative_to(root))
+    spark.sparkContext.addArchive(str(archive))
+    if "PYSPARK_PYTHON" not in environ:
+        spark.sparkContext.pythonExec = executable  # Spark's own choice is whatever python3 is first in the path
+    return name
+
+
+def _watch(spark: SparkContext, group: str, job: "Future[None]", schedules: int, progress: SweepProgress) -> None:
+    """Tell how far the jobs of a group are until they end."""
+    tracker = spark.statusTracker()
+    progress.done("simulated", 0, schedules)
+    while not wait_for([job], timeout=WATCH_S).done:
+        for job_id in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job_id)
+            stages = [tracker.getStageInfo(stage) for stage in info.stageIds] if info else []
+            done = [stage.numCompletedTasks / stage.numTasks for stage in stages if stage and stage.numTasks]
+            if done:
+                progress.done("simulated", int(schedules * min(done)), schedules)
+    if not job.exception():
+        progress.done("simulated", schedules, schedules)
+
+
+def patient(master: str | None) -> str:
+    """Return the master URL, by default all cores of this machine; a local one tries lost tasks again, as any other."""
+    match = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master or "local[*]")
+    return f"local[{match[1] or 1},{ATTEMPTS}]" if match else str(master)

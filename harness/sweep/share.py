@@ -1,0 +1,142 @@
+"""An executor's share of many schedules, simulated one after the other, each handed back as the lines of its run.
+
+A schedule that raises is an error, and the others go on. One that ends the process it is simulated in ends a worker of
+Spark's, which then tries the whole share again: from the second try on every schedule has a process of its own, so that
+it is known which one it was, and the others are not lost.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.experiment.judge import assembled, missing_evidence
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan, make_plan
+from harness.simulation.apart import MAX_CPU_S, MAX_MEMORY_BYTES, ProcessDied, apart, limited
+from harness.simulation.run_folder import write_evidence
+from harness.simulation.schedule import simulate_plan
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.sweep.sweep import schedule_seed
+from harness.system.scratch import scratch_folder
+
+EVIDENCE = "evidence"
+Lines = list[tuple[str, list[str]]]
+"""Lines of files, without their ends, by the file's place within the run folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSchedule:
+    """One schedule and all that it left."""
+
+    number: int
+    run_id: str
+    seed: int
+    digest: str = ""
+    error: str = ""
+    """Why there is no history, in a sentence; else empty."""
+    result: str = ""
+    """A `RunResult` as JSON: faults and remarks; no check has spoken yet."""
+    size_bytes: int = 0
+    """Of all lines."""
+    evidence: dict[str, Lines] = field(default_factory=dict)
+    """By the kinds of `RunFolder.evidence`."""
+
+    def row(self) -> dict[str, Any]:
+        """Return its row in the table of histories, where each kind of evidence is a column."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != EVIDENCE} | self.evidence
+
+
+def simulate_share(
+    scenario_yaml: str, seed: int, numbers: Iterable[int], *, each_apart: bool = False
+) -> Iterator[SimulatedSchedule]:
+    """Yield the schedules of these numbers of a sweep; one that breaks is an error and does not stop the others.
+
+    Args:
+        scenario_yaml: The scenario, overrides included.
+        seed: The sweep's.
+        numbers: Which of the sweep's schedules.
+        each_apart: Give each schedule a process of its own, which may die.
+    """
+    scenario = read_scenario(scenario_yaml, "the scenario of the sweep")
+    for number in numbers:
+        yield _simulated(number, scenario, make_plan(scenario, schedule_seed(seed, number)), each_apart)
+
+
+def simulate_candidates(
+    candidates: Sequence[tuple[str, str]], numbers: Iterable[int], *, each_apart: bool = False
+) -> Iterator[SimulatedSchedule]:
+    """Yield schedules of scenarios and plans of their own; one that breaks is an error and does not stop the others.
+
+    Args:
+        candidates: Each a scenario as YAML and a plan as JSON.
+        numbers: Which of them.
+        each_apart: Give each schedule a process of its own, which may die.
+    """
+    for number in numbers:
+        scenario, plan = candidates[number]
+        yield _simulated(number, read_scenario(scenario, "the scenario"), Plan.model_validate_json(plan), each_apart)
+
+
+def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
+    """Return a schedule, or what kept it from having a history."""
+    run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
+    simulating = partial(_within_limits, number, run_id, scenario, plan)
+    try:
+        return apart(simulating) if apart_from_others else simulating()
+    except ProcessDied as error:
+        return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=str(error))
+
+
+def _within_limits(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    try:
+        with limited(MAX_CPU_S, MAX_MEMORY_BYTES):
+            return _schedule(number, run_id, scenario, plan)
+    except Exception as error:  # noqa: BLE001  whatever a broker does under one seed must not stop the others
+        return SimulatedSchedule(number=number, run_id=run_id, seed=plan.seed, error=f"{type(error).__name__}: {error}")
+
+
+def _schedule(number: int, run_id: str, scenario: Scenario, plan: Plan) -> SimulatedSchedule:
+    history = simulate_plan(scenario, plan)
+    with scratch_folder(small=True) as scratch:
+        folder = RunFolder(scratch / run_id)
+        folder.root.mkdir()
+        write_evidence(history, folder)
+        evidence = _evidence(folder)
+        result = _result(folder, scenario, plan)
+    lines = [line for files in evidence.values() for _, of_file in files for line in of_file]
+    return SimulatedSchedule(
+        number=number,
+        run_id=run_id,
+        seed=plan.seed,
+        digest=history.digest(),
+        result=result.model_dump_json(),
+        size_bytes=sum(map(len, lines)),
+        evidence=evidence,
+    )
+
+
+def _evidence(folder: RunFolder) -> dict[str, Lines]:
+    return {
+        kind: [(str(path.relative_to(folder.root)), _lines(path)) for path in paths]
+        for kind, paths in folder.evidence().items()
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    """Return a file's lines; what `str.splitlines` takes for ends of lines too may stand within a record."""
+    text = path.read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _result(folder: RunFolder, scenario: Scenario, plan: Plan) -> RunResult:
+    """Return what the run folder knows of faults and evidence."""
+    result = assembled(folder, scenario, plan)
+    missing = missing_evidence(folder, scenario, plan)
+    if not missing:
+        return result
+    remarks = [f"{path.relative_to(folder.root)} is missing or empty" for path in missing]
+    return result.model_copy(update={"evidence": [*result.evidence, *remarks], "evidence_damaged": True})

@@ -1,0 +1,127 @@
+"""One schedule made small: that it fails is seen first, and what it became is judged in full and kept as a scenario."""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.contracts import registry
+from harness.errors import ScenarioError
+from harness.progress import Progress
+from harness.scenario.file import scenario_yaml
+from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
+from harness.sweep.dials import settled
+from harness.sweep.search import MAX_ROUNDS, Search, Smallest
+from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict, found_in
+from harness.verdict import ExitCode
+
+MAX_NAME = 64
+"""Characters that a scenario's name may have."""
+WIDTH = 118
+
+Judge = Callable[[Sequence[Candidate]], Sequence[ScheduleVerdict]]
+"""Simulates schedules, and judges each by the checks that its scenario names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A failing schedule and the small one that it became."""
+
+    finding: str
+    """As `SweepFinding.what`."""
+    before: Candidate
+    smallest: Smallest
+    verdict: ScheduleVerdict | None
+    """That of all checks on the small one; None when there was no time left for it."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The small schedule, under a name that tells where it comes from."""
+        small = self.smallest.candidate.scenario
+        stem = re.sub(r"[^a-z0-9-]+", "-", self.finding.lower())
+        name = f"{small.name[: MAX_NAME - len(stem) - 1]}-{stem}"
+        seen = found_in(self.verdict)[self.finding] if self.verdict else self.before.scenario.description
+        return small.model_copy(update={"name": name, "description": f"{self.finding}: {seen}", "driver": DRIVER})
+
+    @property
+    def seed(self) -> int:
+        """The seed under which the small schedule fails; not always the one that it began with."""
+        return self.smallest.candidate.plan.seed
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What `chaos run` returns for the small one; inconclusive when it was not judged in full."""
+        return ExitCode(self.verdict.exit_code) if self.verdict else ExitCode.INCONCLUSIVE
+
+    def replay(self, path: Path) -> str:
+        """Return the command that replays the small schedule with a full report."""
+        return shlex.join(["chaos", "run", str(path), "--driver", DRIVER, "--seed", str(self.seed)])
+
+    def write(self, path: Path) -> None:
+        """Store the small schedule as a scenario file."""
+        origin = f"{self.finding} was found in {self.before.scenario.name} under seed {self.before.plan.seed}."
+        effort = f"{self.smallest.rounds} rounds and {self.smallest.candidates} schedules"
+        comment = f"{origin} This is what is left of it after {effort}: {self.smallest.end}."
+        lines = [*textwrap.wrap(comment, WIDTH), self.replay(path)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = "".join(f"# {line}\n" for line in lines) + scenario_yaml(self.scenario, brief=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def shrink(
+    first: Candidate, judge: Judge, progress: Progress, *, finding: str | None = None, max_rounds: int = MAX_ROUNDS
+) -> Shrunk:
+    """Return what a failing schedule shrinks to.
+
+    Args:
+        first: The schedule, with the plan that its seed makes.
+        judge: Simulates and judges.
+        progress: Told of each round.
+        finding: What the small one must be found guilty of, as `SweepFinding.what`; by default the first that is found.
+        max_rounds: Limit of the search.
+
+    Raises:
+        ScenarioError: it does not fail, or not so.
+    """
+    spelled_out = settled(first.scenario, first.plan)
+    start = Candidate(scenario=spelled_out, plan=make_plan(spelled_out, first.plan.seed))
+    progress.message("is it failing? the schedule, and the same with all that its seed has drawn spelled out")
+    original, again = judge([first, start])
+    finding = _wanted(finding, original)
+    if finding not in found_in(again):
+        raise ScenarioError(f"{finding} is found no more when all that the seed has drawn is spelled out")
+    progress.message(f"{finding}: {found_in(again)[finding]}")
+
+    def fails(candidates: Sequence[Candidate]) -> list[bool]:
+        return [finding in found_in(verdict) for verdict in judge([_only(each, finding) for each in candidates])]
+
+    smallest = Search(smallest=start, fails=fails, progress=progress, max_rounds=max_rounds).run()
+    verdict = None
+    if not smallest.interrupted:
+        progress.message("the smallest is judged in full")
+        (verdict,) = judge([smallest.candidate])
+    return Shrunk(finding=finding, before=first, smallest=smallest, verdict=verdict)
+
+
+def _wanted(finding: str | None, verdict: ScheduleVerdict) -> str:
+    """Return what the small schedule must be found guilty of; raises ScenarioError."""
+    found = list(found_in(verdict))
+    if not found:
+        raise ScenarioError(f"seed {verdict.seed} does not fail: the system verdict is {verdict.system}")
+    if finding is None:
+        return found[0]
+    if finding not in found:
+        raise ScenarioError(f"seed {verdict.seed} does not fail so: found were {', '.join(found)}, not {finding}")
+    return finding
+
+
+def _only(candidate: Candidate, finding: str) -> Candidate:
+    """Return the schedule with the check that finds it and no other: all others would be asked for nothing."""
+    check = finding.removesuffix(" unknown")
+    if not registry.known(registry.Kind.CHECK, check):
+        return candidate
+    scenario = candidate.scenario.model_copy(update={"checks": [check]})
+    return Candidate(scenario=scenario, plan=candidate.plan)

@@ -1,0 +1,364 @@
+"""What a sweep is and what it comes to: many schedules of one scenario, each under a seed of its own; without Spark.
+
+A schedule's seed depends on the sweep's seed and its own number alone, so a longer sweep begins as a shorter one does.
+"""
+
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import ClusterError, EvidenceError
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan
+from harness.scenario.seeds import derived_seed
+from harness.store.result import CheckResult, RunResult
+from harness.store.version import UNNUMBERED, VERSION, known_version
+from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
+
+DRIVER = "simulated"
+FIRST = 5
+"""Schedules that a summary names of each finding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What is asked: how many schedules of which scenario, under which seed, and where everything about them goes."""
+
+    scenario: Scenario
+    seed: int
+    schedules: int
+    root: Path
+    """Executors write here: on a cluster of several machines it is a folder that they share."""
+    replay: str = ""
+    """The command that replays a schedule, without its seed; see `replay_command`."""
+
+    @property
+    def histories(self) -> Path:
+        """All evidence as one Parquet table, one row a schedule."""
+        return self.root / "schedules.parquet"
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the table of histories is whole: Spark says so with a file of its own."""
+        return (self.histories / "_SUCCESS").exists()
+
+    @property
+    def judged(self) -> Path:
+        """Folder with one folder a batch of schedules: what the checks found."""
+        return self.root / "judged"
+
+    @property
+    def verdicts(self) -> Path:
+        """One line of JSON a schedule, in the order of their numbers."""
+        return self.root / "verdicts.jsonl"
+
+    @property
+    def shrunk(self) -> Path:
+        """Folder with a small scenario for each finding, if that was asked for."""
+        return self.root / "shrunk"
+
+    @property
+    def summary(self) -> Path:
+        """What all of it came to, as JSON."""
+        return self.root / "summary.json"
+
+
+class Part(BaseModel):
+    """Refuses unknown keys; does not change once made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Asked(Part):
+    """What a sweep was asked for: `sweep.json`."""
+
+    scenario: str
+    """In YAML."""
+    seed: int
+    schedules: int
+    replay: str
+    evidence: int = UNNUMBERED
+    """Version of the lines in its table."""
+
+
+def asked_file(root: Path) -> Path:
+    """Return where a sweep's folder says what was asked."""
+    return root / "sweep.json"
+
+
+def load_sweep(root: Path) -> Sweep:
+    """Return the sweep of a folder.
+
+    Raises:
+        EvidenceError: it is not the folder of a sweep, or not readable.
+        ScenarioError: its scenario is not one that this version knows.
+    """
+    from harness.scenario.file import read_scenario  # a parser of YAML, which the command line starts without
+
+    path = asked_file(root)
+    try:
+        asked = Asked.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise EvidenceError(f"{path}: cannot be read: {error}") from error
+    known_version(asked.evidence, str(root))
+    scenario = read_scenario(asked.scenario, str(path))
+    return Sweep(scenario=scenario, seed=asked.seed, schedules=asked.schedules, root=root, replay=asked.replay)
+
+
+def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, replay: str) -> Sweep:
+    """Return a sweep with a new folder of its own.
+
+    Args:
+        scenario: Of all schedules.
+        seed: Decides the seeds of all schedules.
+        schedules: How many.
+        parent: Where the folder is made.
+        replay: The command that replays a schedule, without its seed; see `replay_command`.
+
+    Raises:
+        ClusterError: the folder cannot be made.
+    """
+    from harness.scenario.file import scenario_yaml
+
+    instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
+    try:
+        root.mkdir(parents=True)
+        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION)
+        asked_file(root).write_text(asked.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
+    return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay)
+
+
+def discard_empty(sweep: Sweep) -> None:
+    """Remove the folder of a sweep of which nothing was begun."""
+    if not sweep.histories.exists():
+        shutil.rmtree(sweep.root, ignore_errors=True)
+
+
+def schedule_seed(seed: int, number: int) -> int:
+    """Return the seed of one schedule of a sweep."""
+    return derived_seed(seed, "schedule", number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One schedule by itself: a scenario, and a plan for it, which need not be the one that its seed makes."""
+
+    scenario: Scenario
+    plan: Plan
+
+
+class SweepProgress(Protocol):
+    """Whoever wants to see how a sweep goes on."""
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        """So many schedules are done of so many, each kind of work from zero; called again and again."""
+        ...
+
+
+def earlier_simulated_s(sweep: Sweep) -> float:
+    """Return how long simulating took, as an earlier summary says; 0 where there is none."""
+    try:
+        return Summary.model_validate_json(sweep.summary.read_bytes()).simulated_s
+    except (OSError, ValidationError):
+        return 0.0
+
+
+class ScheduleVerdict(Part):
+    """What became of one schedule: one line of `verdicts.jsonl`."""
+
+    number: int
+    seed: int
+    run_id: str
+    digest: str
+    """Hash over its whole history; empty when there is none."""
+    error: str
+    """Why there is no history, in a sentence; else empty."""
+    fault: str
+    """Name of a `FaultVerdict`."""
+    system: str
+    """Name of a `SystemVerdict`."""
+    exit_code: int
+    """What `chaos run` returns for it."""
+    checks: list[CheckResult] = []
+    remarks: list[str] = []
+    """On the quality of its evidence, in a sentence each, and on faults that were not confirmed."""
+
+
+def verdict_of(*, number: int, seed: int, digest: str, result: RunResult) -> ScheduleVerdict:
+    """Return the verdict on a schedule that was simulated and judged."""
+    verdicts = result.verdicts
+    doubtful = [each for each in result.faults if each.verdict != FaultVerdict.CONFIRMED.name]
+    return ScheduleVerdict(
+        number=number,
+        seed=seed,
+        run_id=result.run_id,
+        digest=digest,
+        error="",
+        fault=verdicts.fault.name,
+        system=verdicts.system.name,
+        exit_code=int(verdicts.exit_code),
+        checks=result.checks,
+        remarks=[*result.evidence, *(f"{each.fault}: {each.verdict}: {each.detail}" for each in doubtful)],
+    )
+
+
+def failed(*, number: int, seed: int, run_id: str, error: str) -> ScheduleVerdict:
+    """Return the verdict on a schedule that left no history."""
+    return ScheduleVerdict(
+        number=number,
+        seed=seed,
+        run_id=run_id,
+        digest="",
+        error=error,
+        fault=FaultVerdict.INCONCLUSIVE.name,
+        system=SystemVerdict.UNKNOWN.name,
+        exit_code=int(ExitCode.INCONCLUSIVE),
+    )
+
+
+def absent(histories: Path, seeds: Mapping[int, int], numbers: Iterable[int]) -> list[ScheduleVerdict]:
+    """Return the verdicts on those schedules that are not of these numbers: nothing is known of them.
+
+    Args:
+        histories: The table that they should be in.
+        seeds: Of all schedules, by their numbers.
+        numbers: Of the schedules that are there.
+    """
+    error = f"it is not in {histories.name}, or cannot be read there"
+    return [
+        failed(number=number, seed=seeds[number], run_id="", error=error) for number in sorted({*seeds} - {*numbers})
+    ]
+
+
+class SweepFinding(Part):
+    """One thing that was found in some schedules."""
+
+    what: str
+    """Name of the check, or why schedules prove nothing: unknown, inconclusive, error."""
+    schedules: int
+    seeds: list[int]
+    """Of the first few."""
+    first: str
+    """The first of them in a sentence."""
+    replay: str
+    """The command that does the first of them again, with a full report."""
+    small: str = ""
+    """The command that does again what the first of them shrank to; empty when it was not shrunk."""
+
+
+class Summary(Part):
+    """What a sweep came to: `summary.json`."""
+
+    scenario: str
+    seed: int
+    planted_bugs: list[str]
+    schedules: int
+    distinct: int
+    """Different histories, by their hashes."""
+    held: int
+    violated: int
+    inconclusive: int
+    """Schedules that prove nothing; those without a history included."""
+    errors: int
+    violations: list[SweepFinding]
+    doubts: list[SweepFinding]
+    simulated_s: float
+    judged_s: float
+    exit_code: int
+    """That of `chaos run`, over all of them."""
+
+
+def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s: float, judged_s: float) -> Summary:
+    """Return what the schedules came to together; no schedule at all is inconclusive.
+
+    Args:
+        sweep: What was asked.
+        verdicts: One a schedule, in the order of their numbers.
+        simulated_s: Seconds that simulating took.
+        judged_s: Seconds that judging took.
+    """
+    codes = [verdict.exit_code for verdict in verdicts]
+    violated, held = codes.count(ExitCode.VIOLATED), codes.count(ExitCode.HELD)
+    worst = ExitCode.VIOLATED if violated else ExitCode.INCONCLUSIVE
+    return Summary(
+        scenario=sweep.scenario.name,
+        seed=sweep.seed,
+        planted_bugs=sweep.scenario.planted_bugs,
+        schedules=len(verdicts),
+        distinct=len({verdict.digest for verdict in verdicts} - {""}),
+        held=held,
+        violated=violated,
+        inconclusive=len(verdicts) - held - violated,
+        errors=sum(bool(verdict.error) for verdict in verdicts),
+        violations=_grouped(_violations(verdicts), sweep.replay),
+        doubts=_grouped(_doubts(verdicts), sweep.replay),
+        simulated_s=round(simulated_s, 3),
+        judged_s=round(judged_s, 3),
+        exit_code=int(ExitCode.HELD if verdicts and held == len(verdicts) else worst),
+    )
+
+
+def replay_command(scenario: str, planted_bugs: Iterable[str], sets: Iterable[str]) -> str:
+    """Return the command that runs one schedule of a sweep with the same options; the seed is to be added."""
+    words = ["chaos", "run", scenario, "--driver", DRIVER]
+    words += [word for bug in planted_bugs for word in ("--planted-bug", bug)]
+    return shlex.join(words + [word for option in sets for word in ("--set", option)])
+
+
+def found_in(verdict: ScheduleVerdict) -> dict[str, str]:
+    """Return what was found in one schedule, violations first: what, as `SweepFinding` says it, and a sentence."""
+    return {what: sentence for what, _, sentence in (*_violations([verdict]), *_doubts([verdict]))}
+
+
+Seen = tuple[str, int, str]
+"""What, the schedule's seed, and a sentence."""
+
+
+def _violations(verdicts: Iterable[ScheduleVerdict]) -> list[Seen]:
+    return [
+        (check.check, verdict.seed, check.reason)
+        for verdict in verdicts
+        for check in verdict.checks
+        if check.verdict == SystemVerdict.FAIL.name
+    ]
+
+
+def _doubts(verdicts: Iterable[ScheduleVerdict]) -> list[Seen]:
+    seen: list[Seen] = []
+    for verdict in verdicts:
+        unknown = [check for check in verdict.checks if check.verdict == SystemVerdict.UNKNOWN.name]
+        seen += [(f"{check.check} unknown", verdict.seed, check.reason) for check in unknown]
+        remark = "; ".join(verdict.remarks)
+        if verdict.error:
+            seen.append(("no history", verdict.seed, verdict.error))
+        elif verdict.system == SystemVerdict.UNKNOWN.name and not unknown:
+            seen.append(("evidence", verdict.seed, remark))
+        elif verdict.exit_code != ExitCode.VIOLATED and verdict.fault != FaultVerdict.CONFIRMED.name:
+            seen.append((f"fault {verdict.fault.lower()}", verdict.seed, remark or "no fault was carried out"))
+    return seen
+
+
+def _grouped(seen: Iterable[Seen], replay: str) -> list[SweepFinding]:
+    """Return one finding a kind, in the order in which they were first seen."""
+    kinds: dict[str, list[Seen]] = {}
+    for each in seen:
+        kinds.setdefault(each[0], []).append(each)
+    return [
+        SweepFinding(
+            what=what,
+            schedules=len(found),
+            seeds=[seed for _, seed, _ in found[:FIRST]],
+            first=found[0][2],
+            replay=f"{replay} --seed {found[0][1]}",
+        )
+        for what, found in kinds.items()
+    ]

@@ -1,0 +1,91 @@
+"""Scratch folders: each named after the process that made it, so that it can be told whether anybody uses it.
+
+The name is there as soon as the folder is: no moment is left in which a live process's folder looks like nobody's.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.system.pids import GONE_STATES, identify, state_of
+
+PREFIX = "chaos-spark-"
+NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<started>\w+)-\w+")
+MEMORY = Path("/dev/shm")  # noqa: S108  what is made there has a name that nobody else has
+"""Where Linux keeps files in memory."""
+FREE_BYTES = 256_000_000
+"""So much of it must be free, or it is left alone: in a container it is often small."""
+UNNAMED_AGE_S = 24 * 3600.0
+"""A folder that names no process is nobody's when it is older: judging takes minutes."""
+
+
+def new_scratch_folder(parent: Path | None = None) -> Path:
+    """Make an empty folder that is this process's own, by default where temporary files belong."""
+    me = identify(os.getpid())
+    assert me is not None, "this process runs"
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{me.pid}-{_word(me.started)}-", dir=parent))
+
+
+@contextmanager
+def scratch_folder(*, small: bool = False) -> Iterator[Path]:
+    """Yield an empty folder and remove it; one for `small` files is in memory, where that has room."""
+    folder = new_scratch_folder(MEMORY if small and _has_room() else None)
+    try:
+        yield folder
+    finally:
+        remove_scratch_folder(folder)
+
+
+def _has_room() -> bool:
+    if not _may_be_in_memory() or not os.access(MEMORY, os.W_OK):
+        return False
+    return shutil.disk_usage(MEMORY).free >= FREE_BYTES
+
+
+def _may_be_in_memory() -> bool:
+    """Whether nobody has said where temporary files belong."""
+    return "TMPDIR" not in os.environ and MEMORY.is_dir()
+
+
+def abandoned_scratch_folders() -> list[Path]:
+    """Return the folders of this user whose process is gone; what is no folder, or somebody else's, is left out."""
+    parents = [Path(tempfile.gettempdir()), *([MEMORY] if _may_be_in_memory() else [])]
+    found = sorted(path for parent in parents for path in parent.glob(f"{PREFIX}*"))
+    return [path for path in found if _is_own_folder(path) and not _in_use(path)]
+
+
+def remove_scratch_folder(path: Path) -> None:
+    """Remove a folder with all that is in it; nothing happens when it is gone.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:  # somebody else was at it, or its JVM still tidies up
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and path.is_dir() and path.stat().st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False
+
+
+def _in_use(path: Path) -> bool:
+    named = NAME.fullmatch(path.name)
+    if named is None:
+        return time.time() - path.stat().st_mtime < UNNAMED_AGE_S
+    now = state_of(int(named["pid"]))
+    return now is not None and _word(now.started) == named["started"] and now.state not in GONE_STATES
+
+
+def _word(started: str) -> str:
+    """Return a start time as it can stand in a file's name."""
+    return re.sub(r"\W", "", started)

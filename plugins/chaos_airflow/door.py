@@ -1,0 +1,117 @@
+"""The door for CI: one run of a DAG in this process, without any service of Airflow, to an exit code and JUnit XML.
+
+Nothing here imports Airflow before it is told where its home is: a temporary one, unless the environment names one.
+"""
+
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chaos_airflow.request import Request
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = "AIRFLOW_HOME"
+
+
+def main(module: str, attribute: str) -> None:
+    """Run the DAG that a module of the DAGs folder holds, as the command line of this program says, and exit."""
+
+    def door(
+        scenario: Annotated[str, typer.Option(help="A built-in scenario, or the path of a YAML file.")] = "smoke",
+        driver: Annotated[str | None, typer.Option(help="Cluster driver, instead of the scenario's.")] = None,
+        seed: Annotated[int | None, typer.Option(min=0, help="Decides all that is drawn.")] = None,
+        planted_bugs: Annotated[
+            list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too.")
+        ] = None,
+        sets: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value.")] = None,
+        runs: Annotated[Path | None, typer.Option(help="Folder that the run's own folder is made in.")] = None,
+        junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
+    ) -> None:
+        """Carry out one run by Airflow's tasks and say what held: exit codes as of `chaos run`."""
+        if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
+            raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
+        conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
+        with _airflow(runs):
+            dag = getattr(importlib.import_module(module), attribute)
+            code = _answer(dag.test(run_conf=dict(conf)), scenario, junit)
+        raise typer.Exit(code)
+
+    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    program.command()(door)
+    program()
+
+
+@contextmanager
+def _airflow(runs: Path | None) -> Iterator[None]:
+    """Let Airflow find this repository, and its database migrated, in the home that is configured or in one for now."""
+    if runs is not None:
+        os.environ["AIRFLOW__KAFKA_CHAOS__RUNS"] = str(runs.absolute())
+    os.environ.setdefault("AIRFLOW__CORE__DAGS_FOLDER", str(ROOT / "dags"))
+    os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    own = None if HOME in os.environ else tempfile.mkdtemp(prefix="chaos-airflow-")
+    try:
+        if own is not None:
+            os.environ[HOME] = own
+        _migrate()
+        yield
+    finally:
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+
+
+def _migrate() -> None:
+    """Bring the database up to date, where it is SQLite: another one is somebody's who looks after it."""
+    import logging
+
+    from airflow import settings
+    from airflow.utils import db
+
+    if settings.engine is not None and settings.engine.dialect.name == "sqlite":
+        before = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+        try:
+            db.initdb()
+        finally:
+            logging.disable(before)
+
+
+def _answer(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
+    """Return the exit code of a run that is over, and write its JUnit XML."""
+    from chaos_airflow.verdicts import BROKEN, OUTCOMES, PROBLEM_KEY, REFUSED, Problem, concluded, sentence
+    from harness.report.junit import write_junit, write_not_started
+    from harness.store.folder import RunFolder
+    from harness.store.result import RunResult
+
+    root: str | None = _said(run, "start", "return_value")
+    if root is None:
+        problem: Problem = _said(run, "start", PROBLEM_KEY) or Problem(outcome=BROKEN, reason="see the log")
+        typer.echo(f"{scenario} {problem['outcome']}: {problem['reason']}")
+        if junit is not None:
+            write_not_started(junit, scenario, problem["reason"], refused=problem["outcome"] == REFUSED)
+        return ExitCode.ENVIRONMENT if problem["outcome"] == BROKEN else ExitCode.USAGE
+    folder = RunFolder(Path(root))
+    conclusion = concluded(folder)
+    typer.echo(f"{sentence(conclusion)}\nreport: {folder.report}")
+    if junit is not None:
+        write_junit(folder, RunResult.load(folder.verdict))
+        shutil.copyfile(folder.junit, junit)
+    code = next(code for code, outcome in OUTCOMES.items() if outcome == conclusion["outcome"])
+    return ExitCode.ENVIRONMENT if code is ExitCode.HELD and run.state != "success" else code
+
+
+def _said(run: "DagRun", task_id: str, key: str) -> Any:
+    """Return what a task left in XCom."""
+    instance = run.get_task_instance(task_id)
+    return None if instance is None else instance.xcom_pull(task_ids=task_id, key=key)

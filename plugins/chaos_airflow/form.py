@@ -1,0 +1,241 @@
+"""The trigger form of one experiment: made from the models a scenario is checked with, so that the two cannot drift.
+
+A field has the name that `chaos run --set` knows the value by, and an empty one means: as the scenario says. What a
+fault and the plugins take is named by the plugin: `fault.at_s`, `kill.confirm_timeout_s`, `produce-consume.keys`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow.sdk import Param
+from pydantic import BaseModel
+
+from chaos_airflow.request import Request
+from harness.contracts import registry
+from harness.contracts.registry import Kind
+from harness.errors import ScenarioError
+from harness.scenario.catalogue import catalogue
+from harness.scenario.model import Scenario
+
+DEFAULT_SCENARIO = "smoke"
+LARGEST_SEED = 2**53 - 1
+"""Larger numbers are not exact in a browser."""
+YAML_FILE = r"\.ya?ml$"
+"""No other file of that machine is read: what is wrong with a scenario is said in words of the file."""
+OFFERED = {"fault.at_s": 2.0}
+"""What the form proposes: a fault must have an instant. Counts only when a fault is chosen."""
+GROUPS = {
+    "cluster": ("cluster.", "Cluster"),
+    "topics": ("topics.0.", "First topic"),
+    "workloads": ("workloads.0.", "Load"),
+    "faults": ("fault.", "Fault"),
+}
+"""Parts of a scenario that are asked field by field: how their names begin, and the section. Of a list, the first."""
+NOT_ASKED = {
+    "name": "the scenario is chosen by it",
+    "description": "the scenario brings its own",
+    "topics.0.name": "the targets of the scenario's faults name it",
+    "workloads.0.kind": "each kind has a section of its own",
+    "workloads.0.parameters": "each kind has a section of its own",
+    "fault.parameters": "each kind has a section of its own",
+}
+"""What a scenario may say and the form does not ask, with the reason."""
+
+_BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+    "minLength": "length at least",
+    "maxLength": "length at most",
+}
+_KEPT = (*_BOUNDS, "pattern", "minItems", "maxItems", "additionalProperties")
+"""What a field's JSON schema says that a `Param` says in the same words."""
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_TRUTHS = {"true": True, "false": False}
+"""A switch could not be left as the scenario says, so a choice of these stands for it."""
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_AS_THE_SCENARIO_SAYS = {"null": "as the scenario says"}
+
+Schema = Mapping[str, Any]
+
+
+def form() -> dict[str, Param]:
+    """Return the parameters of the DAG by name, in the order of the form: section by section."""
+    scenarios = dict(catalogue("scenarios"))
+    params = {
+        "scenario": Param(
+            DEFAULT_SCENARIO,
+            type="string",
+            description_md="What is run; whatever is filled in below overrides a part of it",
+            enum=list(scenarios),
+            values_display=_displayed(scenarios),
+        ),
+        "scenario_file": Param(
+            None,
+            type=["null", "string"],
+            pattern=YAML_FILE,
+            description_md="A scenario of your own instead: the path of its YAML file on the machine that runs it",
+        ),
+        "seed": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            maximum=LARGEST_SEED,
+            description_md="Decides all that is drawn; empty: a new one *(at least 0)*",
+        ),
+        **fields_of(Scenario),
+    }
+    for kind, title in ((Kind.FAULT, "Fault"), (Kind.WORKLOAD, "Load")):
+        for name in registry.names(kind):
+            plugin = registry.fault(name) if kind is Kind.FAULT else registry.workload(name)
+            params.update(fields_of(plugin.Parameters, prefix=f"{name}.", section=f"{title}: {name}"))
+    order = ["", *(title for _, title in sorted(GROUPS.values(), key=lambda group: group[1] != "Fault"))]
+    return dict(sorted(params.items(), key=lambda item: order.index(_section(item[1]).partition(":")[0])))
+
+
+def _section(param: Param) -> str:
+    return str(param.schema.get("section", ""))
+
+
+def fields_of(model: type[BaseModel], *, prefix: str = "", section: str = "") -> dict[str, Param]:
+    """Return a field of the form for each field of the model, and of the models within it that `GROUPS` names."""
+    schema = model.model_json_schema()
+    return dict(_fields(_inlined(schema, schema.get("$defs", {})), prefix, section))
+
+
+def _inlined(schema: Any, definitions: Schema) -> Any:
+    """Return a JSON schema, or a part of one, with what it refers to in the place of each reference.
+
+    A field of the form is checked by its schema alone, so nothing in it may refer to what stands outside.
+    """
+    match schema:
+        case {"$ref": str(reference), **beside}:
+            return _inlined(definitions[reference.rpartition("/")[2]] | beside, definitions)
+        case dict():
+            return {word: _inlined(value, definitions) for word, value in schema.items()}
+        case list():
+            return [_inlined(value, definitions) for value in schema]
+        case _:
+            return schema
+
+
+def _fields(model: Schema, prefix: str, section: str) -> Iterator[tuple[str, Param]]:
+    for field, schema in model["properties"].items():
+        name = f"{prefix}{field}"
+        if name in NOT_ASKED:
+            continue
+        if name in GROUPS:
+            yield from _fields(schema.get("items", schema), *GROUPS[name])
+        else:
+            yield name, _param(schema, name, section)
+
+
+def _param(schema: Schema, name: str, section: str) -> Param:
+    """Return a field's JSON schema as a parameter that may also be empty."""
+    choices = _choices(name)
+    words = _validation(schema, list(choices))
+    described: str = schema["description"]
+    limits = [f"{said} {schema[bound]}" for bound, said in _BOUNDS.items() if bound in schema]
+    if schema.get("default") not in _EMPTY:
+        limits.append(f"default {json.dumps(schema['default'])}")
+    words["description_md"] = f"{described} *({', '.join(limits)})*" if limits else described
+    if choices:
+        words["values_display"] = _displayed(choices) | _AS_THE_SCENARIO_SAYS
+    if section:
+        words |= {"section": section, "title": name.rpartition(".")[2]}
+    return Param(OFFERED.get(name), **words)
+
+
+def _validation(schema: Schema, choices: list[str]) -> dict[str, Any]:
+    """Return what refuses the values that the model refuses, in the words that also choose the input element."""
+    kept = {word: schema[word] for word in _KEPT if word in schema}
+    types = _types_of(schema)
+    items: Schema = schema.get("items", {})
+    match types:
+        case ["boolean"]:
+            return {"type": ["null", "string"], "enum": [*_TRUTHS, None]}
+        case ["array"] if offered := choices or items.get("enum", []):
+            return kept | {"type": ["null", "array"], "items": {"type": "string", "enum": offered}, "examples": offered}
+        case _ if choices or "enum" in schema:
+            return kept | {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
+        case _ if "anyOf" in schema:
+            return kept | {"type": ["null", *types], "anyOf": [*schema["anyOf"], {"type": "null"}]}
+        case _:
+            return kept | ({"items": items} if items else {}) | {"type": ["null", *types]}
+
+
+def _types_of(schema: Schema) -> list[str]:
+    """Return the JSON types that a schema allows, each once, without null; what is not said here is an object."""
+    if "anyOf" in schema:
+        found = [name for option in schema["anyOf"] for name in _types_of(option)]
+    elif "enum" in schema:
+        found = [_TYPES[type(value)] for value in schema["enum"] if value is not None]
+    else:
+        found = [schema.get("type", "object")]
+    return [name for name in dict.fromkeys(found) if name != "null"]
+
+
+def _choices(name: str) -> dict[str, str]:
+    """Return what a scenario's rules allow in a field, each with a sentence; empty: all that its type allows."""
+    match name:
+        case "driver":
+            return dict.fromkeys(registry.DRIVERS, "")
+        case "fault.kind":
+            return dict(catalogue("faults"))
+        case "checks" | "planted_bugs":
+            return dict(catalogue(name.replace("_", "-")))
+        case _:
+            return {}
+
+
+def _displayed(choices: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: f"{name}: {text}" if text and not text.lower().startswith(f"{name}:") else text or name
+        for name, text in choices.items()
+    }
+
+
+def asked(params: Mapping[str, Any]) -> Request:
+    """Return the request that a filled-in form makes: what `chaos run` would be given as options.
+
+    Raises:
+        ScenarioError: a field is filled in that belongs to a fault which is not chosen.
+    """
+    given = {name: value for name, value in params.items() if value not in _EMPTY}
+    request = Request(
+        scenario=given.pop("scenario_file", None) or given["scenario"],
+        driver=given.pop("driver", None),
+        seed=given.pop("seed", None),
+        planted_bugs=given.pop("planted_bugs", []),
+    )
+    del given["scenario"]
+    kinds = registry.names(Kind.FAULT)
+    of_fault = {name: given.pop(name) for name in list(given) if name.partition(".")[0] in ("fault", *kinds)}
+    request["set"] = [text for name, value in given.items() for text in _set_options(name, value)] + _faults(of_fault)
+    return request
+
+
+def _set_options(name: str, value: Any) -> list[str]:
+    """Return what follows `--set`: one for each property of a mapping, which joins those that the scenario has."""
+    group, _, field = name.partition(".")
+    key = f"workloads.0.parameters.{field}" if registry.known(Kind.WORKLOAD, group) else name
+    if isinstance(value, dict):
+        return [f"{key}.{inner}={_yaml(text)}" for inner, text in value.items()]
+    return [f"{key}={_yaml(value)}"]
+
+
+def _faults(given: dict[str, Any]) -> list[str]:
+    """Return the override that puts the chosen fault in the place of the scenario's; none when none is chosen."""
+    kind = given.pop("fault.kind", None)
+    spec = {name.removeprefix("fault."): value for name, value in given.items() if name.startswith("fault.")}
+    parameters = {name.removeprefix(f"{kind}."): value for name, value in given.items() if name.startswith(f"{kind}.")}
+    taken = {f"fault.{name}" for name in spec} | {f"{kind}.{name}" for name in parameters} if kind else OFFERED.keys()
+    if stray := sorted(given.keys() - taken):
+        raise ScenarioError(f"{', '.join(stray)}: filled in, but fault.kind is {kind or 'as the scenario says'}")
+    return [f"faults={_yaml([{'kind': kind, **spec, 'parameters': parameters}])}"] if kind else []
+
+
+def _yaml(value: Any) -> str:
+    return json.dumps(_TRUTHS.get(value, value) if isinstance(value, str) else value)

@@ -1,0 +1,98 @@
+"""Where the plugin's pages are, and where Airflow's are, as paths below `[api] base_url`; never with a host.
+
+Paths work behind any proxy and under any name of the host, in the browser that already shows Airflow.
+"""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+from chaos_airflow.runs import UNMAPPED, Origin
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+MOUNT = "/kafka-chaos"
+NO_PLACEHOLDER = "{}"
+"""Airflow fills these in; they must reach it as they are."""
+
+
+def airflow_root() -> str:
+    """Return the path of Airflow's own pages, without a slash at its end; empty for the root of the host."""
+    base_url: str = conf.get("api", "base_url", fallback="")
+    return urlsplit(base_url).path.rstrip("/")
+
+
+def pages_root() -> str:
+    """Return the path that the plugin's pages are mounted at."""
+    return airflow_root() + MOUNT
+
+
+def list_page(**asked: str) -> str:
+    """Return the address of the list of runs, narrowed to what is asked; what is empty is left out."""
+    query = urlencode({name: value for name, value in asked.items() if value})
+    return f"{pages_root()}/" + (f"?{query}" if query else "")
+
+
+def run_page(name: str) -> str:
+    """Return the address of a run's page; what belongs to the run lies below it."""
+    return f"{pages_root()}/runs/{name}"
+
+
+def runs_of(**asked: str | int) -> str:
+    """Return the address that leads to the runs of a DAG run (`dag_id`, `run_id`) or task instance (`map_index`)."""
+    return f"{pages_root()}/of?{urlencode(asked, safe=NO_PLACEHOLDER)}"
+
+
+def task_instance(origin: Origin) -> str:
+    """Return the address of the task instance that made a run, in Airflow's pages."""
+    mapped = "" if origin.map_index == UNMAPPED else f"/mapped/{origin.map_index}"
+    return f"{dag_run(origin)}/tasks/{quote(origin.task_id, safe='')}{mapped}"
+
+
+def dag_run(origin: Origin) -> str:
+    """Return the address of the DAG run that made a run, in Airflow's pages."""
+    return f"{airflow_root()}/dags/{quote(origin.dag_id, safe='')}/runs/{quote(origin.run_id, safe='')}"
+
+
+def external_views() -> list[dict[str, Any]]:
+    """Return the entries for Airflow's navigation, for every DAG run and for every task instance."""
+    icon = {"icon": f"{pages_root()}/static/icon.svg", "icon_dark_mode": f"{pages_root()}/static/icon-dark.svg"}
+    ids = {"dag_id": "{DAG_ID}", "run_id": "{RUN_ID}"}
+    return [
+        {
+            "name": "Chaos runs",
+            "href": f"{pages_root()}/",
+            "destination": "nav",
+            "url_route": "chaos-runs",
+            "nav_top_level": True,
+            **icon,
+        },
+        {
+            "name": "Chaos run",
+            "href": runs_of(**ids),
+            "destination": "dag_run",
+            "url_route": "chaos-run",
+            **icon,
+        },
+        {
+            "name": "Chaos run",
+            "href": runs_of(**ids, map_index="{MAP_INDEX}"),
+            "destination": "task_instance",
+            "url_route": "chaos-task",
+            **icon,
+        },
+    ]
+
+
+class ChaosRunLink(BaseOperatorLink):
+    """A button on a task of a run that leads to the run's page."""
+
+    name = "Chaos run"
+
+    def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:
+        """Return the address that leads to the run, whether or not it could be made by then."""
+        return runs_of(dag_id=ti_key.dag_id, run_id=ti_key.run_id, map_index=ti_key.map_index)

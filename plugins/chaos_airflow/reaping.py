@@ -1,0 +1,38 @@
+"""One round of the reaper as an Airflow task: what became of each thing goes to the task's log."""
+
+import logging
+from collections import Counter
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from chaos_airflow.runs import publish
+from chaos_airflow.settings import local_runs_folder
+from harness.reaper.reap import reap
+from harness.reaper.result import Fate, Kind
+
+log = logging.getLogger(__name__)
+
+LEVELS = {Fate.KEPT: logging.INFO, Fate.FAILED: logging.ERROR}
+"""Whatever was removed or closed was left by something that broke: a warning."""
+
+
+def reap_runs() -> dict[str, int]:
+    """Remove what dead runs of the configured folder left behind; return how many things had which fate.
+
+    Raises:
+        AirflowFailException: something could not be removed; the next round tries again.
+    """
+    runs = local_runs_folder()
+    reaped = reap([runs])
+    for remark in reaped.remarks:
+        log.info("%s", remark)
+    for item in reaped.items:
+        log.log(LEVELS.get(item.fate, logging.WARNING), "%s", item)
+        if item.kind is Kind.RUN and item.fate in (Fate.CLOSED, Fate.FAILED) and (runs / item.run).is_dir():
+            publish(runs / item.run)
+    failed = reaped.of(Fate.FAILED)
+    if failed:
+        raise AirflowFailException("; ".join(map(str, failed)))
+    if not reaped.items:
+        log.info("nothing is left of any run in %s", runs)
+    return dict(Counter(str(item.fate) for item in reaped.items))

@@ -1,0 +1,133 @@
+"""What run folders and Airflow know of each other: names, who asked for a run, and how a run gets where it is read.
+
+`note_airflow_run` is for the task that makes a run, `publish` for the one that finishes it; both see to it that the API
+server, which need not share a disk with the worker, can show the run.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chaos_airflow import settings
+from harness.store.folder import RunFolder
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context, ObjectStoragePath
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"(?P<scenario>[a-z0-9][a-z0-9-]{0,63})-(?P<made>\d{8}T\d{6})-(?P<seed>[0-9a-f]{8,16})(-\d{1,4})?")
+UNMAPPED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunName:
+    """What the name of a run folder says, without a look into it."""
+
+    text: str
+    scenario: str
+    made: datetime
+    """UTC."""
+    seed: int
+
+    @classmethod
+    def parse(cls, text: str) -> "RunName | None":
+        """Return what a name says; None for one that no run has, so nothing else can be asked for by name."""
+        match = NAME.fullmatch(text)
+        if match is None:
+            return None
+        try:
+            made = datetime.strptime(match["made"], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        except ValueError:
+            return None
+        return cls(text=text, scenario=match["scenario"], made=made, seed=int(match["seed"], 16))
+
+    @property
+    def newness(self) -> tuple[datetime, str]:
+        """The key to sort runs by; total, so that a page can go on where another ended."""
+        return self.made, self.text
+
+
+class Origin(BaseModel):
+    """Which task instance of Airflow made a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = Field(default=UNMAPPED, ge=UNMAPPED)
+    """-1 for a task that is not mapped."""
+
+
+def note_airflow_run(folder: Path, context: "Context") -> None:
+    """Write into a new run folder which task instance made it; call it before the cluster starts.
+
+    Pages of the plugin find the run of a DAG run by this note, and decide by it who may read it. If runs are read from
+    elsewhere, the run appears there as running; that this failed is a warning, for it may work when the run is over.
+    """
+    ti: Any = context["ti"]
+    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index)
+    run = RunFolder(folder)
+    temporary = run.origin.with_suffix(".tmp")
+    temporary.write_text(json.dumps(origin.model_dump()) + "\n", encoding="utf-8")
+    temporary.replace(run.origin)
+    if settings.is_remote():
+        try:
+            _copy(run, [path for path in (run.scenario, run.plan, run.origin) if path.exists()])
+        except OSError as error:
+            log.warning("run.announce failed run=%s error=%s", run.run_id, error)
+
+
+def publish(folder: Path) -> str:
+    """Copy a run to where runs are read, if that is not this machine's disk; returns where it can be read.
+
+    The driver's working folder stays here. What says that the run is over arrives last. Copying again replaces.
+
+    Raises:
+        OSError: not all of it could be copied.
+    """
+    if not settings.is_remote():
+        return str(folder)
+    run = RunFolder(folder)
+    last = [path for path in (run.phases, run.verdict) if path.exists()]
+    files = [path for path in _files(folder) if not path.is_relative_to(run.cluster) and path not in last]
+    _copy(run, files)
+    _copy(run, last)
+    log.info("run.publish complete run=%s files=%d", run.run_id, len(files) + len(last))
+    return str(settings.runs_folder() / run.run_id)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield every file below a folder; links are left out, they could lead anywhere."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path
+
+
+def _copy(run: RunFolder, files: list[Path]) -> None:
+    target = settings.runs_folder() / run.run_id
+    places = [(target / path.relative_to(run.root).as_posix()).path for path in files]
+    filesystem_of(target).put([str(path) for path in files], places)
+
+
+def filesystem_of(place: "ObjectStoragePath") -> Any:
+    """Return fsspec's file system that reads and writes there.
+
+    Raises:
+        OSError: Airflow has no provider for such places, or it does not load.
+    """
+    try:
+        return place.fs
+    except (ValueError, ImportError) as error:
+        raise OSError(f"{place}: {error}") from error

@@ -1,0 +1,252 @@
+"""The phases of a run as Airflow tasks: each takes the run folder's path, and nothing else passes between them.
+
+    start (setup) → drive → collect_and_stop (teardown) → judge → expectations → report
+
+How a task ends, and what then becomes of the run (Airflow 3.3):
+
+- It takes too long: `execution_timeout` is an alarm, which the phases hold like a signal: faults are healed, then the
+  task fails.
+- Marked or cleared by hand, or its DAG run: the worker learns of it with its next heartbeat, sends SIGTERM, and kills
+  five seconds later. `on_kill` would add nothing: the phases hold SIGTERM themselves, and what is not healed in that
+  time, or after a SIGKILL, `collect_and_stop` heals from the journal. Airflow may begin it before the old process is
+  gone; the phase `collect` ends that process first.
+- `drive` fails, whatever way: the teardown runs, and what there is of evidence is judged.
+- The DAG run is marked by hand: everything is skipped but teardowns. Therefore `report` is one too, of no setup: the
+  run gets its page, and the DAG run the state that this task has. Otherwise Airflow would call it a success, because
+  its last task was skipped.
+- `start` fails: it has stopped what it started; before it is done the cluster belongs to its process and ends with it.
+- The DAG run is cleared: the teardown is cleared too, so the next try of `start` stops the cluster that an earlier try
+  of the same task left, and makes a run folder of its own.
+- `dagrun_timeout` would skip the teardown, so no DAG has one; each task has a limit instead.
+
+Nothing but `start` is tried again by itself: a run whose evidence has a hole is no run that holds after a second look.
+The teardown is when its worker was killed; it raises only what a second try would not change.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import PokeReturnValue, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from chaos_airflow.links import ChaosRunLink
+from chaos_airflow.request import Request, request_of
+from chaos_airflow.settings import local_runs_folder
+from chaos_airflow.verdicts import (
+    BROKEN,
+    HELD,
+    PROBLEM_KEY,
+    REFUSED,
+    WRONG,
+    Conclusion,
+    Problem,
+    concluded,
+    raise_unless,
+    sentence,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from harness.store.folder import RunFolder
+
+log = logging.getLogger(__name__)
+
+POOL = "chaos"
+"""One slot: the machine that clusters run on."""
+LOOK_AGAIN_S = 5.0
+LONGEST_WAIT = timedelta(hours=12)
+START_TIMEOUT = timedelta(minutes=5)
+COLLECT_TIMEOUT = timedelta(minutes=10)
+JUDGE_TIMEOUT = timedelta(minutes=30)
+REPORT_TIMEOUT = timedelta(minutes=10)
+TRY_AGAIN_AFTER = timedelta(seconds=15)
+NOISY = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "matplotlib")
+"""Loggers that have nothing to say about a run below a warning."""
+RUN_NAME = "run_name"
+"""Where a task leaves the name of its run for `map_index_template`."""
+WHATEVER_HAPPENED = "none_skipped"
+"""After whatever became of the tasks before, unless the run was refused. The rule that also asks for one success, so
+that nothing would run where nothing was started, gives up in a mapped task group before that is expanded."""
+
+# Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
+# default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs
+# waits for its retry_delay all the same, five minutes unless it is said.
+_COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0, "retry_delay": TRY_AGAIN_AFTER}
+
+
+def run_phases(
+    request: Any = None,
+    *,
+    asked: Callable[[Mapping[str, Any]], Request] = request_of,
+    drive_timeout: timedelta = timedelta(hours=2),
+) -> Any:
+    """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
+
+    Args:
+        request: A `Request`, or what becomes one when the task runs, such as the result of a task or the argument of a
+            mapped task group. None: the parameters of the DAG run say it, as `asked` reads them, within `start`.
+        asked: Turns the parameters of the DAG run into a request; raises ScenarioError when that cannot be done.
+        drive_timeout: Longest time under load and faults; a scenario that could need more is refused.
+    """
+
+    @task.sensor(
+        mode="reschedule",
+        poke_interval=LOOK_AGAIN_S,
+        timeout=LONGEST_WAIT.total_seconds(),
+        execution_timeout=START_TIMEOUT,
+        **_COMMON | {"retries": 1},
+    )
+    def start(request: Request | None = None) -> PokeReturnValue:
+        _quiet()
+        context = get_current_context()
+        with _saying_why(context):
+            from chaos_airflow.starting import begin
+
+            wanted = request or asked(context["params"])
+            _named(run_name(wanted["scenario"], wanted.get("driver"), wanted.get("seed")))
+            folder = begin(wanted, local_runs_folder(), context, drive_timeout=drive_timeout)
+        if folder is None:
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=True, xcom_value=str(_run(str(folder.root)).root))
+
+    @task(execution_timeout=drive_timeout, **_COMMON)
+    def drive(root: str) -> None:
+        from harness import phases
+
+        phases.drive(_run(root))
+
+    @task(execution_timeout=COLLECT_TIMEOUT, **_COMMON | {"retries": 1})
+    def collect_and_stop(root: str) -> None:
+        from harness import phases
+        from harness.errors import HarnessError
+
+        folder = _run(root)
+        try:
+            phases.collect(folder)
+        except HarnessError as error:  # it is in the phase log, and what there is of evidence is judged
+            log.error("not all evidence could be collected: %s", error)
+        finally:
+            left = phases.stop(folder).residue
+        if left:
+            raise AirflowFailException(f"something is left: {'; '.join(left)}")
+
+    @task(execution_timeout=JUDGE_TIMEOUT, trigger_rule=WHATEVER_HAPPENED, **_COMMON)
+    def judge() -> None:
+        from harness import phases
+
+        phases.judge(_run(_root()))
+
+    @task(execution_timeout=JUDGE_TIMEOUT, **_COMMON)
+    def expectations() -> None:
+        from harness import phases
+
+        phases.expectations(_run(_root()))
+
+    @task(execution_timeout=REPORT_TIMEOUT, **_COMMON)
+    def report(request: Request | None = None) -> Conclusion:
+        from chaos_airflow.runs import publish
+        from harness import phases
+
+        folder = _run(_root())
+        phases.report(folder)
+        publish(folder.root)
+        conclusion = concluded(folder)
+        log.info("%s", sentence(conclusion))
+        raise_unless(request.get("expect", HELD) if request else HELD, conclusion)
+        return conclusion
+
+    # Airflow's own types do not follow a task's result through as_setup() and as_teardown(). What follows a setup
+    # directly must not run after its failure, so the judging tasks look for its result by themselves.
+    started: Any = start(request).as_setup()
+    driven = drive(started)
+    stopped: Any = collect_and_stop(started).as_teardown(setups=started, on_failure_fail_dagrun=True)
+    judged, expected = judge(), expectations()
+    reported: Any = report(request).as_teardown(on_failure_fail_dagrun=True)
+    driven >> stopped
+    [driven, stopped] >> judged >> expected
+    [stopped, judged, expected] >> reported
+    steps: tuple[Any, ...] = (started, driven, stopped, judged, expected, reported)
+    for step in steps:
+        step.operator.operator_extra_links = (ChaosRunLink(),)
+    return reported
+
+
+@contextmanager
+def _saying_why(context: "Context") -> Iterator[None]:
+    """Leave in XCom why nothing is started, and turn it into what a task ends with.
+
+    Raises:
+        AirflowSkipException: it cannot be done here.
+        AirflowFailException: it is asked for wrongly, so another try would be no better.
+    """
+    from harness.errors import HarnessError, Interrupted, PluginError, Refused, ScenarioError
+
+    def say(outcome: str, error: HarnessError) -> None:
+        context["ti"].xcom_push(PROBLEM_KEY, dict(Problem(outcome=outcome, reason=str(error))))
+
+    try:
+        yield
+    except Refused as error:
+        say(REFUSED, error)
+        raise AirflowSkipException(f"refused: {error}") from error
+    except (ScenarioError, PluginError) as error:
+        say(WRONG, error)
+        raise AirflowFailException(str(error)) from error
+    except Interrupted:  # nobody listens any more
+        raise
+    except HarnessError as error:
+        say(BROKEN, error)
+        raise
+
+
+def _root() -> str:
+    """Return the run folder that the task `start` of the same run has made.
+
+    Raises:
+        AirflowSkipException: it has made none, because the run was refused.
+        AirflowFailException: it has made none.
+    """
+    ti: Any = get_current_context()["ti"]
+    group, dot, _ = ti.task_id.rpartition(".")
+    start = {"task_ids": f"{group}{dot}start", "map_indexes": ti.map_index}
+    root: str | None = ti.xcom_pull(**start)
+    if root is None:
+        problem: Problem | None = ti.xcom_pull(**start, key=PROBLEM_KEY)
+        why = f"nothing was started: {problem['reason'] if problem else 'see the log of start'}"
+        if problem is not None and problem["outcome"] == REFUSED:
+            raise AirflowSkipException(why)
+        raise AirflowFailException(why)
+    return root
+
+
+def _run(root: str) -> "RunFolder":
+    """Return the run of this task, which takes the run's name in the grid; libraries fall silent."""
+    from harness.experiment.judge import scenario_of
+    from harness.scenario.plan import load_plan
+    from harness.store.folder import RunFolder
+
+    _quiet()
+    folder = RunFolder(Path(root))
+    scenario = scenario_of(folder)
+    _named(run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed))
+    return folder
+
+
+def _named(name: str) -> None:
+    context: Any = get_current_context()
+    context[RUN_NAME] = name
+
+
+def run_name(scenario: str, driver: str | None, seed: int | None) -> str:
+    """Return how a run is called where Airflow would show a map index; what is not decided yet is left out."""
+    return " · ".join(filter(None, (Path(scenario).stem, driver, None if seed is None else f"seed {seed}")))
+
+
+def _quiet() -> None:
+    for name in NOISY:
+        logging.getLogger(name).setLevel(logging.WARNING)

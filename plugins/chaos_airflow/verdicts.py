@@ -1,0 +1,103 @@
+"""What a run came to, small enough for XCom, and what that means to the task that says it."""
+
+from typing import TYPE_CHECKING, TypedDict
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from harness.store.folder import RunFolder
+
+HELD, VIOLATED, INCONCLUSIVE, BROKEN = "held", "violated", "inconclusive", "broken"
+REFUSED, WRONG = "refused", "wrong"
+OUTCOMES = {
+    ExitCode.HELD: HELD,
+    ExitCode.VIOLATED: VIOLATED,
+    ExitCode.USAGE: WRONG,
+    ExitCode.INCONCLUSIVE: INCONCLUSIVE,
+    ExitCode.ENVIRONMENT: BROKEN,
+}
+PROBLEM_KEY = "problem"
+"""XCom in which the task `start` says why there is no run: a `Problem`."""
+
+
+class InconclusiveError(AirflowException):
+    """The run proved nothing; unlike a violation, it may be tried again."""
+
+
+class Problem(TypedDict):
+    """Why nothing was started."""
+
+    outcome: str
+    """refused, wrong or broken."""
+    reason: str
+
+
+class Conclusion(TypedDict):
+    """What one run came to."""
+
+    run: str
+    """The run folder."""
+    scenario: str
+    driver: str
+    seed: int
+    outcome: str
+    fault: str
+    system: str
+    environment: str
+    reason: str
+    """Why it did not hold, in a sentence; empty when it did."""
+
+
+def concluded(folder: "RunFolder") -> Conclusion:
+    """Return what a run came to, as far as its folder knows.
+
+    Raises:
+        EvidenceError: it has no verdict.
+    """
+    from harness.store.result import RunResult
+
+    result = RunResult.load(folder.verdict)
+    verdicts = result.verdicts
+    outcome = OUTCOMES[verdicts.exit_code]
+    failed = [f"{check.check}: {check.reason}" for check in result.checks if check.verdict == "FAIL"]
+    failed += [f"{suite.suite}: {'; '.join(suite.failures)}" for suite in result.suites if suite.verdict == "FAIL"]
+    doubts = [f"{fault.fault}: {fault.detail}" for fault in result.faults if fault.verdict != "CONFIRMED"]
+    doubts += [f"{check.check}: {check.reason}" for check in result.checks if check.verdict == "UNKNOWN"]
+    reasons = {HELD: [], VIOLATED: failed, BROKEN: result.residue, INCONCLUSIVE: [*result.evidence, *doubts]}
+    return Conclusion(
+        run=str(folder.root),
+        scenario=result.scenario,
+        driver=result.driver,
+        seed=result.seed,
+        outcome=outcome,
+        fault=verdicts.fault.name,
+        system=verdicts.system.name,
+        environment=verdicts.environment.name,
+        reason="; ".join(reasons[outcome]) or ("no fault was injected" if outcome != HELD else ""),
+    )
+
+
+def sentence(conclusion: Conclusion) -> str:
+    """Return what a run came to, for a log."""
+    verdicts = f"{conclusion['fault']} / {conclusion['system']} / {conclusion['environment']}"
+    because = f": {conclusion['reason']}" if conclusion["reason"] else ""
+    return f"{conclusion['scenario']} {conclusion['outcome']}, {verdicts}{because}"
+
+
+def raise_unless(expected: str, conclusion: Conclusion) -> None:
+    """Raise when a run did not come to what was expected: finally for a violation and for one that was missed.
+
+    Raises:
+        InconclusiveError: nothing was proven; this one may be tried again.
+    """
+    outcome = conclusion["outcome"]
+    if outcome == expected:
+        return
+    where = f"see {conclusion['run']}/report.html"
+    if outcome == VIOLATED:
+        raise AirflowFailException(f"the system broke a promise: {conclusion['reason']}; {where}")
+    if outcome == HELD:
+        raise AirflowFailException(f"everything held, where a broken promise had to be found; {where}")
+    raise InconclusiveError(f"nothing was proven: {conclusion['reason']}; {where}")

@@ -1,0 +1,20 @@
+"""The pages of the plugin: a small FastAPI application that only reads, and that Airflow's own access checks guard."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+async def serve(scope: "Scope", receive: "Receive", send: "Send") -> None:
+    """Answer as the application does; it is made at the first request, for FastAPI costs whoever only loads plugins."""
+    await _application()(scope, receive, send)
+
+
+@cache
+def _application() -> "ASGIApp":
+    from chaos_airflow.views.app import create_app
+    from chaos_airflow.views.headers import SecurityHeaders
+
+    return SecurityHeaders(create_app())  # around all of it: what answers for a bug is the application's outermost part

@@ -1,0 +1,125 @@
+"""The application with the plugin's pages: it only answers GET, and no route answers before `Reader` has."""
+
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from pydantic import BeforeValidator
+from starlette.exceptions import HTTPException
+
+from chaos_airflow import links, settings
+from chaos_airflow.views import files, pages
+from chaos_airflow.views.access import Reader, ReaderDep, dag_of
+from chaos_airflow.views.listing import Asked, made_by, page_of
+from chaos_airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
+
+Text = Annotated[str, Query(max_length=300)]
+Outcome = Annotated[State | None, BeforeValidator(lambda text: text or None)]
+
+
+def runs_at_hand() -> Runs:
+    """Return the runs at the place that is configured now."""
+    return Runs(settings.runs_folder())
+
+
+RunsDep = Annotated[Runs, Depends(runs_at_hand)]
+
+
+def run_asked_for(reader: ReaderDep, runs: RunsDep, name: str) -> Overview:
+    """Return the run that the address names, if the user may see it."""
+    run = runs.overview(name)
+    reader.must_read(dag_of(run.origin))
+    return run
+
+
+RunDep = Annotated[Overview, Depends(run_asked_for)]
+
+
+def create_app() -> FastAPI:
+    """Return the application, to be mounted by Airflow below `links.MOUNT`."""
+    app = FastAPI(title="Chaos runs", dependencies=[Depends(Reader)], docs_url=None, redoc_url=None, openapi_url=None)
+    app.get("/")(list_runs)
+    app.get("/of")(find_runs)
+    app.get("/runs/{name}")(show_run)
+    app.get("/runs/{name}/view/{document}")(show_document)
+    app.get(f"/runs/{{name}}/{files.REPORT}")(report)
+    app.get(f"/runs/{{name}}/{files.DATA_DOCS}/{{path:path}}")(data_docs)
+    app.get("/runs/{name}/files/{file}")(download)
+    app.get("/static/{file}")(static)
+    for kind in (HTTPException, RequestValidationError, NotThere, TooLarge, OSError):
+        app.add_exception_handler(kind, explain)
+    return app
+
+
+def list_runs(
+    reader: ReaderDep,
+    runs: RunsDep,
+    scenario: Text = "",
+    outcome: Outcome = None,
+    dag_id: Text = "",
+    run_id: Text = "",
+    before: Text = "",
+) -> Response:
+    """Show the runs, the newest first."""
+    asked = Asked(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
+    return pages.runs(asked, page_of(runs, asked, reader.may_see))
+
+
+def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:
+    """Lead to the run of a DAG run or of a mapped task: to its last try, or to the list if there are several."""
+    reader.must_read(dag_id)
+    found = made_by(runs, runs.names(), dag_id, run_id)
+    if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
+        found = [(name, origin) for name, origin in found if origin.map_index == int(map_index)]
+    if len({origin.map_index for _, origin in found}) == 1:
+        return RedirectResponse(links.run_page(found[0][0].text))
+    return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))
+
+
+def show_run(run: RunDep, runs: RunsDep) -> Response:
+    """Show one run: verdicts, faults, checks, suites, and what more there is to read."""
+    documents = {key: shown.title for key, shown in files.DOCUMENTS.items() if runs.has(run.name, shown.file)}
+    return pages.run(run, documents, [file for file in files.RAW if runs.has(run.name, file)])
+
+
+def show_document(run: RunDep, document: str) -> Response:
+    """Show the report or Data Docs in a frame, with a way back."""
+    if document not in files.DOCUMENTS:
+        raise NotThere("no such document")
+    return pages.document(run, files.DOCUMENTS[document])
+
+
+def report(run: RunDep, runs: RunsDep) -> Response:
+    """Return the report itself."""
+    return files.report(runs, run.name)
+
+
+def data_docs(run: RunDep, runs: RunsDep, path: str) -> Response:
+    """Return a part of Data Docs."""
+    return files.data_docs(runs, run.name, path)
+
+
+def download(run: RunDep, runs: RunsDep, file: str) -> Response:
+    """Return a file of the run to be saved."""
+    return files.download(runs, run.name, file)
+
+
+def static(file: str) -> Response:
+    """Return the style sheet, the script or an icon of these pages."""
+    return files.static(file)
+
+
+async def explain(request: Request, error: Exception) -> Response:
+    """Say in a page what is wrong with a request, or with the place that runs lie at."""
+    match error:
+        case HTTPException(status_code=code, detail=detail):
+            return pages.refusal(code, str(detail), request.url.path)
+        case RequestValidationError():
+            reasons = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
+            return pages.refusal(422, "; ".join(reasons), request.url.path)
+        case NotThere():
+            return pages.refusal(404, str(error), request.url.path)
+        case TooLarge():
+            return pages.refusal(413, str(error), request.url.path)
+    return pages.refusal(503, f"The runs cannot be read: {error}", request.url.path)

@@ -1,0 +1,90 @@
+"""Which files of a run can be had, and how a browser is to take each: as a document in a cage, or as a download."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from fastapi import Response
+
+from chaos_airflow.runs import RunName
+from chaos_airflow.views.headers import DOCS_POLICY, REPORT_POLICY
+from chaos_airflow.views.reading import NAMES, NotThere, Runs
+
+REPORT = str(NAMES.report)
+DATA_DOCS = str(NAMES.data_docs)
+
+RAW = {
+    str(NAMES.verdict): "application/json",
+    str(NAMES.junit): "application/xml",
+    str(NAMES.scenario): "application/yaml",
+    str(NAMES.plan): "application/json",
+    str(NAMES.journal): "application/jsonl",
+    str(NAMES.phases): "application/jsonl",
+    str(NAMES.expectations): "application/json",
+}
+"""For download; nothing else of a run is handed out as it is."""
+
+DOCS_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".png": "image/png",
+    ".gif": "image/gif",
+    ".svg": "image/svg+xml",
+    ".ico": "image/x-icon",
+    ".otf": "font/otf",
+}
+
+STATIC_TYPES = {
+    "style.css": "text/css; charset=utf-8",
+    "frame.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "icon-dark.svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Something to read that was made of a run, shown in a frame of the page `view/<key>`."""
+
+    title: str
+    file: str
+    """The page it opens with, relative to the run's folder."""
+    sandbox: str
+    """Of the frame: what the document may do."""
+
+
+DOCUMENTS = {
+    "report": Document(title="Report", file=REPORT, sandbox="allow-scripts"),
+    "data-docs": Document(title="Data Docs", file=f"{DATA_DOCS}/index.html", sandbox="allow-same-origin"),
+}
+
+
+def report(runs: Runs, name: RunName) -> Response:
+    """Return the report, which may run its script and nothing more."""
+    content = runs.read(name, REPORT)
+    return Response(content, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+def data_docs(runs: Runs, name: RunName, path: str) -> Response:
+    """Return a page or a resource of Data Docs."""
+    media_type = DOCS_TYPES.get(PurePosixPath(path).suffix)
+    if media_type is None or path.startswith("/"):
+        raise NotThere("no such page of Data Docs")
+    content = runs.read(name, f"{DATA_DOCS}/{path}")
+    return Response(content, media_type=media_type, headers={"Content-Security-Policy": DOCS_POLICY})
+
+
+def download(runs: Runs, name: RunName, file: str) -> Response:
+    """Return a file of the run to be saved."""
+    if file not in RAW:
+        raise NotThere(f"{file} is not for download")
+    disposition = f'attachment; filename="{name.text}-{file}"'
+    return Response(runs.read(name, file), media_type=RAW[file], headers={"Content-Disposition": disposition})
+
+
+def static(file: str) -> Response:
+    """Return a part of the pages themselves."""
+    if file not in STATIC_TYPES:
+        raise NotThere("no such file")
+    content = (files(__package__) / "static" / file).read_bytes()
+    return Response(content, media_type=STATIC_TYPES[file])

@@ -1,0 +1,79 @@
+"""Which runs a page of the list shows: filters by name cost nothing, filters by content read as little as they can."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from chaos_airflow.runs import Origin, RunName
+from chaos_airflow.views.reading import Overview, Runs, State
+
+PAGE = 50
+SCANNED = 1000
+"""How many runs one page looks into for those that are asked for; the link to older ones goes on from there."""
+ORIGINS_SCANNED = 5000
+"""How far back the runs of a DAG run are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the list is narrowed to; empty means everything."""
+
+    scenario: str = ""
+    outcome: State | None = None
+    dag_id: str = ""
+    run_id: str = ""
+    before: str = ""
+    """Name of the run that the page before this one ended with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of the list."""
+
+    rows: list[Overview]
+    scenarios: list[str]
+    """Of all runs, for the filter."""
+    older: str
+    """Name to go on from; empty when that was all."""
+    counts: dict[State, int]
+    """Of the rows, by what became of them."""
+
+
+def page_of(runs: Runs, asked: Asked, may_see: Callable[[Origin | None], bool]) -> Page:
+    """Return the newest runs that are asked for and that the reader may see."""
+    names = runs.names()
+    chosen = [name for name in names if asked.scenario in ("", name.scenario)]
+    if asked.dag_id or asked.run_id:
+        chosen = [name for name, _ in made_by(runs, chosen, asked.dag_id, asked.run_id)]
+    if before := RunName.parse(asked.before):
+        chosen = [name for name in chosen if name.newness < before.newness]
+    rows: list[Overview] = []
+    looked_at = 0
+    for row in _read(runs, chosen[:SCANNED]):
+        looked_at += 1
+        if may_see(row.origin) and asked.outcome in (None, row.state):
+            rows.append(row)
+            if len(rows) == PAGE:
+                break
+    return Page(
+        rows=rows,
+        scenarios=sorted({name.scenario for name in names}),
+        older=chosen[looked_at - 1].text if looked_at < len(chosen) else "",
+        counts=dict(Counter(row.state for row in rows)),
+    )
+
+
+def made_by(runs: Runs, names: Sequence[RunName], dag_id: str, run_id: str) -> list[tuple[RunName, Origin]]:
+    """Return which of these runs a DAG run made, and its tasks that did; in the same order."""
+    recent = names[:ORIGINS_SCANNED]
+    return [
+        (name, origin)
+        for name, origin in zip(recent, runs.origins(recent), strict=True)
+        if origin and (origin.dag_id, origin.run_id) == (dag_id, run_id)
+    ]
+
+
+def _read(runs: Runs, names: Sequence[RunName]) -> Iterator[Overview]:
+    """Yield runs as they are now; a page's worth is read at once."""
+    for start in range(0, len(names), PAGE):
+        yield from runs.overviews(names[start : start + PAGE])

@@ -1,0 +1,94 @@
+"""The pages as HTML; everything that is shown is escaped."""
+
+from datetime import datetime
+
+from airflow.api_fastapi.app import get_auth_manager
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from chaos_airflow import links
+from chaos_airflow.views.files import Document
+from chaos_airflow.views.listing import Asked, Page
+from chaos_airflow.views.reading import Overview, State
+from harness.store.result import RunResult
+
+UNAUTHENTICATED = 401
+TITLES = {UNAUTHENTICATED: "Not logged in", 403: "Not yours to read", 404: "Nothing here", 503: "Not readable now"}
+
+MOODS = {
+    "CONFIRMED": "good",
+    "PASS": "good",
+    "CLEAN": "good",
+    "FAIL": "bad",
+    "RESIDUE": "bad",
+    State.HELD: "good",
+    State.VIOLATED: "bad",
+    State.ENVIRONMENT: "bad",
+    State.DAMAGED: "bad",
+    State.RUNNING: "busy",
+}
+"""The colour beside the word; what is not named is open."""
+
+
+def runs(asked: Asked, page: Page) -> HTMLResponse:
+    """Return the list of runs."""
+    narrowed = {name: getattr(asked, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
+    older = links.list_page(**narrowed, before=page.older) if page.older else ""
+    return _page("list.html.j2", asked=asked, page=page, older=older, states=list(State))
+
+
+def run(shown: Overview, documents: dict[str, str], files: list[str]) -> HTMLResponse:
+    """Return the page of one run; `documents` are titles by key, `files` names of downloads."""
+    return _page("run.html.j2", run=shown, documents=documents, files=files)
+
+
+def document(shown: Overview, framed: Document) -> HTMLResponse:
+    """Return a page with a document of a run in a frame."""
+    return _page("document.html.j2", run=shown, document=framed)
+
+
+def refusal(code: int, text: str, path: str) -> HTMLResponse:
+    """Return the page that says why there is nothing else to see."""
+    login = get_auth_manager().get_url_login(next_url=path) if code == UNAUTHENTICATED else ""
+    return _page("refusal.html.j2", code, title=TITLES.get(code, "Not like this"), text=text, login=login)
+
+
+def verdicts_of(result: RunResult | None) -> list[tuple[str, str]]:
+    """Return the three questions with the words that answer them; no word for what is not known yet."""
+    verdicts = result.verdicts if result else None
+    words = [verdicts.fault.name, verdicts.system.name, verdicts.environment.name] if verdicts else [""] * 3
+    return list(zip(("Fault", "System", "Environment"), words, strict=True))
+
+
+def mood(word: str) -> str:
+    """Return the class of a verdict or state."""
+    return MOODS.get(word, "open")
+
+
+def instant(when: datetime) -> str:
+    """Return an instant to the second, as people read it."""
+    return f"{when:%Y-%m-%d %H:%M:%S}"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in the two units that matter."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+def _page(template: str, code: int = 200, **content: object) -> HTMLResponse:
+    return HTMLResponse(_templates.get_template(template).render(content), code)
+
+
+_templates = Environment(
+    loader=PackageLoader("chaos_airflow.views"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.globals.update(links=links, verdicts_of=verdicts_of)
+_templates.filters.update(mood=mood, instant=instant, duration=duration)

@@ -1,0 +1,261 @@
+"""What the pages show, read from wherever runs lie: half-made, damaged and foreign folders are answers too.
+
+Only what is shown is read: names carry scenario, instant and seed, so that a list of thousands of runs is one listing
+and a few small files a row.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from chaos_airflow.runs import Origin, RunName, filesystem_of
+from harness.errors import EvidenceError
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
+from harness.system.pids import ProcessIdentity
+from harness.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+
+NAMES = RunFolder(Path())
+"""What things are called within a run folder."""
+REPORTED = "report"
+"""The last phase: with its duration in the result, the run is over."""
+SILENCE = timedelta(hours=3)
+"""Within a phase on another machine: no task of a run may take longer, so nobody goes on with it then."""
+PAUSE = timedelta(minutes=30)
+"""Between two phases, which is time that tasks wait in a queue."""
+MAX_SMALL_BYTES = 4 << 20
+MAX_FILE_BYTES = 128 << 20
+
+
+class State(StrEnum):
+    """What became of a run, as far as its folder tells."""
+
+    HELD = "held"
+    VIOLATED = "violated"
+    INCONCLUSIVE = "inconclusive"
+    ENVIRONMENT = "environment"
+    RUNNING = "running"
+    CUT_OFF = "cut off"
+    DAMAGED = "damaged"
+
+
+STATES = {
+    ExitCode.HELD: State.HELD,
+    ExitCode.VIOLATED: State.VIOLATED,
+    ExitCode.INCONCLUSIVE: State.INCONCLUSIVE,
+    ExitCode.ENVIRONMENT: State.ENVIRONMENT,
+}
+
+
+class NotThere(Exception):
+    """Nothing lies there, or nothing that may be shown."""
+
+
+class TooLarge(Exception):
+    """A file is larger than a page should load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """One run as a line of the list shows it."""
+
+    name: RunName
+    state: State
+    detail: str
+    """What it is doing, where it was cut off, or what is damaged; empty for a run that is over."""
+    result: RunResult | None
+    """As far as it is known; before the run is over it may still change."""
+    origin: Origin | None
+    """Which task made it; None for the command line."""
+
+
+class Runs:
+    """All runs at one place, as they are when this is made: what a storage remembers of earlier looks is forgotten.
+
+    Every method raises OSError when the place itself cannot be read.
+    """
+
+    def __init__(self, root: "ObjectStoragePath") -> None:
+        self._root = root.path.rstrip("/")
+        self._fs: Any = filesystem_of(root)
+        self._fs.invalidate_cache()
+        self._on_disk = os.path.realpath(root.path) if root.protocol in ("", "file", "local") else None
+
+    def names(self) -> list[RunName]:
+        """Return every run's name, the newest first; a place that does not exist yet has none."""
+        try:
+            found = self._fs.ls(self._root, detail=False)
+        except FileNotFoundError:
+            return []
+        names = [name for path in found if (name := RunName.parse(path.rstrip("/").rsplit("/", 1)[-1]))]
+        return sorted(names, key=lambda name: name.newness, reverse=True)
+
+    def overviews(self, names: Sequence[RunName]) -> list[Overview]:
+        """Return these runs as they are now, in the same order."""
+        results = self._read_each(names, str(NAMES.verdict))
+        origins = self.origins(names)
+        read = [_result(content, name) for content, name in zip(results, names, strict=True)]
+        unfinished = [
+            name
+            for name, result in zip(names, read, strict=True)
+            if result is None or (isinstance(result, RunResult) and REPORTED not in result.phase_durations_s)
+        ]
+        phases = dict(zip(unfinished, self._read_each(unfinished, str(NAMES.phases)), strict=True))
+        return [
+            _overview(name, result, origin, phases.get(name))
+            for name, result, origin in zip(names, read, origins, strict=True)
+        ]
+
+    def origins(self, names: Sequence[RunName]) -> list[Origin | None]:
+        """Return which task made each run; None for the command line, and for a note that is damaged."""
+        return [_origin(content) for content in self._read_each(names, str(NAMES.origin))]
+
+    def overview(self, name: str) -> Overview:
+        """Return one run.
+
+        Raises:
+            NotThere: there is no such run.
+        """
+        parsed = RunName.parse(name)
+        if parsed is None or not self._fs.isdir(self._inside(parsed.text, "")):
+            raise NotThere(f"no run {name}")
+        return self.overviews([parsed])[0]
+
+    def has(self, name: RunName, file: str) -> bool:
+        """Return whether a run has this file."""
+        try:
+            return bool(self._fs.isfile(self._inside(name.text, file)))
+        except NotThere:
+            return False
+
+    def read(self, name: RunName, file: str) -> bytes:
+        """Return a file of a run; `file` is relative to the run's folder and must stay within.
+
+        Raises:
+            NotThere: there is no such file, or it lies outside.
+            TooLarge: it is to be read elsewhere.
+        """
+        path = self._inside(name.text, file)
+        if not self._fs.isfile(path):
+            raise NotThere(f"{name.text} has no {file}")
+        content: bytes = self._fs.cat_file(path, start=0, end=MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it where the run lies")
+        return content
+
+    def _inside(self, run: str, file: str) -> str:
+        """Return the path of something in a run, which no name and no link can lead out of that run."""
+        parts = PurePosixPath(file)
+        if parts.is_absolute() or ".." in parts.parts or "\\" in file or "\0" in file:
+            raise NotThere("a path outside the run")
+        path = f"{self._root}/{run}/{file}".rstrip("/")
+        if self._on_disk is not None and not f"{os.path.realpath(path)}/".startswith(f"{self._on_disk}/{run}/"):
+            raise NotThere("a path outside the run")
+        return path
+
+    def _read_each(self, names: Sequence[RunName], file: str) -> list[bytes | OSError]:
+        """Return the same small file of many runs, or why it cannot be had; one request where the place can do that."""
+        paths = []
+        for name in names:
+            try:
+                path = self._inside(name.text, file)
+            except NotThere:
+                path = ""
+            paths.append("" if self._on_disk is not None and Path(path).is_fifo() else path)
+        wanted = [path for path in paths if path]
+        got = self._fs.cat_ranges(wanted, [0] * len(wanted), [MAX_SMALL_BYTES] * len(wanted), on_error="return")
+        content = dict(zip(wanted, got, strict=True))
+        return [
+            _read(content[path]) if path else PermissionError("it leads out of the runs folder, or is a pipe")
+            for path in paths
+        ]
+
+
+def _read(content: object) -> bytes | OSError:
+    """Return what was read; what came instead of it as an error of reading."""
+    if isinstance(content, bytes):
+        return content
+    return content if isinstance(content, OSError) else OSError(str(content))
+
+
+def _result(content: bytes | OSError, name: RunName) -> RunResult | str | None:
+    """Return the result, what is wrong with it, or None when there is none yet."""
+    if isinstance(content, FileNotFoundError):
+        return None
+    if isinstance(content, OSError):
+        return f"{NAMES.verdict} cannot be read: {content.strerror or content}"
+    try:
+        result = RunResult.from_json(content, str(NAMES.verdict))
+        _ = result.verdicts
+    except (EvidenceError, KeyError) as error:
+        return f"{name.text}: {error}"
+    return result
+
+
+def _origin(content: bytes | OSError) -> Origin | None:
+    try:
+        return None if isinstance(content, OSError) else Origin.model_validate_json(content)
+    except ValidationError:
+        return None
+
+
+def _overview(
+    name: RunName, result: RunResult | str | None, origin: Origin | None, phases: bytes | OSError | None
+) -> Overview:
+    if isinstance(result, str):
+        return Overview(name=name, state=State.DAMAGED, detail=result, result=None, origin=origin)
+    if phases is None:
+        assert result is not None, "a run without a result has its phases read"
+        state, detail = STATES[result.verdicts.exit_code], ""
+    else:
+        state, detail = _progress(name, phases)
+    return Overview(name=name, state=state, detail=detail, result=result, origin=origin)
+
+
+def _progress(name: RunName, phases: bytes | OSError) -> tuple[State, str]:
+    """Return whether somebody goes on with a run that is not over, and what was last heard of it."""
+    if isinstance(phases, OSError) and not isinstance(phases, FileNotFoundError):
+        return State.DAMAGED, f"{NAMES.phases} cannot be read: {phases.strerror or phases}"
+    last: dict[str, Any] = {}
+    for line in _lines(b"" if isinstance(phases, OSError) else phases):
+        last = line
+    if not last:
+        gone = datetime.now(UTC) - name.made > PAUSE
+        return (State.CUT_OFF if gone else State.RUNNING), "it was made and not started"
+    try:
+        when = datetime.fromisoformat(str(last["utc"]))
+        what = f"{last['phase']} {last['event']} {when:%H:%M:%S}"
+        within = last["event"] == "started"
+        gone = datetime.now(UTC) - when > (SILENCE if within else PAUSE) or (within and _left_alone(last))
+    except (KeyError, ValueError, TypeError) as error:
+        return State.DAMAGED, f"{NAMES.phases}: not a line of the phase log: {error!r}"
+    return (State.CUT_OFF if gone else State.RUNNING), what
+
+
+def _left_alone(line: dict[str, Any]) -> bool:
+    """Return whether the process that entered a phase is known to be gone; on another machine nobody knows."""
+    if line.get("host") != socket.gethostname() or "pid" not in line:
+        return False
+    return not ProcessIdentity(pid=int(line["pid"]), started=str(line["pid_started"])).alive()
+
+
+def _lines(content: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the whole lines of a log that may still be written; a torn last line is left out."""
+    for line in content.splitlines():
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value

@@ -1,0 +1,127 @@
+import pytest
+
+from harness.broker.configs.config import parse_config
+from harness.broker.configs.config_types import ConfigError
+from harness.broker.configs.topic_properties import parse_topic_config, topic_defaults
+
+MINIMAL = {
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "log.dir": "/data",
+    "zookeeper.connect": "127.0.0.1:2181",
+}
+
+
+def test_the_least_configuration_has_kafkas_defaults() -> None:
+    config = parse_config(MINIMAL)
+    assert config.broker_id == 1
+    assert config.peer_endpoint.port == 9093
+    assert config["replica.lag.time.max.ms"] == 30_000
+    assert config["unclean.leader.election.enable"] is False
+
+
+def test_what_is_advertised_is_by_default_what_is_bound() -> None:
+    config = parse_config(MINIMAL)
+    assert config.advertised_endpoints == config.endpoints
+
+
+def test_what_is_advertised_may_lie_elsewhere() -> None:
+    bound = "PLAINTEXT://0.0.0.0:9092,REPL://0.0.0.0:9093"
+    told = "PLAINTEXT://127.0.0.1:10000,REPL://broker-1:9093"
+    config = parse_config(MINIMAL | {"listeners": bound, "advertised.listeners": told})
+    assert [(end.host, end.port) for end in config.endpoints] == [("0.0.0.0", 9092), ("0.0.0.0", 9093)]
+    assert [(end.host, end.port) for end in config.advertised_endpoints] == [("127.0.0.1", 10000), ("broker-1", 9093)]
+    assert config.peer_endpoint.host == "broker-1"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({"broker.id": "one"}, "broker.id=one", id="a number that is none"),
+        pytest.param({"max.connections.per.ip.overrides": "a:1,b"}, "'b' is not host:count", id="a host without count"),
+        pytest.param({"max.connections.per.ip": "0"}, "can be 0 only if", id="nobody may connect"),
+        pytest.param({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes", id="no memory"),
+        pytest.param({"broker.id": "-1"}, "must be between 0", id="a number out of bounds"),
+        pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
+        pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),
+        pytest.param({"inter.broker.listener.name": "X"}, "is none of PLAINTEXT, REPL", id="no such listener"),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://a:1,REPL://a:2,X://a:3"},
+            "advertised.listeners: X is none of the listeners PLAINTEXT, REPL",
+            id="a listener that is advertised and not bound",
+        ),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://a:1"}, "REPL is none of PLAINTEXT", id="brokers told of no listener"
+        ),
+        pytest.param(
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1,REPL://a:2"},
+            "nobody can connect to 0.0.0.0",
+            id="every address advertised",
+        ),
+        pytest.param(
+            {"listeners": "PLAINTEXT://0.0.0.0:1,REPL://0.0.0.0:2"},
+            "nobody can connect to 0.0.0.0; it must be given",
+            id="every address bound and nothing advertised",
+        ),
+        pytest.param(
+            {"listeners": "REPL://a:1,REPL://a:2"}, "must have a different name, not REPL, REPL", id="a name used twice"
+        ),
+        pytest.param(
+            {"min.insync.replica": "1"}, r"did you mean min.insync.replicas\?", id="an unknown property, nearly known"
+        ),
+    ],
+)
+def test_a_wrong_property_is_named(change: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(MINIMAL | change)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"broker.id must be given; unknown property x"):
+        parse_config({"x": "1", "listeners": MINIMAL["listeners"], "zookeeper.connect": "z"})
+
+
+def test_a_topic_inherits_what_the_broker_says() -> None:
+    config = parse_config(MINIMAL | {"min.insync.replicas": "2", "message.max.bytes": "1000"})
+    defaults = topic_defaults(config)
+    assert (defaults["min.insync.replicas"], defaults["max.message.bytes"]) == (2, 1000)
+    assert defaults | parse_topic_config({"min.insync.replicas": "1"}) == defaults | {"min.insync.replicas": 1}
+
+
+def test_problems_of_a_topic_are_named_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"cleanup.policy=shred: .*; unknown topic property x"):
+        parse_topic_config({"x": "1", "cleanup.policy": "shred"})
+
+
+@pytest.mark.parametrize(
+    ("broker", "name", "value"),
+    [
+        pytest.param({}, "retention.ms", 7 * 24 * 3_600_000, id="a week, said in hours"),
+        pytest.param({"log.retention.minutes": "2"}, "retention.ms", 120_000, id="minutes go before hours"),
+        pytest.param(
+            {"log.retention.minutes": "2", "log.retention.ms": "-1"}, "retention.ms", -1, id="milliseconds go first"
+        ),
+        pytest.param({"log.roll.hours": "1"}, "segment.ms", 3_600_000, id="segments roll by the hour"),
+        pytest.param({"log.segment.delete.delay.ms": "5"}, "file.delete.delay.ms", 5, id="another name altogether"),
+        pytest.param({}, "flush.ms", 2**63 - 1, id="flushed by the scheduler, which never does"),
+        pytest.param({}, "leader.replication.throttled.replicas", (), id="nothing of the broker's"),
+    ],
+)
+def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: str, value: object) -> None:
+    assert topic_defaults(parse_config(MINIMAL | broker))[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        pytest.param("segment.bytes", "13", "must be between 14", id="a segment too small"),
+        pytest.param("segment.ms", "0", "must be between 1", id="no time at all"),
+        pytest.param("retention.ms", "-2", "must be between -1", id="less than for ever"),
+        pytest.param("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1", id="more than everything"),
+        pytest.param("cleanup.policy", "", "one or more of compact, delete", id="no policy"),
+        pytest.param("min.insync.replica", "1", r"did you mean min.insync.replicas\?", id="a name nearly known"),
+    ],
+)
+def test_a_wrong_property_of_a_topic_is_named(name: str, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse_topic_config({name: text})

@@ -1,0 +1,92 @@
+"""What a broker says of itself in numbers, against what it was made to do."""
+
+from harness.broker.controller.statistics import ControllerStatistics
+from harness.broker.metrics.metrics import BrokerMetrics
+from tests.broker.whole_cluster import WholeCluster
+
+QUICK = {"replica.lag.time.max.ms": "500", "default.replication.factor": "3", "log.initial.task.delay.ms": "0"}
+
+
+def led_by(cluster: WholeCluster, broker_id: int) -> BrokerMetrics:
+    return cluster.brokers[broker_id].metrics()
+
+
+async def test_a_leader_counts_what_comes_in_and_its_followers_what_they_copy():
+    async with WholeCluster(QUICK) as cluster:
+        await cluster.start(1, 2, 3)
+        assert await cluster.create("orders", [2, 1, 3]) == 0
+        await cluster.until(led(cluster, "orders", 2), "a leader")
+        before = led_by(cluster, 2).counters.bytes_in
+        assert before == 0
+        for number in range(5):
+            assert await cluster.produce(2, "orders", f"value-{number}") == 0
+        leader, follower = led_by(cluster, 2), led_by(cluster, 1)
+        assert leader.counters.messages_in == 5
+        assert leader.counters.bytes_in == leader.log_bytes == follower.log_bytes
+        assert leader.counters.replication_bytes_out == 2 * leader.log_bytes
+        assert follower.counters.replication_bytes_in == follower.log_bytes
+        assert (leader.partitions, leader.leaders, follower.partitions, follower.leaders) == (1, 1, 1, 0)
+        assert leader.delayed_fetches == 2
+
+
+async def test_a_partition_counts_as_under_replicated_from_the_shrink_to_the_expansion():
+    async with WholeCluster(QUICK) as cluster:
+        await cluster.start(1, 2, 3)
+        assert await cluster.create("orders", [2, 1, 3], min_insync_replicas="3") == 0
+        await cluster.until(led(cluster, "orders", 2), "a leader")
+        assert under(cluster) == (0, 0)
+        await cluster.brokers.pop(3).stop()
+
+        async def shrunk() -> bool:
+            return under(cluster) == (1, 1)
+
+        await cluster.until(shrunk, "the ISR without broker 3")
+        await cluster.start(3)
+
+        async def whole() -> bool:
+            return under(cluster) == (0, 0)
+
+        await cluster.until(whole, "the ISR with broker 3")
+        assert led_by(cluster, 2).counters.isr_expands == 1
+
+
+async def test_only_the_controller_counts_the_cluster():
+    async with WholeCluster(QUICK) as cluster:
+        await cluster.start(1, 2)
+        assert await cluster.create("orders", [2, 1]) == 0
+        await cluster.until(led(cluster, "orders", 2), "a leader")
+        controller_id = await cluster.controller(1)
+        other = led_by(cluster, 3 - controller_id)
+        assert led_by(cluster, controller_id).is_controller
+        assert led_by(cluster, controller_id).controller == ControllerStatistics(
+            active_controller_id=controller_id, global_topic_count=1, global_partition_count=1
+        )
+        assert not other.is_controller
+        assert other.controller == ControllerStatistics(active_controller_id=controller_id)
+        assert led_by(cluster, controller_id).event_times.queued.count > other.event_times.queued.count
+
+
+async def test_replicas_on_a_failed_disk_count_as_offline():
+    async with WholeCluster(QUICK) as cluster:
+        await cluster.start(1)
+        assert await cluster.create("orders", [1]) == 0
+        await cluster.until(led(cluster, "orders", 1), "a leader")
+        cluster.disks[1].space_left = 0
+        assert await cluster.produce(1, "orders", "lost") != 0
+
+        async def offline() -> bool:
+            return (led_by(cluster, 1).partitions, led_by(cluster, 1).offline_replicas) == (0, 1)
+
+        await cluster.until(offline, "the replica offline")
+
+
+def led(cluster: WholeCluster, topic: str, leader_id: int):
+    async def seen() -> bool:
+        return await cluster.leader(topic, leader_id) == leader_id
+
+    return seen
+
+
+def under(cluster: WholeCluster) -> tuple[int, int]:
+    leader = led_by(cluster, 2)
+    return leader.under_replicated, leader.under_min_isr

@@ -1,0 +1,161 @@
+"""What Prometheus gets when it asks a broker's port."""
+
+import asyncio
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
+from harness.broker.metrics.metrics import BrokerMetrics
+from harness.broker.metrics.prometheus import PrometheusExporter
+from harness.broker.replicas.counters import Counters
+from harness.broker.wire.messages import ApiKey
+
+pytestmark = pytest.mark.real_time("the client library serves from threads, on a real port")
+
+
+def metrics() -> BrokerMetrics:
+    """Metrics of which no two have the same value."""
+    times = EventTimes()
+    times.begin("BrokerChange", 0.25)
+    times.end(0.5)
+    return BrokerMetrics(
+        partitions=101,
+        leaders=102,
+        under_replicated=103,
+        under_min_isr=104,
+        offline_replicas=105,
+        log_bytes=106,
+        delayed_produces=107,
+        delayed_fetches=108,
+        delayed_deletions=109,
+        is_controller=True,
+        controller=ControllerStatistics(
+            active_controller_id=201,
+            offline_partition_count=202,
+            preferred_replica_imbalance_count=203,
+            global_topic_count=204,
+            global_partition_count=205,
+            topics_to_delete_count=206,
+            replicas_to_delete_count=207,
+            ineligible_topics_to_delete_count=208,
+            ineligible_replicas_to_delete_count=209,
+        ),
+        unclean_leader_elections=110,
+        event_queue_size=111,
+        event_times=times,
+        counters=Counters(
+            messages_in=301,
+            bytes_in=302,
+            bytes_out=303,
+            replication_bytes_in=304,
+            replication_bytes_out=305,
+            isr_shrinks=306,
+            isr_expands=307,
+            failed_isr_updates=308,
+        ),
+    )
+
+
+SHOWN = {
+    "kafka_server_replicamanager_partitioncount": 101,
+    "kafka_server_replicamanager_leadercount": 102,
+    "kafka_server_replicamanager_underreplicatedpartitions": 103,
+    "kafka_server_replicamanager_underminisrpartitioncount": 104,
+    "kafka_server_replicamanager_offlinereplicacount": 105,
+    "kafka_log_size_bytes": 106,
+    "kafka_server_delayedoperationpurgatory_purgatorysize Produce": 107,
+    "kafka_server_delayedoperationpurgatory_purgatorysize Fetch": 108,
+    "kafka_server_delayedoperationpurgatory_purgatorysize DeleteRecords": 109,
+    "kafka_controller_controllerstats_uncleanleaderelections_total": 110,
+    "kafka_controller_controllereventmanager_eventqueuesize": 111,
+    "kafka_controller_kafkacontroller_activecontrollercount": 1,
+    "kafka_controller_kafkacontroller_activecontrollerid": 201,
+    "kafka_controller_kafkacontroller_offlinepartitionscount": 202,
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount": 203,
+    "kafka_controller_kafkacontroller_globaltopiccount": 204,
+    "kafka_controller_kafkacontroller_globalpartitioncount": 205,
+    "kafka_controller_kafkacontroller_topicstodeletecount": 206,
+    "kafka_controller_kafkacontroller_replicastodeletecount": 207,
+    "kafka_controller_kafkacontroller_topicsineligibletodeletecount": 208,
+    "kafka_controller_kafkacontroller_replicasineligibletodeletecount": 209,
+    "kafka_controller_kafkacontroller_controllerstate": ControllerState.IDLE,
+    "kafka_server_brokertopicmetrics_messagesin_total": 301,
+    "kafka_server_brokertopicmetrics_bytesin_total": 302,
+    "kafka_server_brokertopicmetrics_bytesout_total": 303,
+    "kafka_server_brokertopicmetrics_replicationbytesin_total": 304,
+    "kafka_server_brokertopicmetrics_replicationbytesout_total": 305,
+    "kafka_server_replicamanager_isrshrinks_total": 306,
+    "kafka_server_replicamanager_isrexpands_total": 307,
+    "kafka_server_replicamanager_failedisrupdates_total": 308,
+    "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
+    "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
+    "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,
+    "kafka_controller_controllerstats_eventtime_seconds_sum broker_change": 0.5,
+    "kafka_network_requestmetrics_totaltime_seconds_count Fetch": 2,
+    "kafka_network_requestmetrics_totaltime_seconds_sum Fetch": 0.75,
+    "kafka_network_requestmetrics_totaltime_seconds_count LeaderAndIsr": 1,
+    "kafka_network_requestmetrics_totaltime_seconds_sum LeaderAndIsr": 2.0,
+}
+
+
+async def scrape(exporter: PrometheusExporter) -> dict[str, float]:
+    """Return what is shown, by name and the value of the label if there is one; buckets and the process left out."""
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"http://127.0.0.1:{exporter.port}/metrics", timeout=30)
+    return {
+        " ".join([sample.name, *sample.labels.values()]): sample.value
+        for family in text_string_to_metric_families(answer.raise_for_status().text)
+        for sample in family.samples
+        if sample.name.startswith("kafka_") and not sample.name.endswith(("_bucket", "_created"))
+    }
+
+
+async def test_every_number_has_the_name_of_kafkas() -> None:
+    exporter = PrometheusExporter("127.0.0.1", 0)
+    exporter.answered(ApiKey.FETCH, 0.5)
+    exporter.answered(ApiKey.FETCH, 0.25)
+    exporter.answered(ApiKey.LEADER_AND_ISR, 2.0)
+    await exporter.start(metrics)
+    try:
+        assert await scrape(exporter) == SHOWN
+    finally:
+        await exporter.stop()
+
+
+async def test_a_look_is_taken_on_the_brokers_own_loop() -> None:
+    looked_on = []
+
+    def look() -> BrokerMetrics:
+        looked_on.append(asyncio.get_running_loop())
+        return metrics()
+
+    exporter = PrometheusExporter("127.0.0.1", 0)
+    await exporter.start(look)
+    try:
+        await scrape(exporter)
+    finally:
+        await exporter.stop()
+    assert set(looked_on) == {asyncio.get_running_loop()}
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    first = PrometheusExporter("127.0.0.1", 0)
+    await first.start(metrics)
+    try:
+        with pytest.raises(OSError, match=f"cannot serve metrics on 127.0.0.1:{first.port}: "):
+            await PrometheusExporter("127.0.0.1", first.port).start(metrics)
+    finally:
+        await first.stop()
+
+
+async def test_a_stopped_exporter_has_given_up_its_port() -> None:
+    first = PrometheusExporter("127.0.0.1", 0)
+    await first.start(metrics)
+    port = first.port
+    await first.stop()
+    await first.stop()
+    second = PrometheusExporter("127.0.0.1", port)
+    await second.start(metrics)
+    await second.stop()

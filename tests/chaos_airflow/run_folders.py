@@ -1,0 +1,67 @@
+"""Small run folders made by hand, for tests of what the plugin shows."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+
+FINISHED = {"start": 1.0, "drive": 20.0, "collect": 1.0, "stop": 1.0, "judge": 30.0, "report": 1.0}
+NIGHTLY = {"dag_id": "chaos_nightly", "run_id": "scheduled__2026-11-20T02:00:00+00:00", "task_id": "run.start"}
+SMOKE = {"dag_id": "chaos_smoke", "run_id": "manual__1", "task_id": "start"}
+
+
+def result_of(run_id: str, *, system: str = "PASS", fault: str = "CONFIRMED", **changes: Any) -> RunResult:
+    """Return the result of a run that is over."""
+    found = FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="process gone")
+    check = CheckResult(check="lost-write", promise="What was acknowledged is there.", verdict=system, reason="")
+    suite = SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)
+    values: dict[str, Any] = {
+        "run_id": run_id,
+        "scenario": run_id.rsplit("-", 2)[0],
+        "driver": "process",
+        "seed": 7,
+        "started_at": "2026-11-20T02:00:01.000+00:00",
+        "duration_s": 54.0,
+        "phase_durations_s": FINISHED,
+        "faults": [found],
+        "checks": [check],
+        "suites": [suite],
+        "counts": {},
+    }
+    return RunResult.model_validate(values | changes)
+
+
+def made(runs: Path, run_id: str, *, origin: dict[str, Any] | None = None, **changes: Any) -> RunFolder:
+    """Make the folder of a run that is over."""
+    folder = RunFolder(runs / run_id)
+    folder.root.mkdir(parents=True)
+    result_of(run_id, **changes).save(folder.verdict)
+    folder.scenario.write_text("name: x\n", encoding="utf-8")
+    if origin is not None:
+        folder.origin.write_text(json.dumps(origin), encoding="utf-8")
+    return folder
+
+
+def begun(runs: Path, run_id: str, *lines: dict[str, Any]) -> RunFolder:
+    """Make the folder of a run of which no more than these lines of the phase log are known."""
+    folder = RunFolder(runs / run_id)
+    folder.root.mkdir(parents=True)
+    if lines:
+        folder.phases.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def phase(name: str, event: str, *, when: datetime | None = None, **more: Any) -> dict[str, Any]:
+    """Return a line of the phase log; now, unless said otherwise."""
+    return {"phase": name, "event": event, "utc": (when or datetime.now(UTC)).isoformat(), **more}
+
+
+def with_documents(folder: RunFolder) -> None:
+    """Add a report and Data Docs."""
+    folder.report.write_text("<script>drawCharts()</script>", encoding="utf-8")
+    folder.data_docs.mkdir()
+    (folder.data_docs / "index.html").write_text("<h1>Data Docs</h1>", encoding="utf-8")
+    (folder.data_docs / "secret.py").write_text("no page", encoding="utf-8")

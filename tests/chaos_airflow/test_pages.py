@@ -1,0 +1,284 @@
+"""What the pages show, and what they tell the browser not to do."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from fastapi.testclient import TestClient
+
+RUN = "smoke-20261120T020000-00000007"
+ASKED = {"dag_id": NIGHTLY["dag_id"], "run_id": NIGHTLY["run_id"]}
+
+
+def listed(page: str) -> list[str]:
+    """Return the names of the runs that a list shows, in its order."""
+    return re.findall(r'class="name" href="/kafka-chaos/runs/([^"]+)"', page)
+
+
+def of(second: int, scenario: str = "smoke") -> str:
+    """Return the name of a run that was made in that second."""
+    return f"{scenario}-20261120T02{second // 60:02d}{second % 60:02d}-{second:08x}"
+
+
+@pytest.fixture
+def suite(runs: Path) -> None:
+    """A night of three runs, and one by hand before it."""
+    made(runs, of(0, "by-hand"))
+    for index, (scenario, system) in enumerate([("smoke", "PASS"), ("kill-leader", "FAIL"), ("pause", "UNKNOWN")]):
+        made(runs, of(index + 1, scenario), origin={**NIGHTLY, "map_index": index}, system=system)
+
+
+def test_an_empty_folder_has_an_empty_list(viewer: "TestClient") -> None:
+    page = viewer.get("/kafka-chaos/")
+    assert (page.status_code, listed(page.text)) == (200, [])
+    assert "No run" in page.text
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        pytest.param({}, [3, 2, 1, 0], id="the newest run comes first"),
+        pytest.param({"scenario": "smoke"}, [1], id="by scenario"),
+        pytest.param({"outcome": "violated"}, [2], id="by outcome"),
+        pytest.param({"outcome": "held"}, [1, 0], id="by an outcome of several"),
+        pytest.param({"scenario": "", "outcome": ""}, [3, 2, 1, 0], id="a form that is sent empty asks for everything"),
+        pytest.param({"scenario": "pause", "outcome": "held"}, [], id="by both"),
+        pytest.param(ASKED, [3, 2, 1], id="by DAG run"),
+        pytest.param({"before": of(2, "kill-leader")}, [1, 0], id="those before the one a page ended with"),
+        pytest.param({"before": "no name"}, [3, 2, 1, 0], id="before something that is no run means from the start"),
+    ],
+)
+def test_the_list_shows_what_is_asked_for(viewer: "TestClient", asked: dict[str, str], seconds: list[int]) -> None:
+    shown = listed(viewer.get("/kafka-chaos/", params=asked).text)
+    assert [int(name.rsplit("-", 1)[1], 16) for name in shown] == seconds
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_row_says_what_became_of_a_run(viewer: "TestClient") -> None:
+    page = viewer.get("/kafka-chaos/", params={"scenario": "kill-leader"}).text
+    badges = re.findall(r'class="badge (\w+)">([^<]+)<', page)
+    assert badges == [("bad", "violated"), ("good", "CONFIRMED"), ("bad", "FAIL"), ("good", "CLEAN")]
+    assert "/dags/chaos_nightly/runs/scheduled__2026-11-20T02%3A00%3A00%2B00%3A00" in page
+    assert "54.0 s" in page
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_list_of_a_dag_run_sums_it_up(viewer: "TestClient") -> None:
+    page = viewer.get("/kafka-chaos/", params=ASKED).text
+    counts = re.findall(r'class="count">(\d+) <span class="badge \w+">([^<]+)<', page)
+    assert sorted(counts) == [("1", "held"), ("1", "inconclusive"), ("1", "violated")]
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repetition(viewer: "TestClient", runs: Path) -> None:
+    for second in range(120):
+        made(runs, of(second))
+    seen: list[str] = []
+    address: str | None = "/kafka-chaos/"
+    pages = 0
+    while address is not None:
+        page = viewer.get(address).text
+        seen += listed(page)
+        older = re.search(r'class="older" href="([^"]+)"', page)
+        address = older[1].replace("&amp;", "&") if older else None
+        pages += 1
+    assert (pages, seen) == (3, [of(second) for second in reversed(range(120))])
+
+
+def test_a_run_that_is_not_over_and_one_that_is_damaged_leave_the_others_alone(
+    viewer: "TestClient", runs: Path
+) -> None:
+    made(runs, of(1))
+    begun(runs, of(2), phase("drive", "started"))
+    begun(runs, of(3)).verdict.write_text("{torn", encoding="utf-8")
+    (runs / "notes").mkdir()
+    page = viewer.get("/kafka-chaos/").text
+    assert listed(page) == [of(3), of(2), of(1)]
+    assert re.findall(r'class="badge \w+">(damaged|running|held)<', page) == ["damaged", "running", "held"]
+    for name in listed(page):
+        assert viewer.get(f"/kafka-chaos/runs/{name}").status_code == 200
+
+
+def test_the_page_of_a_run_says_all_of_it(viewer: "TestClient", runs: Path) -> None:
+    changes = {"residue": ["a process stayed"], "evidence": ["a torn line"], "planted_bugs": ["fence"]}
+    with_documents(made(runs, RUN, origin={**NIGHTLY, "map_index": 2}, **changes))
+    page = viewer.get(f"/kafka-chaos/runs/{RUN}").text
+    for said in ("process gone", "What was acknowledged is there.", "leader_epochs", "a process stayed", "a torn line"):
+        assert said in page
+    for led_to in ("view/report", "view/data-docs", "files/verdict.json", "tasks/run.start/mapped/2"):
+        assert led_to in page
+    assert "files/junit.xml" not in page, "it has none"
+
+
+def test_whatever_a_run_says_is_text(viewer: "TestClient", runs: Path) -> None:
+    evil = "<script>alert(1)</script>\"'"
+    result = result_of(RUN, scenario=evil, planted_bugs=[evil], driver=evil, residue=[evil], evidence=[evil])
+    folder = made(runs, RUN, origin={**SMOKE, "dag_id": evil, "run_id": evil, "task_id": evil})
+    result.save(folder.verdict)
+    begun(runs, of(2), phase(evil, "started"))
+    begun(runs, of(3)).verdict.write_text(f'{{"{evil}', encoding="utf-8")
+    places = ["", f"runs/{RUN}", f"runs/{of(2)}", f"runs/{of(3)}", f"runs/{evil}"]
+    places += ["?" + urlencode({"dag_id": evil, "run_id": evil}), "?" + urlencode({"outcome": evil, "scenario": evil})]
+    for place in places:
+        page = viewer.get(f"/kafka-chaos/{place}").text
+        assert "alert(1)" not in page or "&lt;script&gt;alert(1)" in page
+        assert "<script>alert" not in page
+        assert 'href="javascript' not in page
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "policy"),
+    [
+        pytest.param("", 200, "default-src 'none'; script-src 'self'; style-src 'self'", id="the list"),
+        pytest.param(f"runs/{RUN}", 200, "default-src 'none'; script-src 'self'; style-src 'self'", id="a run"),
+        pytest.param(f"runs/{RUN}/view/report", 200, "frame-src 'self'", id="the frame around the report"),
+        pytest.param(f"runs/{RUN}/report.html", 200, "sandbox allow-scripts; default-src 'none'", id="the report"),
+        pytest.param(f"runs/{RUN}/data_docs/index.html", 200, "default-src 'none'; style-src", id="Data Docs"),
+        pytest.param(f"runs/{RUN}/files/verdict.json", 200, "default-src 'none'", id="a download"),
+        pytest.param("static/frame.js", 200, "default-src 'none'", id="a part of the pages"),
+        pytest.param("runs/none", 404, "default-src 'none'", id="a refusal"),
+        pytest.param("?outcome=odd", 422, "default-src 'none'", id="a bad question"),
+    ],
+)
+def test_every_answer_is_locked_in(viewer: "TestClient", runs: Path, place: str, code: int, policy: str) -> None:
+    with_documents(made(runs, RUN))
+    answer = viewer.get(f"/kafka-chaos/{place}")
+    assert answer.status_code == code
+    assert policy in answer.headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
+    assert "allow-same-origin" not in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_the_answer_to_a_bug_is_locked_in_too(
+    viewer: "TestClient", airflow_app: "FastAPI", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastapi.testclient import TestClient
+
+    def broken() -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("chaos_airflow.settings.runs_folder", broken)
+    answer = TestClient(airflow_app, raise_server_exceptions=False, cookies=viewer.cookies).get("/kafka-chaos/")
+    assert (answer.status_code, answer.text) == (500, "Internal Server Error")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_pages_need_nothing_inline_and_nothing_from_elsewhere(viewer: "TestClient", runs: Path) -> None:
+    with_documents(made(runs, RUN, origin=SMOKE))
+    for place in ("", f"runs/{RUN}", f"runs/{RUN}/view/report"):
+        page = viewer.get(f"/kafka-chaos/{place}").text
+        assert not re.search(r"<script(?! src=\"/)|<style|style=|\son\w+=|(src|href)=\"(https?:)?//", page)
+
+
+def test_downloads_are_saved_and_not_shown(viewer: "TestClient", runs: Path) -> None:
+    made(runs, RUN)
+    answer = viewer.get(f"/kafka-chaos/runs/{RUN}/files/verdict.json")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{RUN}-verdict.json"'
+    assert answer.json()["run_id"] == RUN
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("runs/%2e%2e", id="the parent of all runs"),
+        pytest.param("runs/%2e%2e/files/verdict.json", id="its parent, encoded"),
+        pytest.param("runs/..%2f..%2fetc/files/verdict.json", id="slashes in a name"),
+        pytest.param("runs/%2fetc/files/passwd", id="an absolute name"),
+        pytest.param(f"runs/{RUN}%00/files/verdict.json", id="NUL in a name"),
+        pytest.param(f"runs/{RUN}/data_docs/../verdict.json", id="out of Data Docs"),
+        pytest.param(f"runs/{RUN}/data_docs/..%2fverdict.json", id="out of Data Docs, encoded"),
+        pytest.param(f"runs/{RUN}/data_docs/..%2freport.html", id="the report without its own policy"),
+        pytest.param(f"runs/{RUN}/data_docs/%2e%2e/%2e%2e/outside.html", id="out of the run"),
+        pytest.param(f"runs/{RUN}/data_docs/..%5c..%5coutside.html", id="backslashes"),
+        pytest.param(f"runs/{RUN}/data_docs//etc/passwd.html", id="an absolute path"),
+        pytest.param(f"runs/{RUN}/data_docs/%2fetc%2fpasswd.html", id="an absolute path, encoded"),
+        pytest.param(f"runs/{RUN}/data_docs/index.html%00.css", id="NUL in a path"),
+        pytest.param(f"runs/{RUN}/data_docs/link.html", id="a link that leads out"),
+        pytest.param(f"runs/{RUN}/data_docs/folder/outside.html", id="a linked folder that leads out"),
+        pytest.param(f"runs/{RUN}/data_docs/secret.py", id="a file that no page needs"),
+        pytest.param(f"runs/{RUN}/data_docs/", id="a folder"),
+        pytest.param(f"runs/{RUN}/files/phases.jsonl", id="a file that leads out by a link"),
+        pytest.param(f"runs/{RUN}/files/origin.json", id="a file that is not for download"),
+        pytest.param(f"runs/{RUN}/files/..%2fverdict.json", id="a download by a path"),
+        pytest.param("runs/linked-20261120T020000-00000001", id="a run that is a link"),
+        pytest.param("static/..%2fapp.py", id="out of the static files"),
+        pytest.param("static/../app.py", id="out of the static files, plainly"),
+    ],
+)
+def test_nothing_outside_of_a_run_is_handed_out(viewer: "TestClient", runs: Path, place: str) -> None:
+    folder = made(runs, RUN, origin=SMOKE)
+    with_documents(folder)
+    outside = runs.parent / "outside.html"
+    outside.write_text("OUTSIDE", encoding="utf-8")
+    (folder.data_docs / "link.html").symlink_to(outside)
+    (folder.data_docs / "folder").symlink_to(runs.parent)
+    folder.phases.symlink_to(outside)
+    linked = made(runs.parent / "other", "linked-20261120T020000-00000001").root
+    (runs / linked.name).symlink_to(linked)
+    answer = viewer.get(f"/kafka-chaos/{place}", follow_redirects=False)
+    assert answer.status_code == 404
+    assert "OUTSIDE" not in answer.text
+
+
+class TestWayFromAirflow:
+    """`/of`, which every DAG run and every task instance links to."""
+
+    @pytest.mark.usefixtures("suite")
+    @pytest.mark.parametrize(
+        ("asked", "leads_to"),
+        [
+            pytest.param({**ASKED, "map_index": "1"}, f"runs/{of(2, 'kill-leader')}", id="a mapped task: its run"),
+            pytest.param({**ASKED, "map_index": "-1"}, "?" + urlencode(ASKED), id="a task beside the group: all"),
+            pytest.param({**ASKED, "map_index": "{MAP_INDEX}"}, "?" + urlencode(ASKED), id="nothing filled in: all"),
+            pytest.param({**ASKED, "map_index": "9"}, "?" + urlencode(ASKED), id="a task that made none: all"),
+            pytest.param(ASKED, "?" + urlencode(ASKED), id="the DAG run: all"),
+            pytest.param(
+                {"dag_id": "other", "run_id": "x"},
+                "?dag_id=other&run_id=x",
+                id="a DAG that is none of ours: an empty list",
+            ),
+        ],
+    )
+    def test_it_leads_to(self, viewer: "TestClient", asked: dict[str, str], leads_to: str) -> None:
+        answer = viewer.get("/kafka-chaos/of", params=asked)
+        assert answer.headers["location"] == f"/kafka-chaos/{leads_to}"
+
+    def test_a_mapped_task_that_made_none_never_leads_to_the_run_of_another(
+        self, viewer: "TestClient", runs: Path
+    ) -> None:
+        made(runs, RUN, origin={**NIGHTLY, "map_index": 0})
+        answer = viewer.get("/kafka-chaos/of", params={**ASKED, "map_index": "1"})
+        assert answer.headers["location"] == "/kafka-chaos/?" + urlencode(ASKED)
+
+    def test_of_several_tries_the_last(self, viewer: "TestClient", runs: Path) -> None:
+        for second in (1, 3, 2):
+            made(runs, of(second), origin=SMOKE)
+        answer = viewer.get("/kafka-chaos/of", params={"dag_id": SMOKE["dag_id"], "run_id": SMOKE["run_id"]})
+        assert answer.headers["location"] == f"/kafka-chaos/runs/{of(3)}"
+
+
+def test_behind_a_prefix_every_address_has_it(
+    viewer: "TestClient", runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(runs, RUN, origin=SMOKE)
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://ops.example/airflow/")
+    page = viewer.get(f"/kafka-chaos/runs/{RUN}").text
+    addresses = re.findall(r'(?:href|src|action)="([^"]+)"', page)
+    assert addresses
+    assert all(address.startswith("/airflow/") for address in addresses)
+
+
+def test_a_place_that_cannot_be_read_is_said(viewer: "TestClient", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__RUNS", "nowhere://bucket/runs")
+    answer = viewer.get("/kafka-chaos/")
+    assert answer.status_code == 503
+    assert "nowhere" in answer.text

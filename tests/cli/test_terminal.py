@@ -1,0 +1,118 @@
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome, show_plan, show_result
+from harness.errors import ClusterError
+from harness.phases import Outcome
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import make_plan
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), width=120, force_terminal=False)
+
+
+def text_of(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+RESULT = RunResult(
+    run_id="smoke-1",
+    scenario="smoke",
+    driver="process",
+    seed=7,
+    started_at="2026-01-01T00:00:00+00:00",
+    duration_s=1.0,
+    faults=[FaultResult(injection=0, fault="kill", targets=["1", "2"], verdict="MISMATCH", detail="[still] there")],
+    checks=[CheckResult(check="I1", promise="p", verdict="FAIL", violations=2, expected=1, reason="two leaders")],
+    suites=[SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)],
+    evidence=["a torn line"],
+    residue=["process 12 still runs"],
+)
+
+
+def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(console: Console) -> None:
+    show_result(console, RESULT)
+    text = text_of(console)
+    for expected in (
+        "kill 1, 2",
+        "[still] there",
+        "2 violations, 1 expected; two leaders",
+        "4 expectations",
+        "remark    a torn line",
+        "remark    process 12 still runs",
+        "fault MISMATCH   system FAIL   environment RESIDUE",
+    ):
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("violations", "expected", "notes", "said"),
+    [
+        pytest.param(0, 0, 0, "", id="nothing"),
+        pytest.param(1, 0, 1, "1 violation, 1 note", id="one of each"),
+        pytest.param(2, 1, 3, "2 violations, 1 expected, 3 notes", id="many"),
+    ],
+)
+def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, said: str) -> None:
+    check = CheckResult(check="I1", promise="", verdict="", violations=violations, expected=expected, notes=notes)
+    assert check.found == said
+
+
+def test_an_outcome_shows_what_broke_and_how_to_go_on(console: Console) -> None:
+    folder = RunFolder(Path("runs/smoke-1"))
+    outcome = Outcome(folder=folder, result=RESULT, errors=(ClusterError("port 9092 is taken"),))
+    show_outcome(console, outcome, next_steps(folder, RESULT))
+    text = text_of(console)
+    assert "port 9092 is taken" in text
+    assert "chaos replay runs/smoke-1" in text
+    assert "report.html" not in text, "there is no page to point at"
+
+
+def test_a_plan_shows_instants_targets_and_what_the_driver_must_be_able_to(console: Console) -> None:
+    show_plan(console, make_plan(load_scenario("smoke"), 7))
+    text = text_of(console)
+    assert "1.457 s" in text
+    assert "leader(orders,0)" in text
+    assert "producer-1" in text
+
+
+def test_a_plan_is_whole_on_a_narrow_terminal() -> None:
+    narrow = Console(file=io.StringIO(), width=60)
+    show_plan(narrow, make_plan(load_scenario("smoke"), 7))
+    assert "…" not in text_of(narrow)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_a_line_an_event_wherever_it_is_shown(terminal: bool) -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
+    progress = TerminalProgress(console)
+    progress.phase_started("drive")
+    progress.message("kill broker 2 [leader of orders-0]: confirmed " + "x" * 80)
+    progress.phase_finished("drive", 1.25, "")
+    progress.phase_started("stop")
+    progress.phase_finished("stop", 0.5, "it would not end")
+    text = text_of(console)
+    assert "kill broker 2 [leader of orders-0]: confirmed" in text
+    assert "drive done in 1.2 s" in text
+    assert "stop failed in 0.5 s: it would not end" in text
+    if not terminal:
+        assert len(text.splitlines()) == 5
+
+
+def test_a_reader_that_goes_away_ends_no_run() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody_reads:
+        console = PatientConsole(file=nobody_reads)
+        console.print("one")
+        console.print("two")
+    assert console.quiet

@@ -1,0 +1,93 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.contracts import registry
+from harness.contracts.registry import Kind
+from harness.errors import PluginError
+from harness.scenario.catalogue import catalogue
+
+HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "kazoo", "docker", "airflow", "plotly", "kafka")
+
+
+def test_plugins_are_found_by_their_file_names() -> None:
+    assert "expire-session" in registry.names(Kind.FAULT)
+    assert registry.names(Kind.WORKLOAD) == ["produce-consume"]
+    assert all(listed.summary for kind in Kind for listed in registry.plugins(kind))
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_plugin_loads_under_its_name(kind: Kind) -> None:
+    load = {Kind.FAULT: registry.fault, Kind.WORKLOAD: registry.workload, Kind.CHECK: registry.check}[kind]
+    for name in registry.names(kind):
+        assert load(name).name.lower() == name
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(PluginError, match=r"unknown fault 'kil' \(did you mean kill\?\); known: bounce, "):
+        registry.fault("kil")
+    with pytest.raises(PluginError, match="unknown driver 'vm'"):
+        registry.driver_class("vm")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        pytest.param("1/0", "cannot be imported: ZeroDivisionError", id="it breaks when imported"),
+        pytest.param("", "its last line must declare PLUGIN", id="it declares nothing"),
+        pytest.param("PLUGIN = 7", "its last line must declare PLUGIN, a class", id="it declares no class"),
+        pytest.param("class PLUGIN:\n    name = 'else'", "PLUGIN.name is 'else', and must be 'odd'", id="another name"),
+    ],
+)
+def test_a_misdeclared_plugin_is_an_error_that_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
+) -> None:
+    package = tmp_path / "odd_content"
+    (package / "faults").mkdir(parents=True)
+    (package / "faults" / "odd.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_CONTENT", "odd_content")
+    try:
+        with pytest.raises(PluginError, match="odd") as refused:
+            registry.fault("odd")
+        assert message in str(refused.value)
+    finally:
+        for name in [name for name in sys.modules if name.startswith("odd_content")]:
+            del sys.modules[name]
+
+
+def test_the_simulated_driver_can_carry_out_every_built_in_fault() -> None:
+    needed = {name for fault in registry.names(Kind.FAULT) for name in registry.fault(fault).requires}
+    assert needed <= registry.capabilities("simulated")
+
+
+def test_the_process_driver_refuses_what_takes_a_network_or_a_disk_of_its_own() -> None:
+    able = registry.capabilities("process")
+    refused = [name for name in registry.names(Kind.FAULT) if not able >= set(registry.fault(name).requires)]
+    assert refused == ["delay", "disk-full", "isolate", "lose-zookeeper-reply", "power-loss", "reset-connections"]
+
+
+@pytest.mark.parametrize("what", ["scenarios", "faults", "workloads", "checks", "drivers", "planted-bugs"])
+def test_the_catalogue_has_a_sentence_for_everything(what: str) -> None:
+    entries = catalogue(what)
+    assert entries
+    assert all(name and summary for name, summary in entries)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("import harness.cli.app", id="the command line"),
+        pytest.param(
+            "from harness.scenario.catalogue import catalogue; catalogue('checks'); catalogue('faults')", id="a list"
+        ),
+        pytest.param("from harness.scenario.file import load_scenario; load_scenario('smoke')", id="a scenario"),
+        pytest.param("import harness.phases", id="the phases"),
+    ],
+)
+def test_nothing_heavy_is_imported_for(program: str) -> None:
+    check = f"import sys; {program}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]"

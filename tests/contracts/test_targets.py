@@ -1,0 +1,94 @@
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.contracts.targets import Role, Target, drawn, parse_target, resolve
+from tests.fake_cluster import FakeCluster
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        pytest.param("leader(orders,0)", Target(role=Role.LEADER, topic="orders", partition=0), id="a leader"),
+        pytest.param(
+            " followers( a.b_c-d , 12 ) ", Target(role=Role.FOLLOWERS, topic="a.b_c-d", partition=12), id="with blanks"
+        ),
+        pytest.param("controller", Target(role=Role.CONTROLLER), id="the controller"),
+        pytest.param("one", Target(role=Role.ONE), id="any one"),
+        pytest.param("minority", Target(role=Role.MINORITY), id="fewer than half"),
+        pytest.param("zookeeper", Target(role=Role.ZOOKEEPER), id="any ZooKeeper server"),
+        pytest.param("zookeeper(2)", Target(role=Role.ZOOKEEPER, server_id=2), id="one ZooKeeper server"),
+        pytest.param("2", Target(role=Role.IDS, broker_ids=(2,)), id="one id"),
+        pytest.param("2, 0", Target(role=Role.IDS, broker_ids=(2, 0)), id="two ids"),
+    ],
+)
+def test_an_expression_says_whom_it_hits(text: str, target: Target) -> None:
+    assert parse_target(text) == target
+    assert parse_target(str(target)) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "not a target: ''", id="nothing"),
+        pytest.param("most", "not a target: 'most'; allowed: leader", id="an unknown word"),
+        pytest.param("zookeeper(0)", "not a target", id="a server 0"),
+        pytest.param("leader", "allowed: leader\\(topic,partition\\)", id="a leader of nothing"),
+        pytest.param("leader(orders)", "not a target", id="no partition"),
+        pytest.param("leader(orders,-1)", "not a target", id="a negative partition"),
+        pytest.param("-1", "not a target", id="a negative id"),
+        pytest.param("1,1", "names a broker twice", id="an id twice"),
+        pytest.param("1,", "not a target", id="a list cut short"),
+    ],
+)
+def test_other_expressions_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_target(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "brokers"),
+    [
+        pytest.param("leader(orders,0)", (1,), id="the leader"),
+        pytest.param("followers(orders,0)", (0, 2), id="all replicas but the leader"),
+        pytest.param("leader(orders,1)", (), id="no such partition"),
+        pytest.param("controller", (0,), id="the controller"),
+        pytest.param("2,1", (2, 1), id="explicit ids"),
+    ],
+)
+async def test_a_role_is_resolved_from_zookeeper(text: str, brokers: tuple[int, ...], tmp_path: Path) -> None:
+    assert await resolve(parse_target(text), FakeCluster(root=tmp_path)) == brokers
+
+
+async def test_nobody_has_a_role_that_is_vacant(tmp_path: Path) -> None:
+    cluster = FakeCluster(root=tmp_path, controller_id=-1, leader=-1)
+    assert await resolve(parse_target("controller"), cluster) == ()
+    assert await resolve(parse_target("leader(orders,0)"), cluster) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "brokers", "sizes"),
+    [
+        pytest.param("one", 3, {1}, id="one of three"),
+        pytest.param("minority", 3, {1}, id="a minority of three"),
+        pytest.param("minority", 4, {1}, id="a minority of four"),
+        pytest.param("minority", 5, {2}, id="a minority of five"),
+        pytest.param("majority", 4, {3}, id="a majority of four"),
+        pytest.param("majority", 5, {3}, id="a majority of five"),
+        pytest.param("all", 5, {5}, id="all of them"),
+        pytest.param("2,0", 5, {2}, id="explicit ids"),
+        pytest.param("controller", 5, {0}, id="a role that only the moment knows"),
+    ],
+)
+def test_the_seed_draws_as_many_brokers_as_the_word_says(text: str, brokers: int, sizes: set[int]) -> None:
+    found = [drawn(parse_target(text), range(brokers), 1, random.Random(seed))[1] for seed in range(50)]
+    assert {len(set(each)) for each in found} == sizes
+    assert all(set(each) <= set(range(brokers)) for each in found)
+
+
+def test_the_seed_draws_a_zookeeper_server_unless_it_is_named() -> None:
+    found = [drawn(parse_target("zookeeper"), range(3), 3, random.Random(seed)) for seed in range(30)]
+    assert {target.server_id for target, brokers in found if not brokers} == {1, 2, 3}
+    named, _ = drawn(parse_target("zookeeper(2)"), range(3), 3, random.Random(1))
+    assert named.server_id == 2

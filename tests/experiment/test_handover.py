@@ -1,0 +1,68 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.experiment.handover import end_elsewhere
+from harness.progress import Silent
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends, entered
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from harness.system.interruption import Interrupts
+from harness.store.phase_log import Phase, entered
+from harness.progress import Silent
+from harness.store.folder import RunFolder
+
+async def endless():
+    print("running", flush=True)
+    await asyncio.sleep(600)
+
+async def stubborn():
+    while True:
+        try:
+            await endless()
+        except asyncio.CancelledError:
+            pass
+
+with Interrupts() as interrupts, entered(RunFolder(Path(sys.argv[1])), Phase.DRIVE, Silent()):
+    interrupts.run({"obeys": endless, "does not": stubborn}[sys.argv[2]]())
+"""
+
+
+@pytest.mark.parametrize(
+    ("manner", "error"),
+    [
+        pytest.param("obeys", "interrupted", id="it ends in good order"),
+        pytest.param("does not", "the phase drive was cut off", id="it is killed"),
+    ],
+)
+def test_a_phase_that_another_process_carries_out_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manner: str, error: str
+) -> None:
+    monkeypatch.setattr("harness.experiment.handover.GOOD_ORDER_TIMEOUT_S", 10.0 if manner == "obeys" else 0.2)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), manner]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"running\n"
+        asyncio.run(end_elsewhere(RunFolder(tmp_path), Phase.DRIVE, Silent()))
+        assert ends(RunFolder(tmp_path))[Phase.DRIVE].error == error
+        status = other.wait(10)
+    assert (status == -signal.SIGKILL) is (manner == "does not")
+
+
+def test_a_phase_that_is_over_or_ones_own_is_let_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _pid, number: sent.append(number))
+    folder = RunFolder(tmp_path)
+    asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
+    with entered(folder, Phase.DRIVE, Silent()):
+        asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
+    asyncio.run(end_elsewhere(folder, Phase.DRIVE, Silent()))
+    assert sent == []

@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.experiment.client import client_argv, read_client_plan, run_client
+from harness.experiment.load import Load
+from harness.scenario.plan import Plan, PlannedClient
+from harness.store.folder import RunFolder
+from harness.store.phase_log import PhaseNotes
+from tests.fake_cluster import FakeCluster
+
+
+def client(process: str, stop_order: int) -> PlannedClient:
+    return PlannedClient(
+        process=process,
+        workload="produce-consume",
+        role="producer",
+        seed=5,
+        stop_order=stop_order,
+        parameters={"acks": 1},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> FakeCluster:
+    return FakeCluster(root=tmp_path)
+
+
+@pytest.fixture
+def load(folder: RunFolder, cluster: FakeCluster) -> Load:
+    clients = [client("reader", 1), client("writer-1", 0), client("writer-2", 0)]
+    return Load(cluster, folder, Plan(scenario="x", seed=1, faults=[], clients=clients), {"orders": 3})
+
+
+async def test_every_client_gets_its_plan_and_its_operations_file(
+    load: Load, folder: RunFolder, cluster: FakeCluster
+) -> None:
+    await load.start("127.0.0.1:9")
+    plan = read_client_plan(folder.client_plan("writer-1"))
+    assert (plan.process, plan.bootstrap_servers, plan.topics) == ("writer-1", "127.0.0.1:9", {"orders": 3})
+    assert (plan.seed, plan.parameters, plan.stop_order) == (5, {"acks": 1}, 0)
+    assert cluster.clients["writer-1"] == client_argv(folder.client_plan("writer-1"), folder.operations_of("writer-1"))
+
+
+async def test_those_of_a_lower_stop_order_are_stopped_first(load: Load, cluster: FakeCluster) -> None:
+    await load.stop(PhaseNotes())
+    assert cluster.calls == ["stop_client writer-1", "stop_client writer-2", "stop_client reader"]
+
+
+@pytest.mark.parametrize(
+    ("status", "remark"),
+    [
+        pytest.param(0, "", id="a good end"),
+        pytest.param(None, "client reader did not finish within 90 s and was killed", id="too slow"),
+        pytest.param(1, "client reader ended with status 1; the end of its log: last words", id="it broke"),
+    ],
+)
+async def test_an_end_that_was_not_good_damages_the_evidence(
+    load: Load,
+    folder: RunFolder,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int | None,
+    remark: str,
+) -> None:
+    async def stop_client(process: str, *, timeout_s: float) -> int | None:
+        return status if process == "reader" else 0
+
+    monkeypatch.setattr(cluster, "stop_client", stop_client)
+    folder.clients.mkdir()
+    folder.client_log("reader").write_text("last words\n")
+    notes = PhaseNotes()
+    await load.stop(notes)
+    assert notes.remarks == ([remark] if remark else [])
+    assert notes.damaged is bool(remark)
+
+
+async def test_a_driver_that_cannot_stop_a_client_is_a_remark(load: Load, cluster: FakeCluster) -> None:
+    cluster.broken = {"stop_client"}
+    notes = PhaseNotes()
+    await load.stop(notes)
+    assert notes.remarks[0] == "client writer-1 could not be stopped: stop_client is broken"
+    assert notes.damaged
+
+
+def test_a_client_runs_its_workload_until_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Load, folder: RunFolder
+) -> None:
+    import threading
+    from typing import Any
+
+    from harness.contracts import registry
+    from harness.contracts.workloads import ClientPlan
+
+    class Counting:
+        def run(self, plan: ClientPlan, operations: Any, stop: threading.Event) -> None:
+            while not stop.is_set():
+                operations.write({"process": plan.process})
+                stop.set()
+
+    monkeypatch.setattr(registry, "workload", lambda _name: Counting())
+    plan = ClientPlan(
+        process="p", workload="w", role="r", bootstrap_servers="", topics={}, seed=1, parameters={}, stop_order=0
+    )
+    run_client(plan, tmp_path / "operations" / "p.jsonl", threading.Event())
+    assert json.loads((tmp_path / "operations" / "p.jsonl").read_text()) == {"process": "p"}

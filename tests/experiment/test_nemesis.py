@@ -1,0 +1,358 @@
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import BaseModel
+
+from harness.contracts import registry
+from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.errors import ClusterError
+from harness.experiment import nemesis as nemesis_module
+from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
+from harness.experiment.nemesis import Nemesis, heal_all
+from harness.progress import Silent
+from harness.scenario.model import Strict
+from harness.scenario.plan import Plan, PlannedFault
+from harness.store.history import InjectionStep
+from harness.verdict import FaultVerdict
+from tests.fake_cluster import FakeCluster
+
+
+class NoParameters(Strict):
+    pass
+
+
+@dataclass
+class FakeFault:
+    """Does as told, and writes down what was asked of it."""
+
+    log: list[str] = field(default_factory=list)
+    raises: dict[str, Exception] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    """How often a step raises, if not always."""
+    hangs: set[str] = field(default_factory=set)
+    verdict: FaultVerdict = FaultVerdict.CONFIRMED
+    _asked: dict[str, asyncio.Event] = field(default_factory=dict)
+    name: ClassVar[str] = "fake"
+    requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = NoParameters
+
+    def asked(self, entry: str) -> asyncio.Event:
+        """Return what is set once this was asked of it."""
+        return self._asked.setdefault(entry, asyncio.Event())
+
+    async def _do(self, step: str, targets: tuple[int, ...]) -> None:
+        entry = f"{step} {','.join(map(str, targets))}"
+        self.log.append(entry)
+        self.asked(entry).set()
+        if step in self.hangs:
+            await asyncio.Event().wait()
+        if step in self.raises and self.log.count(entry) <= self.times.get(step, len(self.log)):
+            raise self.raises[step]
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        await self._do("prepare", brokers)
+        return Injection(fault=self.name, targets=brokers, state={"seen": "before"})
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        await self._do("inject", injection.targets)
+        return Injection(fault=self.name, targets=injection.targets, state={"seen": "after"})
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        await self._do("confirm", injection.targets)
+        return Effect(verdict=self.verdict, detail="as told")
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        await self._do("heal", injection.targets)
+
+
+@dataclass
+class Stage:
+    """A nemesis over a fake cluster and a fake fault."""
+
+    cluster: FakeCluster
+    fault: FakeFault
+    path: Path
+
+    async def perform(self, *faults: PlannedFault) -> list[str]:
+        """Carry the schedule out and return the journal's steps, each with its injection and targets."""
+        journal = Journal(self.path)
+        try:
+            await self.nemesis(journal, *faults).run()
+        finally:
+            journal.close()
+        return self.steps
+
+    def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
+        return Nemesis(arena=self.cluster.arena, journal=journal, faults=faults, progress=Silent())
+
+    @property
+    def steps(self) -> list[str]:
+        return [
+            f"{entry.injection} {entry.step} {','.join(entry.targets)}".strip() for entry in read_journal(self.path)
+        ]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    fault = FakeFault()
+
+    def only_fault(_name: str) -> Fault:
+        return fault
+
+    monkeypatch.setattr(registry, "fault", only_fault)
+    monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.001)
+    return Stage(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
+
+
+def planned(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> PlannedFault:
+    values: dict[str, Any] = {
+        "injection": number,
+        "fault": "fake",
+        "at_s": 0.0,
+        "duration_s": 0.0,
+        "target": target,
+        "brokers": [],
+        "resolved": "injection",
+        "parameters": {},
+        "seed": 1,
+    }
+    return PlannedFault(**{**values, **more})
+
+
+def verdict_of(stage: Stage) -> tuple[str, str]:
+    (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), read_journal(stage.path))
+    return result.verdict, result.detail
+
+
+async def test_intent_is_on_disk_before_the_act_and_every_step_after_it(stage: Stage) -> None:
+    assert await stage.perform(planned()) == ["0 intended 1", "0 injected 1", "0 confirmed 1", "0 healed 1"]
+    assert stage.fault.log == ["prepare 1", "inject 1", "confirm 1", "heal 1"]
+    assert [entry.state for entry in read_journal(stage.path)] == [{"seen": "before"}] + 3 * [{"seen": "after"}]
+
+
+async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> None:
+    stage.fault.hangs = {"inject"}
+    journal = Journal(stage.path)
+    running = asyncio.create_task(stage.nemesis(journal, planned()).run())
+    await stage.fault.asked("inject 1").wait()
+    assert stage.steps == ["0 intended 1"]
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    journal.close()
+
+
+async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
+    await stage.perform(planned())
+    lines = stage.path.read_bytes().splitlines(keepends=True)
+    assert synced == [sum(map(len, lines[:number])) for number in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("change", "steps", "verdict"),
+    [
+        pytest.param({"verdict": FaultVerdict.MISMATCH}, ["intended", "injected", "mismatch", "healed"], "MISMATCH",
+                     id="another effect than asked for"),
+        pytest.param({"raises": {"confirm": ClusterError("blind")}}, ["intended", "injected", "inconclusive", "healed"],
+                     "INCONCLUSIVE", id="no proof to be had"),
+        pytest.param({"raises": {"confirm": KeyError("bug")}}, ["intended", "injected", "inconclusive", "healed"],
+                     "INCONCLUSIVE", id="a bug in the proof"),
+        pytest.param({"hangs": {"confirm"}}, ["intended", "injected", "inconclusive", "healed"], "INCONCLUSIVE",
+                     id="a proof that never ends"),
+        pytest.param({"raises": {"inject": ZeroDivisionError("bug")}}, ["intended", "inconclusive", "healed"],
+                     "INCONCLUSIVE", id="a bug in the act"),
+        pytest.param({"raises": {"prepare": ValueError("bug")}}, ["inconclusive"], "INCONCLUSIVE",
+                     id="a bug before anything was done"),
+        pytest.param({"raises": {"heal": ClusterError("stuck")}}, ["intended", "injected", "confirmed", "heal_failed"],
+                     "CONFIRMED", id="healing fails"),
+    ],
+)  # fmt: skip
+async def test_whatever_happens_what_was_intended_is_healed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], steps: list[str], verdict: str
+) -> None:
+    monkeypatch.setattr(nemesis_module, "CONFIRM_TIMEOUT_S", 0.01)
+    for name, value in change.items():
+        setattr(stage.fault, name, value)
+    assert [step.split()[1] for step in await stage.perform(planned())] == steps
+    assert verdict_of(stage)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("failures", "tries", "step", "detail"),
+    [
+        pytest.param(0, 1, "healed", "", id="it heals at once"),
+        pytest.param(1, 2, "healed", "at try 2, after: stuck", id="it heals at the second try"),
+        pytest.param(3, 4, "healed", "at try 4, after: stuck", id="it heals at the last try"),
+        pytest.param(4, 4, "heal_failed", "stuck", id="it does not heal, and is given up"),
+    ],
+)
+async def test_what_cannot_be_healed_is_tried_again_a_few_times(
+    stage: Stage, failures: int, tries: int, step: str, detail: str
+) -> None:
+    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": failures}
+    await stage.perform(planned())
+    assert stage.fault.log.count("heal 1") == tries
+    last = read_journal(stage.path)[-1]
+    assert (last.step, last.detail) == (step, detail)
+
+
+async def test_all_tries_to_heal_share_one_deadline(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nemesis_module, "HEAL_TIMEOUT_S", 0.02)
+    stage.fault.hangs = {"heal"}
+    assert (await stage.perform(planned()))[-1] == "0 heal_failed 1"
+    assert stage.fault.log.count("heal 1") == 1
+
+
+async def test_a_broker_stays_held_until_its_fault_is_healed_at_last(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.1)
+    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": 1}
+    steps = await stage.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.05))
+    assert "1 inconclusive" in steps
+
+
+async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Journal.note
+
+    def note(journal: Journal, number: int, fault: str, step: InjectionStep, **more: Any) -> None:
+        if step is not InjectionStep.INTENDED:
+            raise OSError("disk full")
+        write(journal, number, fault, step, **more)
+
+    monkeypatch.setattr(Journal, "note", note)
+    with pytest.raises(OSError, match="disk full"):
+        await stage.perform(planned())
+    assert stage.fault.log[-1].startswith("heal")
+
+
+async def test_a_plugin_that_fails_says_why(stage: Stage) -> None:
+    stage.fault.raises = {"inject": ZeroDivisionError("by nothing")}
+    await stage.perform(planned())
+    assert verdict_of(stage) == ("INCONCLUSIVE", "ZeroDivisionError: by nothing")
+
+
+async def test_a_role_that_nobody_has_is_inconclusive_and_nothing_is_done(stage: Stage) -> None:
+    stage.cluster.leader = -1
+    assert await stage.perform(planned()) == ["0 inconclusive"]
+    assert stage.fault.log == []
+    assert verdict_of(stage) == ("INCONCLUSIVE", "no broker is leader of orders-0 now: nothing was injected")
+
+
+async def test_zookeeper_not_answering_is_inconclusive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent() -> None:
+        raise ClusterError("ZooKeeper does not answer")
+
+    monkeypatch.setattr(stage.cluster, "partitions", silent)
+    assert await stage.perform(planned()) == ["0 inconclusive"]
+
+
+async def test_two_faults_may_overlap_on_different_brokers(stage: Stage) -> None:
+    steps = await stage.perform(
+        planned(0, "followers(orders,0)", duration_s=0.05), planned(1, "leader(orders,0)", at_s=0.01)
+    )
+    assert steps.index("1 healed 1") < steps.index("0 healed 0,2")
+    assert {"0 confirmed 0,2", "1 confirmed 1"} <= set(steps)
+
+
+async def test_a_second_fault_on_a_broker_that_is_held_is_refused(stage: Stage) -> None:
+    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), planned(1, at_s=0.01))
+    assert steps == ["0 intended 1", "0 injected 1", "0 confirmed 1", "1 inconclusive", "0 healed 1"]
+    refusal = next(entry for entry in read_journal(stage.path) if entry.injection == 1)
+    assert refusal.detail == "refused, because another fault is in force: broker 1 by injection 0"
+
+
+async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:
+    steps = await stage.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.03))
+    assert "1 confirmed 1" in steps
+
+
+async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
+    stage.fault.hangs = {"inject"}
+    journal = Journal(stage.path)
+    running = asyncio.create_task(
+        stage.nemesis(journal, planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)).run()
+    )
+    await stage.fault.asked("inject 2").wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    journal.close()
+
+
+async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nemesis_module, "LATE_S", 0.0)
+    await stage.perform(planned())
+    assert read_journal(stage.path)[0].detail.endswith("s late")
+
+
+@pytest.mark.parametrize("step", ["inject", "confirm"])
+async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: Stage, step: str) -> None:
+    stage.fault.hangs = {step}
+    journal = Journal(stage.path)
+    running = asyncio.create_task(stage.nemesis(journal, planned(), planned(1, "0", brokers=[0], at_s=60)).run())
+    await stage.fault.asked(f"{step} 1").wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    journal.close()
+    assert stage.steps[0] == "0 intended 1"
+    assert stage.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
+    assert verdict_of(stage) == ("INCONCLUSIVE", "interrupted before its effect was seen")
+
+
+async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> None:
+    stage.fault.hangs = {"confirm", "heal"}
+    journal = Journal(stage.path)
+    running = asyncio.create_task(stage.nemesis(journal, planned()).run())
+    for step in ("confirm 1", "heal 1"):
+        await stage.fault.asked(step).wait()
+        running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 1)
+    journal.close()
+    assert len(open_injections(read_journal(stage.path))) == 1
+
+
+async def test_another_process_heals_from_the_journal_alone(stage: Stage) -> None:
+    journal = Journal(stage.path)
+    for number, steps in ((0, ("intended", "injected", "healed")), (1, ("intended",)), (2, ("intended", "injected"))):
+        injection = Injection(fault="fake", targets=(number,))
+        for step in steps:
+            journal.note(number, "fake", InjectionStep(step), injection=injection)
+    journal.close()
+    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+    assert stage.fault.log == ["heal 2", "heal 1"]
+    assert stage.steps[-2:] == ["2 healed 2", "1 healed 1"]
+    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+    assert len(stage.fault.log) == 2
+
+
+async def test_what_cannot_be_healed_is_told(stage: Stage) -> None:
+    stage.fault.raises = {"heal": ClusterError("stuck")}
+    await stage.perform(planned())
+    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == ["fake broker 1 could not be healed"]
+    assert verdict_of(stage)[1].endswith("; it could not be healed: stuck")
+
+
+async def test_no_journal_means_nothing_to_heal(stage: Stage) -> None:
+    assert await heal_all(stage.path, stage.cluster.arena, Silent()) == []
+
+
+def test_a_fault_that_was_never_reached_is_inconclusive() -> None:
+    (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), [])
+    assert result.verdict == "INCONCLUSIVE"
+    assert "never carried out" in result.detail

@@ -1,0 +1,54 @@
+"""What others are told about lines is what the harness itself writes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.ingest.formats import formats
+from harness.ingest.page import PAGE, page
+from tests.analysis.run_folders import write_intact_run
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_what_the_code_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert (ROOT / PAGE).read_text(encoding="utf-8") == page(), "make it anew: python -m harness.ingest.page"
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory) -> dict[str, list[dict[str, object]]]:
+    """Every line of an intact run, by the kind of its file."""
+    files = write_intact_run(tmp_path_factory.mktemp("runs") / "intact").evidence()
+    return {
+        kind: [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+        for kind, paths in files.items()
+    }
+
+
+@pytest.mark.parametrize("form", formats().values(), ids=formats())
+def test_what_the_harness_writes_fits(form, lines):
+    kinds = {kind.name: kind for kind in form.lines}
+    for line in lines[form.kind]:
+        kind = kinds[line[form.tells] if form.tells else ""]
+        assert line.keys() <= {field.name for field in kind.fields}
+        assert set(kind.required) <= line.keys()
+        for name, choices in form.choices.items():
+            assert line[name] in choices
+
+
+@pytest.mark.parametrize("form", formats().values(), ids=formats())
+def test_what_must_be_there_has_no_default_and_what_need_not_is_explained(form):
+    for line in form.lines:
+        assert line.about
+        assert len({field.name for field in line.fields}) == len(line.fields)
+        assert not [field.name for field in line.fields if field.required and field.default is not None]
+
+
+def test_an_operation_must_say_what_its_kind_is_about():
+    required = {line.name: set(line.required) for line in formats()["operations"].lines}
+    always = {"index", "time_ns", "process", "type", "kind"}
+    assert required["poll"] == always
+    assert required["send"] == always | {"topic", "value"}
+    assert required["commit"] == always | {"topic", "partition", "group", "offset"}

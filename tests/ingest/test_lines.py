@@ -1,0 +1,249 @@
+"""Histories that others recorded: read from JSON Lines and Parquet alike, refused or remarked on where that is due."""
+
+import gzip
+import json
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType
+from rich.console import Console
+
+from harness.analysis.judge import Question, judge_sources
+from harness.analysis.sources import CORRUPT, SCHEMAS, read
+from harness.cli.judge import show
+from harness.errors import EvidenceError
+from harness.ingest.formats import formats
+from harness.ingest.judging import judge_history, report
+from harness.ingest.lines import Given
+from harness.ingest.page import COMMAND, EXAMPLE
+from harness.ingest.settings import AllowedSettings
+from harness.store.folder import RunFolder
+from harness.verdict import ExitCode
+from tests.analysis.run_folders import write_intact_run
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+BRIEF = ("lost-write", "I9", "I1", "I16", "I24")
+"""Checks that rest on evidence of every kind."""
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def as_parquet(kind: str, paths: list[Path], to: Path) -> str:
+    """Write what other tools would: what says nothing is left out where it may be, and free objects are their text."""
+    form, rows = formats()[kind], [row for path in paths for row in lines_of(path)]
+    types = {field.name: field.dataType for field in SCHEMAS[kind]}
+    for row in rows:
+        must = next(line.required for line in form.lines if not form.tells or line.name == row[form.tells])
+        for name, value in list(row.items()):
+            if name not in must and value in ("", [], None, -1):
+                del row[name]
+            elif isinstance(types.get(name), StringType) and not isinstance(value, str):
+                row[name] = json.dumps(value)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    parquet.write_table(pa.table({name: pa.array([row.get(name) for row in rows]) for name in names}), to)
+    return str(to)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunFolder:
+    return write_intact_run(tmp_path_factory.mktemp("elsewhere") / "a+b c")
+
+
+@pytest.fixture(scope="module")
+def counted(spark, run, tmp_path_factory):
+    """What a few checks say, and how many rows each fact has: as a run, as JSON Lines, and as Parquet."""
+    root = tmp_path_factory.mktemp("given")
+    files = run.evidence()
+    packed = root / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(files["operations"][0].read_bytes()))
+    texts = {
+        "operations": [str(packed), str(files["operations"][1])],
+        "replicas": [f"{run.replicas}/*/replica-*.jsonl"],
+        "zookeeper": [f"file://{files['zookeeper'][0]}"],
+        "state_changes": [str(run.brokers)],
+        "journal": [str(files["journal"][0])],
+    }
+    tables = {kind: [as_parquet(kind, paths, root / f"{kind}.parquet")] for kind, paths in files.items()}
+    settings = AllowedSettings(min_insync_replicas=2)
+    three = {
+        "run": read(spark, [run]),
+        "texts": Given(spark, texts).sources("texts", {"acks": -1}),
+        "tables": Given(spark, tables).sources("tables", {"acks": -1}),
+    }
+    together = replace(
+        three["run"],
+        **{
+            kind: reduce(DataFrame.unionByName, [getattr(sources, kind) for sources in three.values()])
+            for kind in SCHEMAS
+        },
+    )
+    names = {"run": run.run_id, "texts": "texts", "tables": "tables"}
+    question = Question(run_ids=list(names.values()), settings=settings.for_checks(), checks=BRIEF)
+    judged = {each.run_id: each for each in judge_sources(spark, together, [question], into=RunFolder(root / "all"))}
+    return {name: judged[run_id] for name, run_id in names.items()}
+
+
+@pytest.mark.parametrize("form", ["texts", "tables"])
+def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(counted, form):
+    assert counted[form].counts == counted["run"].counts
+    assert [(each.check, each.verdict) for each in counted[form].checks] == [(name, "PASS") for name in BRIEF]
+    assert counted[form].evidence == []
+
+
+def test_the_example_of_the_page_comes_to_what_the_page_says(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    given = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
+    folder = RunFolder(tmp_path / "example")
+    settings = AllowedSettings(min_insync_replicas=2, idempotence=True)
+    result = judge_history(spark, given, settings, folder, checks=["lost-write", "phantom", "I9"])
+    report(folder, result, COMMAND.split())
+    with (tmp_path / "out").open("w+", encoding="utf-8") as file:
+        show(Console(file=file, width=100), result, folder)
+        file.seek(0)
+        said = "".join(f"{line.rstrip()}\n" for line in file.readlines()[:-1])
+    assert said == (EXAMPLE / "output.txt").read_text(encoding="utf-8")
+    assert result.exit_code is ExitCode.VIOLATED
+    assert "I9" in [each.check for each in result.unjudged]
+    page = folder.report.read_text(encoding="utf-8")
+    assert "Every value that is read was sent." in page
+    assert "min_insync_replicas is assumed" not in page
+    assert "power_loss is assumed to be false" in page
+    assert json.loads(folder.verdict.read_text(encoding="utf-8"))["unjudged"][0]["needed"]
+
+
+SEND = {"index": 0, "time_ns": 1, "process": "p", "type": "invoke", "kind": "send", "topic": "t", "value": "a"}
+MISFITS = {
+    "a time in words": (SEND | {"time_ns": "soon"}, '`time_ns` is "soon", and must be bigint'),
+    "no time": ({name: value for name, value in SEND.items() if name != "time_ns"}, "it has no `time_ns`"),
+    "no value": ({name: value for name, value in SEND.items() if name != "value"}, "it has no `value`"),
+    "a typing error": (SEND | {"ofset": 7}, "unknown key `ofset`"),
+    "another word": (SEND | {"type": "done"}, "`type` is done, none of invoke, ok, fail, info"),
+    "no object": ([1, 2], "not a JSON object: [1, 2]"),
+    "half a record": (
+        SEND | {"kind": "poll", "type": "ok", "records": [{"topic": "t", "partition": 0, "offset": 0}]},
+        "one of its `records` has no `topic`, `partition`, `offset` or `value`",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def explained(spark, tmp_path_factory) -> dict[str, str]:
+    """What is said of each line that does not fit, which is the third of its file."""
+    root = tmp_path_factory.mktemp("misfits")
+    files = {name: root / f"{name}.jsonl" for name in MISFITS}
+    for name, (line, _) in MISFITS.items():
+        text = "".join(f"{json.dumps(each)}\n" for each in (SEND, SEND | {"type": "ok"}))
+        files[name].write_text(f"{text}\n{json.dumps(line)}\n", encoding="utf-8")
+    return {
+        name: Given(spark, {"operations": [str(path)]}).explain([f"operations/{path.name}"])[0].removeprefix(f"{path}:")
+        for name, path in files.items()
+    }
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained, name):
+    assert explained[name] == f"4: {MISFITS[name][1]}"
+
+
+def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark, tmp_path):
+    path = tmp_path / "ops.jsonl"
+    bad = [line for line, _ in MISFITS.values()]
+    lines = [json.dumps(line) for line in (SEND, SEND | {"type": "ok", "offset": 0}, *bad)]
+    path.write_text("\n".join(lines) + '\n{"index": 1, "tim', encoding="utf-8")
+    result = judge_history(
+        spark, {"operations": [str(path)]}, AllowedSettings(), RunFolder(tmp_path / "out"), checks=["nonmonotonic-send"]
+    )
+    assert result.counts["sends"] == 1
+    assert (result.checks[0].verdict, result.damaged, result.exit_code) == ("UNKNOWN", True, ExitCode.INCONCLUSIVE)
+    count = len(bad) + 1
+    assert result.remarks == [
+        f"operations/ops.jsonl: {count} unreadable lines",
+        f'{path}:3: `time_ns` is "soon", and must be bigint',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        pytest.param({"ofset": [1]}, r"unknown column `ofset` \(did you mean offset\?\)", id="an unknown column"),
+        pytest.param({"time_ns": ["1"]}, "column `time_ns` is string, and must be bigint", id="another type"),
+        pytest.param({"time_ns": None}, "no column `time_ns`", id="a column too few"),
+        pytest.param({"records": [[{"at": 1}]]}, "column `records` is array<struct<at:bigint>>", id="other members"),
+    ],
+)  # fmt: skip
+def test_a_table_that_does_not_fit_is_refused(spark, tmp_path, columns, said):
+    row = {name: [value] for name, value in SEND.items()} | columns
+    parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
+    with pytest.raises(EvidenceError, match=said):
+        Given(spark, {"operations": [str(tmp_path / "ops.parquet")]})
+
+
+def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark, tmp_path):
+    record = {"topic": "t", "partition": 0, "offset": 5, "value": "a"}
+    sent = {name: [value] for name, value in SEND.items()} | {"records": pa.nulls(1), "offset": pa.array([7], "uint64")}
+    polled = {name: [value] for name, value in (SEND | {"kind": "poll", "process": "q"}).items()}
+    polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
+    parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
+    parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
+    lines = Given(spark, {"operations": [str(tmp_path)]}).sources("h", {}).operations
+    rows = {row["process"]: row for row in lines.collect()}
+    assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
+    assert rows["p"]["records"] is None
+    assert rows["q"]["records"][0]["value"] == "a"
+
+
+def test_the_table_that_does_not_fit_is_named_among_others(spark, tmp_path):
+    fits = {name: [value] for name, value in SEND.items()}
+    parquet.write_table(pa.table(fits), tmp_path / "a.parquet")
+    parquet.write_table(pa.table(fits | {"ofset": [7]}), tmp_path / "b.parquet")
+    with pytest.raises(EvidenceError, match=r"b\.parquet: unknown column `ofset`"):
+        Given(spark, {"operations": [str(tmp_path)]})
+
+
+def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(spark, tmp_path):
+    path = tmp_path / "a[1]{b}.jsonl"
+    first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
+    path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
+    given = Given(spark, {"operations": [str(path)]})
+    sources = given.sources("h", {})
+    assert sources.torn == ()
+    assert [row["process"] for row in sources.operations.collect()] == [None, "p", "p"]
+    assert given.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
+
+
+def test_a_file_that_breaks_off_within_is_named(spark, tmp_path):
+    path = tmp_path / "ops.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(SEND).encode())[:-20])
+    with pytest.raises(EvidenceError, match=r"the history cannot be judged: .*ops\.jsonl\.gz"):
+        judge_history(spark, {"operations": [str(path)]}, AllowedSettings(), RunFolder(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        pytest.param("none.jsonl", None, "none.jsonl: there is no file", id="missing"),
+        pytest.param("empty.jsonl", b"", "is empty", id="empty"),
+        pytest.param("ops.csv", b"a,b\n", "its name must end in one of .jsonl, .ndjson, .json, .parquet", id="CSV"),
+        pytest.param("bad.parquet", b"PAR1 not", "bad.parquet: not Parquet that can be read", id="damaged Parquet"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(spark, tmp_path, name, content, said):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(EvidenceError, match=said):
+        Given(spark, {"operations": [str(tmp_path / name)]})
+
+
+def test_a_file_system_that_hadoop_does_not_know_is_refused(spark):
+    with pytest.raises(EvidenceError, match=r"gopher://host/x\.jsonl: cannot be read: .*UnsupportedFileSystem"):
+        Given(spark, {"operations": ["gopher://host/x.jsonl"]})

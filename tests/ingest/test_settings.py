@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ScenarioError
+from harness.ingest.settings import AllowedSettings, load_settings
+
+
+def test_nothing_is_excused_unless_somebody_says_so():
+    settings = load_settings(None, []).for_checks()
+    assert settings.acks == {-1}
+    assert settings.min_insync_replicas == 1
+    assert (settings.unclean_leader_election, settings.power_loss, settings.idempotence) == (False, False, True)
+
+
+def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: Path):
+    file = tmp_path / "settings.yaml"
+    file.write_text("acks: all\nmin_insync_replicas: 3\n", encoding="utf-8")
+    settings = load_settings(file, ["min_insync_replicas=2", "idempotence=false"])
+    assert (settings.acks, settings.min_insync_replicas, settings.idempotence) == (-1, 2, False)
+    assert settings.model_fields_set == {"acks", "min_insync_replicas", "idempotence"}
+    assert settings.unclean_leader_election == AllowedSettings().unclean_leader_election
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "said"),
+    [
+        pytest.param("acks: 1\nack: 1\n", [], r"yaml:2: ack: unknown key \(did you mean acks\?\)", id="a typing error"),
+        pytest.param("acks: 2\n", [], r"yaml:1: acks: must be -1, 0 or 1, not 2", id="no such acks"),
+        pytest.param("", ["power_loss=maybe"], "power_loss: must be a valid boolean", id="no boolean"),
+        pytest.param("min_insync_replicas: 0\n", [], "yaml:1: min_insync_replicas: must be greater", id="too few"),
+        pytest.param("- acks\n", [], "yaml:1: must be a mapping of keys", id="a list"),
+        pytest.param("acks: [\n", [], r"yaml:\d: not YAML", id="not YAML"),
+        pytest.param("", ["min_insync_replicas"], r"must be key\.path=value", id="an option without a value"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: list[str], said: str):
+    file = tmp_path / "settings.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ScenarioError, match=said):
+        load_settings(file if text else None, sets)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(ScenarioError, match="cannot be read"):
+        load_settings(tmp_path / "none.yaml", [])

@@ -1,0 +1,145 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import phases
+from harness.cluster.driver import DRIVER
+from harness.contracts import registry
+from harness.errors import PluginError, Refused
+from harness.scenario import capabilities
+from harness.scenario.file import read_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
+from tests.fake_cluster import FakeCluster
+
+
+def scenario(kind: str = "pause") -> Scenario:
+    return read_scenario(
+        "name: short\ndescription: One fault\ntopics: [{name: orders, partitions: 1}]\n"
+        "workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1}}]\n"
+        f"faults: [{{kind: {kind}, at_s: 1, duration_s: 1, target: '1'}}]\n",
+        "short.yaml",
+    )
+
+
+class NoKill:
+    """A driver with clients and nothing else."""
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        return {}
+
+    async def start_client(self) -> None: ...
+
+    async def stop_client(self) -> None: ...
+
+
+@pytest.fixture
+def drivers(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
+    """What each of two drivers lacks here, to be filled by the test; a third never kills or pauses."""
+    lacking: dict[str, dict[str, str]] = {"process": {}, "docker": {}}
+
+    def with_lacks(name: str) -> type[Any]:
+        return type(name, (FakeCluster,), {"lacks": classmethod(lambda _: lacking[name])})
+
+    classes = {"process": with_lacks("process"), "docker": with_lacks("docker"), "other": NoKill}
+    monkeypatch.setattr(registry, "DRIVERS", dict.fromkeys(classes, ""))
+    monkeypatch.setattr(registry, "driver_class", lambda name: classes[name])
+    return lacking
+
+
+def test_a_driver_that_lacks_nothing_is_let_through(drivers: dict[str, dict[str, str]]) -> None:
+    capabilities.refuse_unless_able(scenario())
+
+
+@pytest.mark.parametrize(
+    ("process", "docker", "message"),
+    [
+        pytest.param(
+            {DRIVER: "no java in PATH"},
+            {},
+            "the driver process cannot do this here: no java in PATH; drivers that can: docker",
+            id="nothing works",
+        ),
+        pytest.param(
+            {"pause": "no freezer"},
+            {},
+            "the driver process cannot do this here: pause: no freezer; drivers that can: docker",
+            id="the power that is needed is lacking",
+        ),
+        pytest.param(
+            {DRIVER: "no java in PATH"},
+            {DRIVER: "no Docker engine answers"},
+            "no java in PATH; drivers that can: none",
+            id="no driver can",
+        ),
+        pytest.param(
+            {"pause": "no freezer"},
+            {"pause": "no control groups"},
+            "pause: no freezer; drivers that can: none",
+            id="the other one lacks the same",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_the_reason_and_who_could(
+    drivers: dict[str, dict[str, str]], process: dict[str, str], docker: dict[str, str], message: str
+) -> None:
+    drivers.update(process=process, docker=docker)
+    with pytest.raises(Refused) as refused:
+        capabilities.refuse_unless_able(scenario())
+    assert str(refused.value).endswith(message)
+
+
+def test_a_power_that_the_scenario_does_not_need_may_be_lacking(drivers: dict[str, dict[str, str]]) -> None:
+    drivers["process"] = {"pause": "no freezer"}
+    capabilities.refuse_unless_able(scenario("kill"))
+    capabilities.refuse_unless_there("process")
+
+
+def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[str, str]]) -> None:
+    assert capabilities.missing("other", {"pause", "clients"}) == {"pause": "the driver other does not have it"}
+
+
+def test_needed_is_what_faults_require_and_the_load(drivers: dict[str, dict[str, str]]) -> None:
+    assert capabilities.needed_by(scenario("pause")) == {"pause", "clients"}
+
+
+def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
+    with pytest.raises(
+        Refused, match=r"simulated keeps no cluster: .*chaos run smoke --driver simulated; drivers that"
+    ):
+        capabilities.refuse_unless_there("simulated")
+
+
+def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = scenario("kill")
+    several = asked.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
+    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    with pytest.raises(Refused, match=r"one data directory, and log.dirs asks for several; drivers that can: none"):
+        capabilities.refuse_unless_able(asked.model_copy(update={"driver": "simulated", "cluster": several}))
+
+
+def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = scenario("kill").model_copy(update={"driver": "simulated"})
+    capabilities.refuse_unless_able(simulated)
+    monkeypatch.setattr("harness.simulation.runs.ROLES", frozenset({"producer", "auditor"}))
+    monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
+    with pytest.raises(Refused) as refused:
+        capabilities.refuse_unless_able(simulated)
+    assert str(refused.value) == (
+        "the driver simulated has no client for consumer of produce-consume; it has auditor, producer;"
+        " drivers that run any: none"
+    )
+
+
+def test_a_refused_scenario_leaves_no_folder(drivers: dict[str, dict[str, str]], tmp_path: Path) -> None:
+    drivers["process"] = {DRIVER: "no java in PATH"}
+    with pytest.raises(Refused):
+        phases.create(scenario(), make_plan(scenario(), 1), tmp_path / "runs")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_driver_is_named_with_those_there_are() -> None:
+    with pytest.raises(PluginError, match="unknown driver 'podman'; known: process, docker"):
+        capabilities.refuse_unless_there("podman")

@@ -1,0 +1,126 @@
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ClusterError, EvidenceError, Interrupted
+from harness.progress import Silent
+from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase, ends, entered, entries, started_at
+from harness.system.pids import identify
+
+
+class OutOfTime(BaseException):
+    """As schedulers raise it, past every `except Exception`."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
+    with entered(folder, Phase.DRIVE, Silent()) as notes:
+        notes.remark("harmless")
+        notes.remark("bad", damaged=True)
+        notes.residue.append("a process")
+    end = ends(folder)[Phase.DRIVE]
+    assert (end.error, end.remarks, end.damaged, end.residue) == ("", ["harmless", "bad"], True, ["a process"])
+    assert started_at(folder).endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    ("raised", "becomes", "error"),
+    [
+        pytest.param(ClusterError("gone"), ClusterError, "gone", id="an error of the harness goes on"),
+        pytest.param(OSError("disk full"), ClusterError, "disk full", id="the disk is an error of the environment"),
+        pytest.param(TimeoutError(), ClusterError, "TimeoutError", id="an error without words"),
+        pytest.param(KeyboardInterrupt(), Interrupted, "interrupted", id="Ctrl-C between two awaits"),
+        pytest.param(Interrupted("x"), Interrupted, "interrupted", id="a signal"),
+        pytest.param(KeyError("bug"), KeyError, "KeyError: 'bug'", id="a bug"),
+        pytest.param(OutOfTime("15 min"), OutOfTime, "OutOfTime: 15 min", id="a scheduler's own way to end it"),
+    ],
+)
+def test_a_phase_that_fails_says_so_and_forbids_a_pass(
+    folder: RunFolder, raised: BaseException, becomes: type[BaseException], error: str
+) -> None:
+    with pytest.raises(becomes), entered(folder, Phase.DRIVE, Silent()):
+        raise raised
+    end = ends(folder)[Phase.DRIVE]
+    assert end.error == error
+    assert end.damaged
+    assert len(end.remarks) == 1
+
+
+def test_a_phase_that_was_killed_was_cut_off(folder: RunFolder) -> None:
+    with entered(folder, Phase.DRIVE, Silent()):
+        assert ends(folder)[Phase.DRIVE].error == "the phase drive was cut off"
+        assert ends(folder)[Phase.DRIVE].damaged
+
+
+def test_the_last_time_counts(folder: RunFolder) -> None:
+    with pytest.raises(ClusterError), entered(folder, Phase.JUDGE, Silent()):
+        raise ClusterError("no memory")
+    with entered(folder, Phase.JUDGE, Silent()):
+        pass
+    assert ends(folder)[Phase.JUDGE].error == ""
+    assert list(ends(folder)) == [Phase.JUDGE]
+
+
+@pytest.mark.parametrize(
+    ("phase", "damaged"),
+    [
+        pytest.param(Phase.COLLECT, True, id="what it would have gathered may be lost"),
+        pytest.param(Phase.JUDGE, False, id="a judge looks at the same evidence again"),
+    ],
+)
+def test_a_phase_that_was_cut_off_and_done_again(folder: RunFolder, phase: Phase, damaged: bool) -> None:
+    folder.phases.write_text(f'{{"phase": "{phase}", "event": "started", "utc": ""}}\n')
+    with entered(folder, phase, Silent()):
+        pass
+    end = ends(folder)[phase]
+    assert (end.error, end.damaged) == ("", damaged)
+    assert end.remarks == ([f"the phase {phase} was cut off"] if damaged else [])
+
+
+def test_no_phase_has_run_yet(folder: RunFolder) -> None:
+    assert ends(folder) == {}
+    assert started_at(folder) == ""
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_phase_from_running(tmp_path: Path) -> None:
+    no_folder = tmp_path / "file"
+    no_folder.write_text("")
+    ran = []
+    with entered(RunFolder(no_folder), Phase.STOP, Silent()):
+        ran.append("stop")
+    assert ran == ["stop"]
+
+
+def test_who_carries_a_phase_out_and_how_it_ended_is_known_afterwards(folder: RunFolder) -> None:
+    with entered(folder, Phase.START, Silent()):
+        assert [(entry.phase, entry.over) for entry in entries(folder)] == [(Phase.START, False)]
+    with pytest.raises(ClusterError), entered(folder, Phase.DRIVE, Silent()):
+        raise ClusterError("gone")
+    with entered(folder, Phase.STOP, Silent()):
+        pass
+    found = entries(folder)
+    assert [(entry.phase, entry.error) for entry in found] == [
+        (Phase.START, ""),
+        (Phase.DRIVE, "gone"),
+        (Phase.STOP, ""),
+    ]
+    assert {(entry.host, entry.process) for entry in found} == {(socket.gethostname(), identify(os.getpid()))}
+
+
+def test_a_log_from_before_hosts_and_processes_were_noted_is_read(folder: RunFolder) -> None:
+    folder.phases.write_text('{"phase": "start", "event": "started", "utc": ""}\n')
+    (entry,) = entries(folder)
+    assert (entry.phase, entry.host, entry.process, entry.over) == (Phase.START, "", None, False)
+
+
+def test_a_log_of_something_else_is_refused(folder: RunFolder) -> None:
+    folder.phases.write_text('{"phase": "dance", "event": "started"}\n')
+    with pytest.raises(EvidenceError, match="not a line of the phase log"):
+        entries(folder)

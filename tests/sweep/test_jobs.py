@@ -1,0 +1,229 @@
+"""Sweeps in Spark: executors simulate, and the checks judge all schedules at once as they judge one run."""
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.analysis.sources import from_table, read
+from harness.cli.simulate import rejudge
+from harness.scenario.file import load_scenario, scenario_yaml
+from harness.scenario.plan import make_plan
+from harness.scenario.source import options
+from harness.simulation.schedule import simulate as simulate_one
+from harness.sweep.jobs import (
+    HISTORIES,
+    SHARE,
+    batches,
+    judge,
+    judge_candidates,
+    judge_histories,
+    patient,
+    simulate,
+)
+from harness.sweep.share import SimulatedSchedule, simulate_share
+from harness.sweep.sweep import Candidate, Summary, Sweep, new_sweep, schedule_seed, summarize
+from harness.verdict import ExitCode
+from tests.analysis.run_folders import write_intact_run
+from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
+
+pytestmark = pytest.mark.spark
+
+SCHEDULES = 200
+TWO_FAULTS = ({**KILL_LEADER, "duration_s": 3.0}, {**EXPIRE_CONTROLLER, "at_s": 6.5})
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+
+    def done(self, what: str, schedules: int, of: int) -> None:
+        self.seen.append((what, schedules, of))
+
+
+@pytest.fixture(scope="module")
+def swept(spark, tmp_path_factory):
+    """A sweep of a scenario that must hold, and how it said to go on."""
+    holds = scenario(*TWO_FAULTS, load={"rate_per_s": 16})
+    sweep = Sweep(scenario=holds, seed=7, schedules=SCHEDULES, root=tmp_path_factory.mktemp("holds"))
+    watched = Watched()
+    simulate(spark, sweep, watched)
+    return sweep, judge(spark, sweep, [], watched), watched.seen
+
+
+def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
+    sweep, verdicts, _ = swept
+    assert [verdict.number for verdict in verdicts] == list(range(SCHEDULES))
+    assert [verdict.seed for verdict in verdicts] == [schedule_seed(7, number) for number in range(SCHEDULES)]
+    assert [(verdict.system, verdict.fault, verdict.remarks) for verdict in verdicts] == [
+        ("PASS", "CONFIRMED", [])
+    ] * SCHEDULES
+    assert len(sweep.verdicts.read_text().splitlines()) == SCHEDULES
+    assert json.loads(sweep.verdicts.read_text().splitlines()[3])["seed"] == schedule_seed(7, 3)
+
+
+def test_the_histories_are_those_of_the_seeds_in_any_process(swept):
+    sweep, verdicts, _ = swept
+    assert len({verdict.digest for verdict in verdicts}) == SCHEDULES
+    for verdict in verdicts[::40]:
+        assert verdict.digest == simulate_one(sweep.scenario, verdict.seed).digest()
+
+
+def test_progress_goes_from_nothing_to_all(swept):
+    _, _, seen = swept
+    assert seen[0] == ("simulated", 0, SCHEDULES)
+    assert ("simulated", SCHEDULES, SCHEDULES) in seen
+    assert seen[-1] == ("judged", SCHEDULES, SCHEDULES)
+    assert [done for what, done, _ in seen if what == "simulated"] == sorted(
+        done for what, done, _ in seen if what == "simulated"
+    )
+
+
+def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, swept):
+    sweep, _, _ = swept
+    (whole,) = batches(spark, sweep.histories)
+    parts = batches(spark, sweep.histories, batch_bytes=1)
+    assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
+    assert len(parts) == len(whole.paths) == SCHEDULES // SHARE
+
+
+def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
+    """Of its four files one is gone and one torn; of the others' schedules it is known what became of them."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=4, root=tmp_path)
+    sweep.histories.mkdir()
+    files = [sweep.histories / f"part-{number}.parquet" for number in range(4)]
+    for number, file in enumerate(files):
+        made = SimulatedSchedule(number=number, run_id=f"small-{number}", seed=number, error="SimulationError: stuck")
+        parquet.write_table(pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES)), file)
+    files[0].unlink()
+    files[2].write_bytes(files[2].read_bytes()[:100])
+    verdicts = judge(spark, sweep, [], Watched())
+    assert [(verdict.number, verdict.error) for verdict in verdicts[:2]] == [
+        (1, "SimulationError: stuck"),
+        (3, "SimulationError: stuck"),
+    ]
+    assert [(verdict.number, verdict.seed, verdict.exit_code) for verdict in verdicts[2:]] == [
+        (number, schedule_seed(7, number), ExitCode.INCONCLUSIVE) for number in (0, 2)
+    ]
+    assert len(sweep.verdicts.read_text().splitlines()) == 4
+    candidates = [Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, seed)) for seed in range(4)]
+    again = judge_histories(spark, sweep.histories, candidates, tmp_path / "again")
+    assert [(verdict.number, verdict.seed, verdict.error) for verdict in again[:2]] == [
+        (0, 0, "it is not in schedules.parquet, or cannot be read there"),
+        (1, 1, "SimulationError: stuck"),
+    ]
+    assert len(again) == 4
+
+
+def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spark, tmp_path):
+    """Without Python workers: the table is written here, and judging needs none."""
+    sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=3, root=tmp_path)
+    sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
+    broken = SimulatedSchedule(number=2, run_id="small-2", seed=schedule_seed(7, 2), error="SimulationError: no end")
+    table = [sound.row(), lost(losing).row(), broken.row()]
+    sweep.histories.mkdir()
+    parquet.write_table(pa.Table.from_pylist(table, schema=to_arrow_schema(HISTORIES)), sweep.histories / "all.parquet")
+    verdicts = judge(spark, sweep, ["lost-write", "I1"], Watched())
+    assert [(each.system, each.error) for each in verdicts] == [
+        ("PASS", ""),
+        ("FAIL", ""),
+        ("UNKNOWN", "SimulationError: no end"),
+    ]
+    summary = summarize(replace(sweep, replay="chaos run small"), verdicts, simulated_s=1, judged_s=1)
+    assert [(found.what, found.seeds) for found in summary.violations] == [("lost-write", [losing.seed])]
+    assert [(found.what, found.seeds) for found in summary.doubts] == [("no history", [broken.seed])]
+    assert summary.violations[0].replay == f"chaos run small --seed {losing.seed}"
+
+
+def test_a_sweep_is_judged_again_from_its_folder_alone(spark, tmp_path):
+    sweep = new_sweep(scenario(KILL_LEADER, checks=["lost-write", "I1"]), 7, 2, tmp_path, "chaos run small")
+    sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
+    table = pa.Table.from_pylist([sound.row(), lost(losing).row()], schema=to_arrow_schema(HISTORIES))
+    sweep.histories.mkdir()
+    parquet.write_table(table, sweep.histories / "all.parquet")
+    (sweep.histories / "_SUCCESS").touch()
+    summary = rejudge(sweep.root)
+    assert (summary.schedules, summary.held, summary.violated) == (2, 1, 1)
+    assert [(found.what, found.replay) for found in summary.violations] == [
+        ("lost-write", f"chaos run small --seed {losing.seed}")
+    ]
+    assert Summary.model_validate_json(sweep.summary.read_bytes()) == summary
+
+
+def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
+    """Take the first record that a producer was told of out of every log and every poll."""
+    sent = [json.loads(line) for path, lines in schedule.evidence["operations"] for line in lines if "producer" in path]
+    gone = next(each["value"] for each in sent if each["kind"] == "send" and each["type"] == "ok")
+    evidence = dict(schedule.evidence)
+    evidence["replicas"] = [
+        (path, [line for line in lines if f'"value":"{gone}"' not in line]) for path, lines in evidence["replicas"]
+    ]
+    evidence["operations"] = [
+        (path, lines if "producer" in path else [line for line in lines if f'"value":"{gone}"' not in line])
+        for path, lines in evidence["operations"]
+    ]
+    return replace(schedule, evidence=evidence)
+
+
+def test_the_table_reads_as_the_files_that_it_was_made_of(spark, tmp_path):
+    folder = write_intact_run(tmp_path / "intact")
+    with folder.state_change_log(1).open("a", encoding="utf-8") as log:
+        log.write('\n{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"torn')
+    row = {"run_id": folder.run_id, "error": ""}
+    row |= {
+        kind: [(str(path.relative_to(folder.root)), path.read_text().splitlines()) for path in paths]
+        for kind, paths in folder.evidence().items()
+    }
+    parquet.write_table(pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)), tmp_path / "table.parquet")
+    table = spark.read.schema(HISTORIES).parquet(str(tmp_path / "table.parquet"))
+    for kind, from_files in read(spark, [folder]).frames.items():
+        tabled = from_table(table, 0).frames[kind]
+        assert tabled.schema.simpleString() == from_files.schema.simpleString()
+        assert sorted(map(repr, tabled.cache().collect())) == sorted(map(repr, from_files.cache().collect()))
+
+
+@pytest.mark.parametrize(
+    ("master", "patiently"),
+    [
+        pytest.param(None, "local[*,4]", id="all cores of this machine by default"),
+        pytest.param("local", "local[1,4]", id="one core"),
+        pytest.param("local[2]", "local[2,4]", id="two cores"),
+        pytest.param("local[2,1]", "local[2,1]", id="whoever says how often is obeyed"),
+        pytest.param("spark://host:7077", "spark://host:7077", id="a cluster"),
+    ],
+)
+def test_a_local_master_tries_a_lost_task_again(master, patiently):
+    assert patient(master) == patiently
+
+
+def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
+    planted = load_scenario("acks-all-on-append", options(None, [], ["workloads.0.parameters.rate_per_s=50"]))
+    sweep = Sweep(scenario=planted, seed=1, schedules=2, root=tmp_path)
+    simulate(spark, sweep, Watched())
+    verdicts = judge(spark, sweep, ["lost-write", "I10"], Watched())
+    summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
+    assert "lost-write" in [found.what for found in summary.violations]
+    assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]
+
+
+def test_candidates_are_judged_together_each_under_its_own_settings(spark, tmp_path):
+    """A lost record is a violation under acks=all and expected under acks=1; a bad plan costs only itself."""
+    asked_of = ["workloads.0.parameters.rate_per_s=50", "checks=[lost-write, unseen]"]
+    strict = load_scenario("acks-all-on-append", options(None, [], asked_of))
+    lenient = load_scenario("acks-all-on-append", options(None, [], [*asked_of, "workloads.0.parameters.acks=1"]))
+    intact = scenario(KILL_LEADER, checks=["I1"])
+    seed = schedule_seed(1, 0)
+    broken = make_plan(intact, 3)
+    broken = broken.model_copy(update={"faults": [broken.faults[0].model_copy(update={"fault": "no-such-fault"})]})
+    asked = [(strict, make_plan(strict, seed)), (intact, broken), (lenient, make_plan(lenient, seed))]
+    asked += [(intact, make_plan(intact, 4))]
+    candidates = [Candidate(scenario=each, plan=plan) for each, plan in asked]
+    verdicts = judge_candidates(spark, candidates, tmp_path)
+    assert [(each.number, each.seed) for each in verdicts] == [(n, plan.seed) for n, (_, plan) in enumerate(asked)]
+    assert [each.system for each in verdicts] == ["FAIL", "UNKNOWN", "PASS", "PASS"]
+    assert "no-such-fault" in verdicts[1].error
+    assert [check.check for check in verdicts[3].checks] == ["I1"]
+    assert judge_candidates(spark, [], tmp_path / "none") == []

@@ -1,0 +1,134 @@
+"""Every planted bug is found by a sweep, by the check that it should be found by, and a sound broker by none.
+
+The schedules are those of `chaos simulate SCENARIO --seed 1` with the planted bug; all are judged at once. The
+scenarios are built-in ones, lighter, and those of `planted/`, each made for the bug that it is named after.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.broker.rules import PLANTED_BUGS
+from harness.scenario.file import load_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.plan import make_plan
+from harness.scenario.source import options
+from harness.sweep.jobs import judge_candidates
+from harness.sweep.sweep import Candidate, ScheduleVerdict, found_in, schedule_seed
+
+pytestmark = pytest.mark.spark
+
+SEED = 1
+PLANTED = Path(__file__).parent / "planted"
+LIGHT = ("workloads.0.parameters.rate_per_s=40", "topics.0.config={min.insync.replicas: 1}")
+FORBIDDEN = (
+    "workloads.0.parameters={rate_per_s: 40, producers: 1}",
+    "topics.0.config={min.insync.replicas: 1}",
+    "faults.0.parameters.lag_records=10",
+    "duration_s=14",
+)
+"""The unclean election of the built-in scenario, where it is not allowed."""
+ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Where a bug is looked for."""
+
+    finding: str
+    """The check that finds it."""
+    schedules: int = 1
+    """As many as it takes."""
+    scenario: str = ""
+    """A built-in one; otherwise the file of `planted/` that is named after the bug."""
+    sets: tuple[str, ...] = ()
+
+    def scenario_of(self, bug: str, *, planted: bool) -> Scenario:
+        """Return what is simulated, with the bug or without."""
+        source = self.scenario or str(PLANTED / f"{bug}.yaml")
+        sets = [f"planted_bugs={[bug]}", f"checks={sorted(FINDERS)}"] if planted else ["planted_bugs=[]"]
+        return load_scenario(source, options("simulated", [], [*self.sets, *sets]))
+
+
+SWEEPS = {
+    "acks-all-on-append": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="I10"),
+    "high-watermark-without-isr": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="I10"),
+    "reads-uncommitted": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="inconsistent-offsets"),
+    "no-truncation-by-leader-epoch": Sweep(scenario="no-truncation", sets=LIGHT[:1], finding="I9"),
+    "unclean-ignores-config": Sweep(scenario="unclean-election", sets=FORBIDDEN, finding="I10"),
+    "last-isr-member-dropped": Sweep(scenario="unclean-election", sets=FORBIDDEN, finding="I3"),
+    "unclean-keeps-old-isr": Sweep(scenario="unclean-election", sets=ALLOWED, finding="I3"),
+    "isr-before-zookeeper": Sweep(finding="I10"),
+    "isr-write-without-version": Sweep(finding="I1"),
+    "controller-writes-unfenced": Sweep(finding="I2"),
+    "preferred-not-in-isr": Sweep(finding="I3"),
+    "truncation-in-one-round": Sweep(finding="I9"),
+    "truncate-to-high-watermark": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="I15"),
+    "producer-state-lost": Sweep(finding="duplicate"),
+    "no-leader-epoch-fence": Sweep(finding="I24"),
+    "no-broker-epoch": Sweep(finding="I14"),
+    "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
+}
+FINDERS = {sweep.finding for sweep in SWEEPS.values()}
+"""Planted schedules are judged by these alone, and sound ones by all."""
+WITHOUT_SWEEP = {
+    "leads-on-without-disk": "costs availability while a disk is full, and no check asks about that",
+    "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",
+    "bounced-brokers-ignored": "seen as a steady state that does not come back, and by no check",
+    "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
+    "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
+    "registration-of-old-session": "costs availability when a session ends late, and no check asks about that",
+    "isr-join-without-epoch-start": "no check asks who joins an ISR, and it takes two failures at once to lose by it",
+    "high-watermark-ignores-joining": "costs availability, and no check asks about that",
+    "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
+    "no-crc-recovery": "a torn batch makes a replica's dump incomplete, so that checks of replicas say UNKNOWN",
+}
+"""Planted bugs that no sweep here looks for yet, and what it would take."""
+
+
+@pytest.fixture(scope="module")
+def verdicts(spark, tmp_path_factory) -> dict[str, list[ScheduleVerdict]]:
+    """The verdicts on every schedule, by planted bug; those on a sound broker by an empty name."""
+    asked = [
+        (bug, sweep.scenario_of(bug, planted=True), number)
+        for bug, sweep in SWEEPS.items()
+        for number in range(sweep.schedules)
+    ]
+    asked += [("", scenario, 0) for scenario in _distinct(SWEEPS)]
+    candidates = [
+        Candidate(scenario=scenario, plan=make_plan(scenario, schedule_seed(SEED, number)))
+        for _, scenario, number in asked
+    ]
+    judged = judge_candidates(spark, candidates, tmp_path_factory.mktemp("sweep"))
+    found: dict[str, list[ScheduleVerdict]] = {}
+    for (name, _, _), verdict in zip(asked, judged, strict=True):
+        found.setdefault(name, []).append(verdict)
+    return found
+
+
+def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
+    """Return the scenarios without their bugs, each once."""
+    sound: list[Scenario] = []
+    for bug, sweep in sweeps.items():
+        scenario = sweep.scenario_of(bug, planted=False)
+        if scenario not in sound:
+            sound.append(scenario)
+    return sound
+
+
+@pytest.mark.parametrize("bug", list(SWEEPS))
+def test_a_planted_bug_is_found_by_its_check(bug: str, verdicts: dict[str, list[ScheduleVerdict]]) -> None:
+    found = [found_in(verdict) for verdict in verdicts[bug]]
+    first = next((number for number, each in enumerate(found, start=1) if SWEEPS[bug].finding in each), None)
+    assert first == SWEEPS[bug].schedules, f"found were {found}"
+
+
+def test_a_sound_broker_breaks_no_promise_under_the_same_schedules(verdicts: dict[str, list[ScheduleVerdict]]) -> None:
+    broken = {verdict.run_id: found_in(verdict) for verdict in verdicts[""] if verdict.system != "PASS"}
+    assert not broken
+
+
+def test_every_planted_bug_has_a_sweep_or_a_reason() -> None:
+    assert {*SWEEPS, *WITHOUT_SWEEP} == {bug.name for bug in PLANTED_BUGS}
+    assert not {*SWEEPS} & {*WITHOUT_SWEEP}
