@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import ClusterDriver
+from harness.contracts.parameters import Strict
 from harness.contracts.state_changes import LogFiles, StateChanges
 from harness.contracts.targets import Role, Target
-from harness.scenario.model import Strict
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView
 

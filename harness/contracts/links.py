@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from harness.cluster.driver import ClusterDriver
 from harness.cluster.powers import CanProbe, Direction, Side
 from harness.contracts.faults import Injection
-from harness.scenario.model import Strict
+from harness.contracts.parameters import Strict
 
 E = TypeVar("E", Side, Direction)
 

@@ -4,21 +4,11 @@ Reading a file into it lives in `harness.scenario.file`, and what the model alon
 than brokers, in `harness.scenario.rules`.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-
-class Strict(BaseModel):
-    """Refuses unknown keys, silent conversions and numbers that are none; parameters of plugins derive from it too."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Marks a parameter of a plugin of which less is simpler: a failing schedule is tried with less of it."""
+from harness.contracts.parameters import Strict
 
 
 def _property_text(value: Any) -> Any:

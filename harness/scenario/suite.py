@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from harness.contracts import registry
+from harness.contracts.parameters import Strict
 from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
 from harness.scenario.errors import problems_of
 from harness.scenario.file import load_scenario, refusal
-from harness.scenario.model import Strict
 from harness.scenario.source import Problem, Source, options, parse_yaml
 
 FILE_NAME = "suites.yaml"

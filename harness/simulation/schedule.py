@@ -1,7 +1,7 @@
 """One schedule: a scenario under one seed, carried out in virtual time, and everything that it left as evidence.
 
-The same steps as a real run's (`harness.experiment.drive`): topics, load, steady state, faults, steady state again, the end of
-the load; the same plan, the same fault plugins and nemesis, the same kinds of evidence.
+The same steps as a real run's (`harness.experiment.drive`): topics, load, steady state, faults, steady state again,
+the end of the load; the same plan, the same fault plugins and nemesis, the same kinds of evidence.
 """
 
 import asyncio

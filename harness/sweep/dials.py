@@ -12,9 +12,10 @@ from annotated_types import Ge
 from pydantic import BaseModel, ValidationError
 
 from harness.contracts import registry
+from harness.contracts.parameters import Size
 from harness.contracts.targets import Role, parse_target
 from harness.scenario.draft import draft_of
-from harness.scenario.model import Scenario, Size
+from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.rules import broken_rules
 

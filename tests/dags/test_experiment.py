@@ -17,10 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from chaos_airflow.form import GROUPS, NOT_ASKED, OFFERED, asked, fields_of, form
 from chaos_airflow.request import Request, load
 from harness.contracts import registry
+from harness.contracts.parameters import Strict
 from harness.contracts.registry import Kind
 from harness.errors import ScenarioError
 from harness.scenario.file import load_scenario
-from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, Strict, TopicSpec, WorkloadSpec
+from harness.scenario.model import ClusterSpec, FaultSpec, Scenario, TopicSpec, WorkloadSpec
 from harness.scenario.source import options
 from tests.airflow_server import Airflow
 

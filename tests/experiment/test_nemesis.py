@@ -9,13 +9,13 @@ from pydantic import BaseModel
 
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.parameters import Strict
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import ClusterError
 from harness.experiment import nemesis as nemesis_module
 from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
 from harness.experiment.nemesis import Nemesis, heal_all
 from harness.progress import Silent
-from harness.scenario.model import Strict
 from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
 from harness.verdict import FaultVerdict

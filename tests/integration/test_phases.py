@@ -72,7 +72,8 @@ def test_a_run_with_overlapping_faults_leaves_whole_evidence_and_nothing_else(tm
 def test_a_signal_in_the_middle_of_a_fault_heals_stops_and_keeps_the_history(tmp_path: Path) -> None:
     folder = phases.create_from(read_scenario(SCENARIO, "brief.yaml"), 1, tmp_path)
     program = (
-        "import os, sys; from pathlib import Path; from harness import phases; from harness.store.folder import RunFolder\n"
+        "import os, sys; from pathlib import Path\n"
+        "from harness import phases; from harness.store.folder import RunFolder\n"
         "folder = RunFolder(Path(sys.argv[1]))\n"
         "try:\n"
         "    phases.start(folder, owner_pid=os.getpid()); phases.drive(folder)\n"

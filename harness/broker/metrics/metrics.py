@@ -1,7 +1,7 @@
 """How a broker is, in numbers: what it has counted since it started, and what is counted when somebody asks.
 
-Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is Kafka's
-choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`).
+Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is
+Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`).
 """
 
 from collections.abc import Callable

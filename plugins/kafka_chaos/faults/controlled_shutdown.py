@@ -5,10 +5,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import EVERY_ROLE, NOBODY, Role, Target
 from harness.errors import DeadlineError
-from harness.scenario.model import Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView

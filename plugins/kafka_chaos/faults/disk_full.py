@@ -7,10 +7,10 @@ from pydantic import BaseModel
 from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanFillDisk
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_session, start_stopped
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.scenario.model import Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 

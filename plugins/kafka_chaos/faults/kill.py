@@ -6,10 +6,10 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
-from harness.scenario.model import Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 

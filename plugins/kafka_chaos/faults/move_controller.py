@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.parameters import Strict
 from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.scenario.model import Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller

@@ -6,9 +6,9 @@ from pydantic import BaseModel
 
 from harness.cluster.powers import CanPauseZookeeper
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.scenario.model import Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.parameters import Size, Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
-from harness.scenario.model import Size, Strict
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from harness.contracts.parameters import Size, Strict
 from harness.contracts.workloads import ClientPlan, Workload
-from harness.scenario.model import Size, Strict
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
 

@@ -1,0 +1,16 @@
+"""The base of everything that a scenario says, parameters of plugins too: strict in keys, types and numbers."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Strict(BaseModel):
+    """Refuses unknown keys, silent conversions and numbers that are none; parameters of plugins derive from it too."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Marks a parameter of a plugin of which less is simpler: a failing schedule is tried with less of it."""
