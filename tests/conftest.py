@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 TOGETHER = {
     "tests/analysis/": "spark",
     "tests/checks/": "spark",
+    "tests/ingest/": "spark",
+    "tests/sweep/": "spark",
     "tests/histories/": "spark",
     "tests/mutation/": "spark",
     "tests/expectations/": "spark",

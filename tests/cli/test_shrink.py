@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shrinking.fake_judge import FakeJudge, kinds, pause_breaks_two
+from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 from harness.cli import app as cli
 from harness.cli import shrink as command

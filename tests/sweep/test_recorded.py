@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.shrinking.fake_judge import FakeJudge, kinds, pause_breaks_two
+from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 from harness.errors import EvidenceError
 from harness.scenario.plan import make_plan

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.shrinking.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
+from tests.sweep.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
 
 from harness.errors import ScenarioError
 from harness.progress import Silent
