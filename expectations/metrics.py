@@ -6,7 +6,7 @@ to every row of a frame of marks, and Great Expectations bundles what is aggrega
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pandas as pd
 from great_expectations.core.metric_domain_types import MetricDomainTypes
@@ -25,10 +25,8 @@ from pyspark.sql import functions as F
 from typing_extensions import override
 
 from expectations import pandas_rows, spark_rows
+from expectations.rows import RowCondition
 from expectations.spark_rows import column
-
-if TYPE_CHECKING:
-    from expectations.row_expectation import RowExpectation
 
 COUNTS = "row_expectation.counts"
 """Metric: how many rows there are, how many are judged, and how many of these break the expectation."""
@@ -38,17 +36,12 @@ FIRST_BROKEN = "row_expectation.first_broken"
 Kwargs = dict[str, Any]
 
 
-def question_of(expectation: "RowExpectation") -> str:
-    """Return an expectation as the text by which its metrics are told from those of others."""
-    return json.dumps({"type": expectation.expectation_type, "asks": expectation.asks()}, sort_keys=True)
-
-
-def _asked(metric_value_kwargs: Kwargs) -> "RowExpectation":
+def _condition(metric_value_kwargs: Kwargs) -> RowCondition:
     question = json.loads(metric_value_kwargs["question"])
-    return cast("RowExpectation", get_expectation_impl(question["type"])(**question["asks"]))
+    return cast("RowCondition", get_expectation_impl(question["type"])(**question["parameters"]))
 
 
-def spark_marks(expectation: "RowExpectation") -> tuple[Column, Column]:
+def spark_marks(expectation: RowCondition) -> tuple[Column, Column]:
     """Return whether a row of a Spark frame is judged, and whether it is and breaks the expectation."""
     judged = spark_rows.judged_rows(expectation.named_columns, expectation.only)
     return judged, judged & ~F.coalesce(expectation.met(spark_rows.SparkRows(judged)), F.lit(True))
@@ -66,7 +59,7 @@ class _Marks(SparkDFBatchData):
         question = hashlib.sha256(metric_value_kwargs["question"].encode()).hexdigest()
         names = (f"judged {question}", f"broken {question}")
         if names[0] not in self._dataframe.columns:
-            expectation = _asked(metric_value_kwargs)
+            expectation = _condition(metric_value_kwargs)
             _refuse_strangers(expectation, self.table.columns)
             self._dataframe = self._dataframe.withColumns(dict(zip(names, spark_marks(expectation), strict=True)))
         return column(names[0]), column(names[1])
@@ -88,7 +81,7 @@ def _pandas_marks(
     engine: PandasExecutionEngine, metric_domain_kwargs: Kwargs, metric_value_kwargs: Kwargs
 ) -> tuple[pd.DataFrame, int, "pd.Series[bool]"]:
     """Return the named columns of the judged rows, the number of all rows, and which of the judged are broken."""
-    expectation = _asked(metric_value_kwargs)
+    expectation = _condition(metric_value_kwargs)
     table, _, _ = engine.get_compute_domain(metric_domain_kwargs, domain_type=MetricDomainTypes.TABLE)
     _refuse_strangers(expectation, table.columns)
     counts = pandas_rows.judged_rows(table, expectation.named_columns, expectation.only)
@@ -97,7 +90,7 @@ def _pandas_marks(
     return judged, len(table), ~met.fillna(True).astype(bool)
 
 
-def _refuse_strangers(expectation: "RowExpectation", columns: Any) -> None:
+def _refuse_strangers(expectation: RowCondition, columns: Any) -> None:
     missing = sorted(set(expectation.read_columns) - set(columns))
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, columns))}")
@@ -156,7 +149,7 @@ class FirstBroken(TableMetricProvider):
         if not metrics[COUNTS][-1]:
             return []
         judged, _number, broken = _pandas_marks(execution_engine, metric_domain_kwargs, metric_value_kwargs)
-        named = list(_asked(metric_value_kwargs).named_columns)
+        named = list(_condition(metric_value_kwargs).named_columns)
         rows = judged.loc[broken, named].head(metric_value_kwargs["limit"]).to_dict(orient="records")
         return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
 
@@ -173,7 +166,7 @@ class FirstBroken(TableMetricProvider):
             return []
         _name, marks = _marks(execution_engine, metric_domain_kwargs)
         _judged, broken = marks.of(metric_value_kwargs)
-        named = [column(name) for name in _asked(metric_value_kwargs).named_columns]
+        named = [column(name) for name in _condition(metric_value_kwargs).named_columns]
         rows = marks.dataframe.where(broken).select(*named).limit(metric_value_kwargs["limit"]).collect()
         return [row.asDict(recursive=True) for row in rows]
 

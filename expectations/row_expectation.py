@@ -4,6 +4,7 @@ A subclass names its columns as parameters, so that it works on any table; what 
 share; and its sentence, which Data Docs shows.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from string import Template
@@ -23,7 +24,7 @@ from great_expectations.validator.metric_configuration import MetricConfiguratio
 from great_expectations.validator.validator import ValidationDependencies
 from typing_extensions import override
 
-from expectations.metrics import COUNTS, FIRST_BROKEN, question_of
+from expectations.metrics import COUNTS, FIRST_BROKEN
 from expectations.rows import Only, Rows, Values
 
 _EVERY_ROW = "table"
@@ -96,9 +97,11 @@ class RowExpectation(BatchExpectation):
         nullable = [getattr(self, name) for name in self.nullable_parameters]
         return tuple(dict.fromkeys([*self.named_columns, *self.only, *(name for name in nullable if name is not None)]))
 
-    def asks(self) -> dict[str, Any]:
-        """Return the parameters that decide which rows break it."""
-        return {name: getattr(self, name) for name in self.success_keys if name != "mostly"}
+    @property
+    def question(self) -> str:
+        """The parameters that decide which rows break it, as the text by which its metrics are told from others'."""
+        parameters = {name: getattr(self, name) for name in self.success_keys if name != "mostly"}
+        return json.dumps({"type": self.expectation_type, "parameters": parameters}, sort_keys=True)
 
     @pydantic.root_validator(skip_on_failure=True)
     @classmethod
@@ -126,7 +129,7 @@ class RowExpectation(BatchExpectation):
         """Return the metrics that it needs; the rows that break it only where a result shows them."""
         dependencies = super().get_validation_dependencies(execution_engine, runtime_configuration)
         domain = {"batch_id": self.batch_id}
-        question = {"question": question_of(self)}
+        question = {"question": self.question}
         dependencies.set_metric_configuration(COUNTS, MetricConfiguration(COUNTS, domain, question))
         wanted = parse_result_format(self._get_result_format(runtime_configuration))
         if wanted["result_format"] != ResultFormat.BOOLEAN_ONLY:

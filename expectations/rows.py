@@ -54,3 +54,23 @@ class Rows(Protocol):
     def within(self, column: str, other: str) -> Values:
         """Whether every element of one array is in another."""
         ...
+
+
+class RowCondition(Protocol):
+    """What is asked of each row, and which columns that takes."""
+
+    only: Only
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """The columns that it is about, each once; a row with a null in one of them is not judged."""
+        ...
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """All columns that it reads, each once."""
+        ...
+
+    def met(self, rows: Rows) -> Values:
+        """Return whether each judged row is as expected; null where that cannot be told."""
+        ...
