@@ -34,11 +34,11 @@ mutation: ## negate or take out each guard of the checks, and see whether their 
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) python -m tests.mutation $(MODULES)
 
-lock: ## resolve the locked requirements anew from pyproject.toml
+lock: ## lock the newest releases that pyproject.toml allows and that go together
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.txt
-	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
-	@$(RUN) uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header -c requirements.txt --group postgres -o docker/requirements-postgres.txt
+	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra all --group build pyproject.toml -o requirements.txt
+	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements.txt -o requirements-dev.txt
+	@$(RUN) uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header -c requirements.txt --group postgres -o docker/requirements-postgres.txt
 
 kafka-libs: ## fetch the jars of real Kafka 3.9 with Maven, for benchmarks and for the test that its own tools read our logs
 	@[ -f .kafka-libs/.complete ] || { mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies \

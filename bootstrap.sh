@@ -10,12 +10,38 @@ venv=${VENV:-.venv}
 say() { printf '%s\n' "bootstrap: $*" >&2; }
 fail() { say "$*"; exit 4; }
 
+# step WHAT COMMAND...: says what begins, every 15 s that it goes on, and how many seconds it took.
+step() {
+    what=$1 begun=$(date +%s)
+    shift
+    say "$what"
+    pulse & beating=$!
+    "$@" && outcome=0 || outcome=$?
+    kill "$beating" 2>/dev/null || true
+    [ "$outcome" != 0 ] || say "$what: $(($(date +%s) - begun)) s"
+    return "$outcome"
+}
+
+pulse() { # ends with this script, however that ends
+    nap=
+    trap 'kill $nap 2>/dev/null; exit' TERM
+    while sleep 15 >/dev/null 2>&1 & nap=$!; wait "$nap"; kill -0 $$ 2>/dev/null; do
+        say "$what: for $(($(date +%s) - begun)) s already"
+    done
+}
+
 can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-apt_install() { # PACKAGE... : refreshes the lists once
-    say "installing $* (Debian packages)"
-    [ -n "${refreshed:-}" ] || { apt-get update -qq >&2 || fail "apt-get update failed; check the network and try again"; refreshed=1; }
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+apt_refresh() { # once
+    [ -n "${refreshed:-}" ] || step "refreshing the lists of Debian packages" apt-get update -qq >&2 ||
+        fail "apt-get update failed; check the network and try again"
+    refreshed=1
+}
+
+apt_install() { # PACKAGE...
+    apt_refresh
+    step "installing $* (Debian packages)" \
+        env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
         fail "apt-get could not install $*; install them by hand and try again"
 }
 
@@ -51,38 +77,54 @@ if ! find_python >/dev/null; then
 fi
 if ! find_java >/dev/null; then
     can_install || fail "no Java 17 or 21 found; install one, e.g. 'sudo apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17', or name it: JAVA_HOME=/path/to/jdk-17"
-    [ -n "${refreshed:-}" ] || { apt-get update -qq >&2; refreshed=1; }
+    apt_refresh
     apt_install "$(first_of openjdk-17-jre-headless openjdk-21-jre-headless || fail 'this distribution has neither openjdk-17 nor openjdk-21; install a Java 17 or 21 and set JAVA_HOME')"
     find_java >/dev/null || fail "the installed Java does not start; set JAVA_HOME to a Java 17 or 21"
 fi
 
-# One stamp a requirements file: its digest when it was last installed.
 python=$(find_python)
+make_venv() { "$python" -m venv "$venv"; }
 if [ ! -x "$venv/bin/python" ] || ! python_fits "$venv/bin/python"; then
-    say "making $venv with $("$python" --version)"
     rm -rf "$venv"
-    if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
+    making="making $venv with $("$python" --version)"
+    if ! step "$making" make_venv; then
         rm -rf "$venv"
         can_install || fail "$python cannot make a virtual environment; install its venv module, e.g. 'sudo apt-get install python3-venv'"
         apt_install "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-        "$python" -m venv "$venv"
+        step "$making" make_venv || fail "$venv could not be made; the lines above say why"
     fi
 fi
-install() { # FILE
-    stamp="$venv/$1.installed"
-    sum=$(cksum <"$1")
+
+pip() { "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input "$@"; }
+
+find_uv() {
+    for candidate in "$venv/bin/uv" uv; do
+        if "$candidate" --version >/dev/null 2>&1; then printf '%s\n' "$candidate"; return; fi
+    done
+    return 1
+}
+
+locked_uv() { # into the environment; the tests' lock pins it
+    sed -n '/^uv==/,/[^\\]$/p' requirements-dev.txt | pip --require-hashes -r /dev/stdin
+}
+
+install() { # ARGUMENT... : by uv, in a fifth of the time; by pip where no uv goes or only pip knows the way to packages
+    if uv=$(find_uv); then
+        "$uv" pip install -q --python "$venv/bin/python" "$@" && return
+        say "uv could not; once more with pip, which takes a minute or two"
+    fi
+    pip "$@"
+}
+
+# once STAMP FILE WHAT ARGUMENT...: installs, unless that was done already for the file as it is now.
+once() {
+    stamp="$venv/$1.installed" sum=$(cksum <"$2") name=$3
+    shift 3
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ]; then return; fi
-    say "installing $1 into $venv (a minute or two)"
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes -r "$1" ||
-        fail "pip could not install $1; the lines above say why"
+    find_uv >/dev/null || step "installing uv" locked_uv || say "uv could not be installed; pip takes a minute or two"
+    step "installing $name" install "$@" || fail "$name could not be installed; the lines above say why"
     printf '%s\n' "$sum" >"$stamp"
 }
-install requirements.txt
-for extra in "$@"; do install "$extra"; done
-stamp="$venv/project.installed"
-sum=$(cksum <pyproject.toml)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --no-build-isolation --no-deps -e . ||
-        fail "the project itself could not be installed; the lines above say why"
-    printf '%s\n' "$sum" >"$stamp"
-fi
+
+for lock in requirements.txt "$@"; do once "$lock" "$lock" "$lock into $venv" --require-hashes -r "$lock"; done
+once project pyproject.toml "the project itself" --no-build-isolation --no-deps -e .

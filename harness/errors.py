@@ -29,6 +29,10 @@ class ClusterError(HarnessError):
     """The cluster, ZooKeeper or a client process could not be started, reached or stopped. Exit code 4."""
 
 
+class NotInstalled(HarnessError):
+    """A command takes a package that only an extra of the project brings; the message names both. Exit code 4."""
+
+
 class DeadlineError(ClusterError):
     """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""
 

@@ -30,6 +30,7 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entered
 from harness.store.result import RunResult
 from harness.store.version import read_version, write_version
+from harness.system.extras import require
 from harness.system.interruption import ENDLESS, Background, Interrupts
 from harness.verdict import ExitCode, SystemVerdict
 
@@ -48,9 +49,11 @@ def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
 
     Raises:
         Refused: this machine cannot do what the scenario needs of its driver.
+        NotInstalled: its suites could not be asked in the end.
         ClusterError: the folder cannot be written.
     """
     refuse_unless_able(scenario)
+    require("great_expectations")
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     base = f"{scenario.name}-{instant}-{plan.seed:08x}"
     try:

@@ -19,7 +19,8 @@ from harness.cli.keep import keep
 from harness.cli.reap import reap
 from harness.cli.rejudge import rejudge, run_folder
 from harness.cli.shrink import shrink
-from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
+from harness.errors import ClusterError, HarnessError, Interrupted, NotInstalled, ScenarioError
+from harness.system.extras import not_installed
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _console(*, stderr: bool = False) -> "Console":
 
 def exit_code_of(error: HarnessError) -> ExitCode:
     """Return the exit code of an error that ended a command."""
-    if isinstance(error, ClusterError):
+    if isinstance(error, ClusterError | NotInstalled):
         return ExitCode.ENVIRONMENT
     return ExitCode.INCONCLUSIVE if isinstance(error, Interrupted) else ExitCode.USAGE
 
@@ -211,7 +212,7 @@ def exit_code_of(error: HarnessError) -> ExitCode:
 def main() -> None:
     """Run the command line; an error of the harness is its message on stderr and its exit code, a bug is 4.
 
-    So is a file that cannot be read or written.
+    So is a file that cannot be read or written, and a package that only an extra brings and that is not installed.
     """
     try:
         app()
@@ -221,6 +222,6 @@ def main() -> None:
     except OSError as error:
         typer.echo(str(error), err=True)
         sys.exit(ExitCode.ENVIRONMENT)
-    except Exception:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
+        typer.echo(not_installed(error) or traceback.format_exc(), err=True)
         sys.exit(ExitCode.ENVIRONMENT)

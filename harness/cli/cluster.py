@@ -47,7 +47,10 @@ def up(
     """Start a cluster that stays, and return when clients can use it."""
     from harness.cluster.driver import ClusterRequest
     from harness.scenario.capabilities import refuse_unless_there
+    from harness.system.extras import require
 
+    if metrics:
+        require("prometheus_client")
     request = ClusterRequest(
         brokers=brokers,
         properties=_properties(properties or []),

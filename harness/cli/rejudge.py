@@ -12,6 +12,7 @@ from rich.table import Table
 from harness.cli import simulate as sweep_command
 from harness.errors import ScenarioError
 from harness.sweep.sweep import asked_file
+from harness.system.extras import require
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def rejudge(
     asked = list({path.resolve(): path for path in paths}.values())
     sweeps = [path for path in asked if asked_file(path).exists()]
     folders = [run_folder(path) for path in asked if path not in sweeps]
+    if folders and not dry_run:
+        require("great_expectations")
     if dry_run and sweeps:
         raise ScenarioError(f"{sweeps[0]}: --dry-run is for runs: judging a sweep again writes its summary anew")
     codes, printed = [], []

@@ -17,6 +17,7 @@ from harness.cluster.supervised import (
     SupervisedDriver,
     refuse_taken,
     tail_of,
+    without_clients,
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
 from harness.errors import ClusterError
@@ -29,13 +30,13 @@ class ProcessDriver(SupervisedDriver):
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
-        """Return the reason why no server can be started here, if there is one."""
+        """Return why no server, or no client, can be started here, if there is a reason."""
         try:
             embedded_zookeeper.java()
             embedded_zookeeper.jars()
         except ClusterError as error:
             return {DRIVER: str(error)}
-        return {}
+        return without_clients()
 
     async def bring_out(self) -> list[str]:
         """Return nothing: the servers keep their data where `status` says."""

@@ -20,6 +20,7 @@ from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.store.folder import RunFolder
+from harness.system.extras import lacking
 
 T = TypeVar("T")
 
@@ -46,6 +47,12 @@ class Seen:
 
 
 NEVER_STARTED = Seen(state="stopped", pid=None, starts=0)
+
+
+def without_clients() -> dict[str, str]:
+    """Return why no client can be started here, by capability, if there is a reason."""
+    absent = lacking("confluent_kafka")
+    return {"clients": absent} if absent else {}
 
 
 class SupervisedDriver(ABC):

@@ -20,6 +20,7 @@ from harness.contracts.checks import Check
 from harness.contracts.faults import Fault
 from harness.contracts.workloads import Workload
 from harness.errors import PluginError
+from harness.system.extras import not_installed
 
 _BESIDE = Path(__file__).resolve().parents[2] / "plugins"
 _CONTENT = "kafka_chaos"
@@ -167,10 +168,12 @@ def import_module(name: str) -> ModuleType:
     """Import a module of the content by its name.
 
     Raises:
-        PluginError: it cannot be imported; the message names the reason.
+        NotInstalled: it takes a package that only an extra brings.
+        PluginError: it cannot be imported for another reason, which the message names.
     """
     content_root()
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise PluginError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+        other = PluginError(f"{name} cannot be imported: {type(error).__name__}: {error}")
+        raise not_installed(error) or other from error

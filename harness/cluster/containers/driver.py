@@ -28,6 +28,7 @@ from harness.cluster.supervised import (
     SupervisedDriver,
     refuse_taken,
     tail_of,
+    without_clients,
 )
 from harness.cluster.supervision import LAST_STAGE
 from harness.errors import ClusterError
@@ -52,14 +53,15 @@ class DockerDriver(SupervisedDriver):
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
-        """Return what is missing: an engine, on this machine, with the images; control groups for pausing."""
+        """Return what is missing: an engine, on this machine, with the images; control groups for pausing; clients."""
         if remote := _elsewhere(os.environ.get("DOCKER_HOST", "")):
             return {DRIVER: remote}
         try:
             with Engine.connect() as engine:
                 if absent := images.missing(engine):
                     return {DRIVER: _without(absent)}
-                return {} if engine.can_freeze() else {"pause": "the Docker engine has no control groups to freeze"}
+                frozen = {} if engine.can_freeze() else {"pause": "the Docker engine has no control groups to freeze"}
+                return frozen | without_clients()
         except ClusterError as error:
             return {DRIVER: str(error)}
 

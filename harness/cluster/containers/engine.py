@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import ClusterError
+from harness.system.extras import lacking
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -126,8 +127,10 @@ class Engine:
         """Return the engine that DOCKER_HOST names, else the local one.
 
         Raises:
-            EngineUnavailable: it does not answer.
+            EngineUnavailable: it does not answer, or the SDK to ask it is not installed.
         """
+        if absent := lacking("docker"):
+            raise EngineUnavailable(absent)
         import docker  # takes a third of a second to load
         from docker.errors import DockerException
 
