@@ -8,11 +8,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from harness.broker.handlers.apis import APIS
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.wire.codec import encode_request
-from harness.broker.wire.messages import REQUESTS
-from harness.broker.wire.versions import VERSIONS
 
 NAMES = (
     "t",
@@ -47,9 +46,9 @@ class Frames:
     def valid(self) -> bytes:
         """Return a request as the protocol has it, without its length."""
         rng = self._rng
-        key = rng.choice(list(VERSIONS))
-        version = rng.randint(VERSIONS[key].served_min, VERSIONS[key].max)
-        request = self._filled(REQUESTS[key]._struct, REQUESTS[key], version)
+        api = rng.choice(list(APIS.values()))
+        version = rng.randint(api.versions.served_min, api.versions.max)
+        request = self._filled(api.request._struct, api.request, version)
         return bytes(encode_request(request, version, correlation_id=rng.choice(NUMBERS), client_id="fuzz")[4:])
 
     def damaged(self, frame: bytes, other: bytes) -> bytes:
@@ -93,7 +92,7 @@ class Frames:
                 start = rng.randint(0, len(other))
                 frame[at:until] = other[start : start + until - at + rng.randrange(20)]
             case _:
-                frame[0:4] = rng.choice(list(VERSIONS)).to_bytes(2) + rng.randrange(13).to_bytes(2)
+                frame[0:4] = rng.choice(list(APIS)).to_bytes(2) + rng.randrange(13).to_bytes(2)
 
     # --- values for the fields of a message ---
 

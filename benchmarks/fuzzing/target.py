@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from harness.broker.configs.config import parse_config
+from harness.broker.handlers.apis import APIS
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
 from harness.broker.wire.codec import MalformedMessage, decode_request, decode_request_header
 from harness.broker.wire.connections import NotingReads, as_connection
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.limits import ServerLimits
-from harness.broker.wire.messages import REQUESTS, ApiKey, CreateTopicsRequest, MetadataRequest
+from harness.broker.wire.messages import ApiKey, CreateTopicsRequest, MetadataRequest
 from harness.broker.wire.server import SocketServer
 from harness.broker.wire.transport import PeerError
-from harness.broker.wire.versions import VERSIONS
 from harness.broker.zookeeper.znodes import broker_path
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.network import Network
@@ -240,6 +240,6 @@ def _requests(stream: bytes) -> Iterator[Any]:
             return
         with contextlib.suppress(MalformedMessage):  # ApiVersions of an unknown version is answered all the same
             header = decode_request_header(stream[at + 4 : at + 4 + size])
-            if header.api_key in VERSIONS:
-                yield decode_request(REQUESTS[ApiKey(header.api_key)], header)
+            if header.api_key in APIS:
+                yield decode_request(APIS[ApiKey(header.api_key)].request, header)
         at += 4 + size

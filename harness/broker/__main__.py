@@ -39,7 +39,7 @@ START_ERRORS = (ConfigError, ZooKeeperError, StorageError, BrokerIdTaken, OSErro
 
 
 def main() -> int:
-    """Run one broker until it is told to stop, and return the exit status of the process."""
+    """Run one broker until a signal stops it, and return the exit status of the process."""
     options = _options()
     _set_up_logging(options.log)
     try:
@@ -112,9 +112,9 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
         return 1
     stopping = _stop_signals()
     starting = asyncio.create_task(broker.start(), name="start")
-    asked = asyncio.create_task(stopping.wait(), name="stop-signal")
+    stop_signal = asyncio.create_task(stopping.wait(), name="stop-signal")
     try:
-        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({starting, stop_signal}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
@@ -129,7 +129,7 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()
     failed = asyncio.create_task(broker.failed.wait(), name="failure")
-    await asyncio.wait({asked, failed}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop_signal, failed}, return_when=asyncio.FIRST_COMPLETED)
     await broker.stop()
     return 1 if failed.done() else 0
 
@@ -170,7 +170,7 @@ def _exporter(config: BrokerConfig) -> Exporter | None:
 def _write(file: int, line: bytes) -> None:
     """Write one line with one call, so that a kill cannot leave more than the last one torn.
 
-    When that fails the process ends there and then: what it did next could not be told, and an untold deed is a lie.
+    When that fails the process ends there and then: what it did next would be missing from its evidence.
     """
     try:
         written = os.write(file, line)
@@ -186,7 +186,7 @@ def _stop_signals() -> asyncio.Event:
     """Return an event that the first SIGTERM or SIGINT sets; the second one ends the process."""
     stopping = asyncio.Event()
 
-    def asked(number: int) -> None:
+    def on_signal(number: int) -> None:
         if stopping.is_set():
             _log.error("shutdown.forced signal=%s", signal.Signals(number).name)
             os._exit(1)
@@ -194,7 +194,7 @@ def _stop_signals() -> asyncio.Event:
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, asked, number)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
     return stopping
 
 

@@ -107,5 +107,5 @@ class MetadataCache:
         return [partitions[number] for number in sorted(partitions)]
 
     def partition(self, topic: str, partition: int) -> PartitionInfo | None:
-        """Return one partition, or None when the controller never told of it."""
+        """Return one partition, or None when no UpdateMetadata has named it."""
         return self._partitions.get(topic, {}).get(partition)

@@ -26,8 +26,9 @@ from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.replicated import ReplicatedOffsets
 from harness.broker.coordinator.store import OffsetStore
 from harness.broker.handlers.admin import AdminHandlers
+from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.configs import ConfigHandlers
-from harness.broker.handlers.control import ControlHandlers, waking, with_topic_configs
+from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.leadership import LeadershipHandlers
@@ -49,9 +50,8 @@ from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import rules_with
 from harness.broker.state_log import StateLog
-from harness.broker.topics import GROUP_METADATA_TOPIC
-from harness.broker.wire.dispatch import Dispatcher, Handler
-from harness.broker.wire.messages import ApiKey
+from harness.broker.wire.dispatch import Dispatcher
+from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.wire.transport import Transport
 from harness.broker.zookeeper.client import SessionExpired, ZooKeeper
 from harness.broker.zookeeper.registration import (
@@ -64,10 +64,9 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import BrokerRegistration, new_uuid
 from harness.events import BrokerStart, BrokerStop, EpochAssign, Recovery
+from harness.values import OFFSETS_TOPIC
 
 _log = logging.getLogger(__name__)
-
-NO_BROKER_EPOCH = -1
 
 
 class Server(Protocol):
@@ -113,7 +112,7 @@ class Broker:
         self._outside = outside
         self._planted_bugs = list(planted_bugs)
         self._state_log = outside.state_log
-        self._broker_epoch = NO_BROKER_EPOCH
+        self._broker_epoch = UNKNOWN_BROKER_EPOCH
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         self._metadata = MetadataCache()
@@ -181,17 +180,15 @@ class Broker:
         self._load_logs()
         offsets_partitions = await self._offsets_partitions(zk)
         self._coordinator = self._new_coordinator(offsets_partitions)
-        exporter = self._outside.exporter
-        answered = None if exporter is None else exporter.answered
-        self._server = self._outside.make_server(Dispatcher(self._handlers(cluster_id, offsets_partitions), answered))
+        self._server = self._outside.make_server(self._dispatcher(cluster_id, offsets_partitions, self._coordinator))
         self._registration = self._bind(self._server)
         self._topic_configs.on_change(self._replicas.topic_configured)
         self._topic_configs.on_change(self._controller.topic_configured)
         self._topic_configs.on_broker_change(self._replicas.broker_configured)
         self._topic_configs.on_broker_change(self._controller.broker_configured)
         await self._topic_configs.start()
-        self._replicas.on_leadership_change(self._coordinator.leadership_changed)
-        self._replicas.on_deletion(self._coordinator.partitions_deleted)
+        self._replicas.control.on_leadership_change(self._coordinator.leadership_changed)
+        self._replicas.control.on_deletion(self._coordinator.partitions_deleted)
         await self._replicas.start()
         await self._register()
         self._session.before_new_session(self._controller.before_new_session)
@@ -200,8 +197,8 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
-        if exporter is not None:
-            await exporter.start(self.metrics)
+        if self._outside.exporter is not None:
+            await self._outside.exporter.start(self.metrics)
         await self._server.serve()
         interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
@@ -210,7 +207,7 @@ class Broker:
     async def stop(self) -> None:
         """Hand leads over, stop every part, leave clean logs behind and end the ZooKeeper session."""
         controlled = False
-        self._replicas.begin_shutdown()
+        self._replicas.control.shutting_down = True
         if self._config["controlled.shutdown.enable"]:
             handover = ControlledShutdown(config=self._config, session=self._session, transport=self._outside.transport)
             controlled = await handover.run(self._broker_epoch)
@@ -268,14 +265,16 @@ class Broker:
 
     async def _offsets_partitions(self, zk: ZooKeeper) -> int:
         """Return how many partitions `__consumer_offsets` has or, while there is none, will get."""
-        assignment = await read_topic_assignment(zk, GROUP_METADATA_TOPIC)
+        assignment = await read_topic_assignment(zk, OFFSETS_TOPIC)
         return len(assignment.partitions) if assignment else int(self._config["offsets.topic.num.partitions"])
 
     def _new_coordinator(self, partitions: int) -> GroupCoordinator:
         return GroupCoordinator(
             store=OffsetStore(partitions=partitions),
             topic=ReplicatedOffsets(
-                replicas=self._replicas, commit_timeout_s=self._config["offsets.commit.timeout.ms"] / 1000
+                replicas=self._replicas.replicas,
+                appender=self._replicas.appender,
+                commit_timeout_s=self._config["offsets.commit.timeout.ms"] / 1000,
             ),
             state_log=self._state_log,
             wall_ms=self._outside.wall_ms,
@@ -283,7 +282,7 @@ class Broker:
         )
 
     def _bind(self, server: Server) -> BrokerRegistration:
-        """Take the ports and return what others are told of them."""
+        """Take the ports and return the registration that names them."""
         ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
         return BrokerRegistration(
             broker_id=self._config.broker_id,
@@ -295,48 +294,37 @@ class Broker:
             timestamp_ms=self._outside.wall_ms(),
         )
 
-    def _handlers(self, cluster_id: str, offsets_partitions: int) -> Mapping[ApiKey, Handler]:
-        assert self._coordinator is not None
-        data = DataHandlers(self._replicas, self._fetch_sessions, self._config, self._state_log)
-        control = ControlHandlers(self._replicas, self._state_log, lambda: self._broker_epoch)
-        metadata = MetadataHandlers(self._config, cluster_id, self._metadata, self._creator, offsets_partitions)
-        admin = AdminHandlers(self._controller, self._creator)
-        changes = TopicChanges(self._metadata, self._session)
-        topics = TopicHandlers(self._config, self._controller, changes, self._creator)
-        leadership = LeadershipHandlers(self._controller, self._metadata)
-        configs = ConfigHandlers(ConfigChanges(self._config, self._metadata, self._topic_configs, self._session))
-        groups = GroupHandlers(self._coordinator, self._metadata)
-        producer_ids = ProducerIdHandlers(self._producer_ids)
-        log_dirs = LogDirHandlers(self._replicas, self._config)
-        return {
-            ApiKey.PRODUCE: data.produce,
-            ApiKey.FETCH: data.fetch,
-            ApiKey.LIST_OFFSETS: data.list_offsets,
-            ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
-            ApiKey.LEADER_AND_ISR: with_topic_configs(self._topic_configs, control.leader_and_isr),
-            ApiKey.STOP_REPLICA: control.stop_replica,
-            ApiKey.UPDATE_METADATA: waking(
-                control.update_metadata, self._creator.metadata_changed, leadership.metadata_changed
+    def _dispatcher(self, cluster_id: str, offsets_partitions: int, coordinator: GroupCoordinator) -> Dispatcher:
+        replicas, metadata, creator = self._replicas.replicas, self._metadata, self._creator
+        leadership = LeadershipHandlers(self._controller, metadata)
+        handlers = bound(
+            DataHandlers(
+                replicas=replicas,
+                appender=self._replicas.appender,
+                fetch_server=self._replicas.fetch_server,
+                sessions=self._fetch_sessions,
+                config=self._config,
+                state_log=self._state_log,
             ),
-            ApiKey.METADATA: metadata.describe,
-            ApiKey.FIND_COORDINATOR: metadata.find_coordinator,
-            ApiKey.DESCRIBE_CLUSTER: metadata.describe_cluster,
-            ApiKey.CREATE_TOPICS: admin.create_topics,
-            ApiKey.DELETE_TOPICS: topics.delete_topics,
-            ApiKey.CREATE_PARTITIONS: topics.create_partitions,
-            ApiKey.DESCRIBE_CONFIGS: configs.describe,
-            ApiKey.ALTER_CONFIGS: configs.alter,
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter,
-            ApiKey.CONTROLLED_SHUTDOWN: admin.controlled_shutdown,
-            ApiKey.ELECT_LEADERS: leadership.elect_leaders,
-            ApiKey.ALTER_PARTITION_REASSIGNMENTS: leadership.alter_reassignments,
-            ApiKey.LIST_PARTITION_REASSIGNMENTS: leadership.list_reassignments,
-            ApiKey.OFFSET_COMMIT: groups.commit,
-            ApiKey.OFFSET_FETCH: groups.fetch,
-            ApiKey.INIT_PRODUCER_ID: producer_ids.init_producer_id,
-            ApiKey.DELETE_RECORDS: log_dirs.delete_records,
-            ApiKey.DESCRIBE_LOG_DIRS: log_dirs.describe,
-        }
+            ControlHandlers(
+                control=self._replicas.control,
+                state_log=self._state_log,
+                broker_epoch=lambda: self._broker_epoch,
+                begin_checkpoints=self._replicas.begin_checkpoints,
+                load_topic_configs=self._topic_configs.load,
+                metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
+            ),
+            MetadataHandlers(self._config, cluster_id, metadata, creator, offsets_partitions),
+            AdminHandlers(self._controller, creator),
+            TopicHandlers(self._config, self._controller, TopicChanges(metadata, self._session), creator),
+            leadership,
+            ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
+            GroupHandlers(coordinator, metadata),
+            ProducerIdHandlers(self._producer_ids),
+            LogDirHandlers(replicas, self._replicas.deleter),
+        )
+        exporter = self._outside.exporter
+        return Dispatcher(APIS, handlers, None if exporter is None else exporter.answered)
 
     # --- the session ---
 

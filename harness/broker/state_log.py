@@ -57,20 +57,3 @@ class LineStateLog:
     def registered(self, broker_epoch: int) -> None:
         """Stamp later lines with this registration."""
         self._broker_epoch = broker_epoch
-
-
-@dataclass(slots=True)
-class RecordingStateLog:
-    """Keeps events in memory; for tests."""
-
-    events: list[Event]
-
-    def emit(self, event: Event) -> None:
-        """Keep one event."""
-        self.events.append(event)
-
-    def session_changed(self, session_id: int) -> None:
-        """Nothing to stamp."""
-
-    def registered(self, broker_epoch: int) -> None:
-        """Nothing to stamp."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import parse_topic_config
 from harness.broker.wire.error_codes import ErrorCode
+from harness.values import OFFSETS_TOPIC
 
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
 MAX_NAME_LENGTH = 249
 MAX_PARTITIONS = 10_000
 """In one request, as in Kafka's KRaft controller: placing two thousand million would take all memory there is."""
@@ -23,7 +23,7 @@ UNSET = -1
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
-Assignment = dict[int, list[int]]
+Placement = dict[int, list[int]]
 """Partition → broker ids; the first is the preferred leader."""
 
 
@@ -38,7 +38,7 @@ class TopicRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
-    """A topic as somebody asked for it."""
+    """A topic as a request describes it."""
 
     name: str
     partitions: int = UNSET
@@ -53,7 +53,7 @@ class NewTopic:
     """A topic that passed every rule."""
 
     name: str
-    assignment: Assignment
+    assignment: Placement
     config: dict[str, str]
 
 
@@ -87,7 +87,7 @@ class TopicPlanner:
             raise TopicRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
         return NewTopic(name=request.name, assignment=assignment, config=config)
 
-    def _assignment(self, request: TopicRequest, rng: random.Random) -> Assignment:
+    def _assignment(self, request: TopicRequest, rng: random.Random) -> Placement:
         if not request.assignment:
             partitions = self.default_partitions if request.partitions == UNSET else request.partitions
             factor = (
@@ -121,7 +121,7 @@ def place(
     start: int,
     shift: int,
     first_partition: int = 0,
-) -> Assignment:
+) -> Placement:
     """Return Kafka's rack-unaware placement: leaders round robin from the broker at `start`, followers shifted.
 
     Raises:
@@ -141,7 +141,7 @@ def place(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {replication_factor} larger than available brokers: {count}.",
         )
-    assignment: Assignment = {}
+    assignment: Placement = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
@@ -178,7 +178,7 @@ def check_collision(name: str, topics: Collection[str]) -> None:
         )
 
 
-def check_assignment(assignment: Assignment) -> None:
+def check_assignment(assignment: Placement) -> None:
     """Raise TopicRefused when a placement by hand is malformed; dead and unknown brokers are allowed."""
     if list(assignment) != list(range(len(assignment))):
         problem = "partitions must be a consecutive sequence from 0"

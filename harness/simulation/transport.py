@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.broker.wire.codec import MalformedMessage, decode_response, encode_request
-from harness.broker.wire.messages import REQUESTS
+from harness.broker.wire.messages import API_KEYS
 from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.links import Pipe
 from harness.simulation.network import CLOSED, Asked, End, Network, join
-
-_API_KEYS = {request: key for key, request in REQUESTS.items()}
 
 
 @dataclass(slots=True)
@@ -111,7 +109,7 @@ class MemoryConnection:
         number, frame = self._correlation_id, None
         if self._through_codecs:
             frame = bytes(encode_request(message, version, correlation_id=number, client_id=self._client_id)[4:])
-        key = _API_KEYS[type(message)]
+        key = API_KEYS[type(message)]
         self.end.put(Asked(number, version, self._client_id, key, None if frame is not None else message, frame))
         if answered:
             self._pending.append((number, message, version, future))

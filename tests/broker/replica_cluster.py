@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.configs.topic_properties import topic_defaults
+from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
 from harness.broker.log.batch import BatchHeader, build_batch, iter_batches
@@ -19,12 +20,12 @@ from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.log.records import Record
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replicas.appending import AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessions
 from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import rules_with
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
@@ -36,6 +37,8 @@ from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from harness.values import ACKS_ALL
+from tests.broker.recording_state_log import RecordingStateLog
 
 TOPIC = "t"
 CONTROLLER = 9
@@ -107,6 +110,10 @@ class NetworkTransport:
         return connection
 
 
+async def _known(_topics: Iterable[str]) -> None:
+    """Every topic has the broker's own configuration."""
+
+
 def host_of(broker_id: int) -> str:
     return f"h{broker_id}"
 
@@ -151,20 +158,22 @@ class Broker:
             now_s=now_s,
             rules=rules,
         )
-        self.data = DataHandlers(self.manager, self.sessions, self.config, state_log)
-        self.control = ControlHandlers(self.manager, state_log, lambda: 50)
-        self.dispatcher = Dispatcher(
-            {
-                ApiKey.PRODUCE: self.data.produce,
-                ApiKey.FETCH: self.data.fetch,
-                ApiKey.LIST_OFFSETS: self.data.list_offsets,
-                ApiKey.OFFSET_FOR_LEADER_EPOCH: self.data.offset_for_leader_epoch,
-                ApiKey.LEADER_AND_ISR: self.control.leader_and_isr,
-                ApiKey.STOP_REPLICA: self.control.stop_replica,
-                ApiKey.UPDATE_METADATA: self.control.update_metadata,
-            }
+        self.data = DataHandlers(
+            replicas=self.manager.replicas,
+            appender=self.manager.appender,
+            fetch_server=self.manager.fetch_server,
+            sessions=self.sessions,
+            config=self.config,
+            state_log=state_log,
         )
-
+        self.control = ControlHandlers(
+            control=self.manager.control,
+            state_log=state_log,
+            broker_epoch=lambda: 50,
+            begin_checkpoints=self.manager.begin_checkpoints,
+            load_topic_configs=_known,
+        )
+        self.dispatcher = Dispatcher(APIS, bound(self.data, self.control))
         self.server = MemoryServer(network.network, self.dispatcher)
         for endpoint in self.config.endpoints:
             self.server.bind(endpoint)
@@ -179,8 +188,15 @@ class Broker:
         await self.manager.start()
         await self.server.serve()
 
+    async def append(
+        self, records: bytes, *, acks: int = ACKS_ALL, timeout_s: float = 5.0, partition: int = 0
+    ) -> AppendResult:
+        params = ProduceParams(acks=acks, timeout_s=timeout_s, client="client", correlation_id=1)
+        (result,) = await self.manager.appender.append([ToAppend((TOPIC, partition), records)], params)
+        return result
+
     def replica(self, partition: int = 0) -> Partition:
-        found = self.manager.partition(TOPIC, partition)
+        found = self.manager.replicas.get(TOPIC, partition)
         assert found is not None
         return found
 
@@ -359,9 +375,7 @@ class ReplicaCluster:
     async def produce(
         self, broker_id: int, *values: str, acks: int = -1, timeout_s: float = 5.0, partition: int = 0
     ) -> Any:
-        return await self.brokers[broker_id].manager.append(
-            TOPIC, partition, batch(*values), acks=acks, timeout_s=timeout_s, client="client", correlation_id=1
-        )
+        return await self.brokers[broker_id].append(batch(*values), partition=partition, acks=acks, timeout_s=timeout_s)
 
     async def begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Let `work` run beside the test; it has made its first step when this returns."""

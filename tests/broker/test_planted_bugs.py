@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.broker.replicas.fetch_sessions import FetchSessionError
-from harness.broker.replicas.fetching import FetchedPartition, FetchLimits, Read
+from harness.broker.replicas.fetching import FetchLimits, PartitionFetch, Read
 from harness.broker.replicas.partition import PartitionError
 from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import PLANTED_BUGS, ProtocolRules, rules_with
@@ -129,7 +129,7 @@ async def what_a_consumer_gets_of_a_leader_alone(cluster: ReplicaCluster) -> Any
     cluster.network.isolate(1)
     await cluster.produce(1, "a", acks=1)
     limits = FetchLimits(min_bytes=1, max_bytes=1000, max_wait_s=0)
-    (read,) = await cluster[1].manager.fetch(-1, [FetchedPartition((TOPIC, 0), -1, 0, 1000)], limits)
+    (read,) = await cluster[1].manager.fetch_server.fetch(-1, [PartitionFetch((TOPIC, 0), -1, 0, 1000)], limits)
     return bool(read.records)
 
 
@@ -144,7 +144,7 @@ async def answer_to_an_old_epoch(cluster: ReplicaCluster) -> Any:
 
 
 async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaCluster) -> Any:
-    asked = [FetchedPartition((TOPIC, 0), -1, 0, 1000)]
+    asked = [PartitionFetch((TOPIC, 0), -1, 0, 1000)]
     sessions = cluster[1].sessions
     session, _ = sessions.begin(0, 0, asked, privileged=False).answer([Read(asked[0], ErrorCode.NONE, 0, 0)])
     told = []

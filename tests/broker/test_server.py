@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.log.storage import StorageError
 from harness.broker.wire.error_codes import ErrorCode
-from harness.broker.wire.messages import LeaderAndIsrRequest
+from harness.broker.wire.messages import ApiVersionsRequest, LeaderAndIsrRequest
 from harness.broker.wire.transport import PeerError
 from harness.broker.zookeeper.client import ConnectionLoss, NotEmpty
 from harness.broker.zookeeper.registration import BrokerIdTaken
@@ -40,6 +41,17 @@ def test_a_broker_starts_in_order():
             assert cluster.of(1, BrokerStart)[0].clean_marker is False
             assert cluster.disks[1].exists("meta.properties")
             assert cluster.zookeeper.nodes["/brokers/ids/1"].owner == cluster.sessions[1].session_id
+
+    run(play())
+
+
+def test_a_broker_serves_every_api_of_the_table():
+    async def play():
+        async with WholeCluster() as cluster:
+            await cluster.start(1)
+            request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+            answer = await cluster.ask(1, request, 3)
+            assert [api.api_key for api in answer.api_keys] == sorted(APIS)
 
     run(play())
 

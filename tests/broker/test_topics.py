@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from harness.broker.topics import Assignment, NewTopic, TopicPlanner, TopicRefused, TopicRequest, place
+from harness.broker.topics import NewTopic, Placement, TopicPlanner, TopicRefused, TopicRequest, place
 from harness.broker.wire.error_codes import ErrorCode
 
 
@@ -164,7 +164,7 @@ def test_a_placement_is_balanced_and_names_no_broker_twice(brokers: int, factor:
 
 def test_a_placement_is_kafkas() -> None:
     """The table in the documentation of Kafka's AdminUtils: five brokers, ten partitions, three replicas."""
-    expected: Assignment = {
+    expected: Placement = {
         0: [0, 1, 2],
         1: [1, 2, 3],
         2: [2, 3, 4],

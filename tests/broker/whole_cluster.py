@@ -11,7 +11,6 @@ from harness.broker.configs.config import parse_config
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.server import Broker, Surroundings
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
     CreateTopicsRequest,
@@ -30,6 +29,7 @@ from harness.simulation.server import MemoryServer
 from harness.simulation.transport import MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 LATENCY_S = 0.001
 CLIENT, PEER = "PLAINTEXT", "REPL"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.dispatch import Dispatcher
 from harness.events import BrokerStart, BrokerStop, ZkSession
 from harness.simulation.cluster import SimulatedCluster
@@ -141,7 +142,7 @@ def test_a_start_that_nobody_waits_for_any_more_is_taken_back() -> None:
 def test_a_broker_that_cannot_start_says_why_and_leaves_nothing_open() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].kill()
-        squatter = MemoryServer(cluster.network, Dispatcher({}))
+        squatter = MemoryServer(cluster.network, Dispatcher(APIS, {}))
         squatter.bind(Endpoint(name="PLAINTEXT", host="broker-1", port=9092))
         assert not await cluster[1].start()
         assert "address in use" in str(cluster[1].failure)

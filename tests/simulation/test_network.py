@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, MetadataRequest, MetadataResponse
 from harness.broker.wire.transport import PeerError
@@ -35,7 +36,7 @@ class Stage:
         await task
 
     async def _serve(self) -> None:
-        listening = MemoryServer(self.network, Dispatcher({ApiKey.METADATA: self._answer}))
+        listening = MemoryServer(self.network, Dispatcher(APIS, {ApiKey.METADATA: self._answer}))
         listening.bind(Endpoint(name="PLAINTEXT", host="far", port=1))
         await listening.serve()
 
@@ -221,7 +222,7 @@ def test_connections_break_as_real_ones_do(story: Callable[[Stage], Awaitable[No
 def test_a_server_that_stops_right_after_it_took_a_connection_in_closes_it() -> None:
     async def play() -> None:
         network = Network(Links())
-        server = MemoryServer(network, Dispatcher({}))
+        server = MemoryServer(network, Dispatcher(APIS, {}))
         server.bind(Endpoint(name="PLAINTEXT", host="far", port=1))
         connecting = asyncio.ensure_future(
             MemoryTransport(network, "near").connect("far", 1, client_id="c", timeout_s=TIMEOUT_S)

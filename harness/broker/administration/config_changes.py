@@ -108,14 +108,15 @@ class ConfigChanges:
         check_broker(name, self.config.broker_id)
         return Target(kind=BROKERS_KIND, name=name)
 
-    async def replace(self, target: Target, given: Mapping[str, str | None], *, validate_only: bool) -> None:
+    async def replace(self, target: Target, properties: Mapping[str, str | None], *, validate_only: bool) -> None:
         """Let a target have these properties and no others (AlterConfigs).
 
         Raises:
             ConfigRefused: a rule is broken, or ZooKeeper did not take it.
         """
-        _refuse_nulls([name for name, value in given.items() if value is None])
-        await self._write(target, {name: value or "" for name, value in given.items()}, validate_only=validate_only)
+        _refuse_nulls([name for name, value in properties.items() if value is None])
+        config = {name: value or "" for name, value in properties.items()}
+        await self._write(target, config, validate_only=validate_only)
 
     async def amend(self, target: Target, steps: Sequence[Step], *, validate_only: bool) -> None:
         """Change some properties of a target and leave the others (IncrementalAlterConfigs).
@@ -142,11 +143,11 @@ class ConfigChanges:
             config.pop(step.name, None)
         elif step.operation in (Operation.APPEND, Operation.SUBTRACT):
             words = self._words(target, step, config)
-            given = value.split(",")
+            operands = value.split(",")
             if step.operation == Operation.APPEND:
-                words += [word for word in given if word not in words]
+                words += [word for word in operands if word not in words]
             else:
-                words = [word for word in words if word not in given]
+                words = [word for word in words if word not in operands]
             config[step.name] = ",".join(words)
         else:
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operation {step.operation}")

@@ -34,7 +34,7 @@ class Synonym:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ConfigEntry:
     """One property."""
 
     name: str
@@ -55,27 +55,27 @@ class ConfigView:
     config: BrokerConfig
     layers: BrokerLayers
 
-    def topic(self, own: Mapping[str, str]) -> list[Entry]:
+    def topic(self, own: Mapping[str, str]) -> list[ConfigEntry]:
         """Return every property of a topic that sets `own` for itself."""
         return [self._of_topic(prop, own) for prop in TOPIC_PROPERTIES]
 
-    def broker(self) -> list[Entry]:
+    def broker(self) -> list[ConfigEntry]:
         """Return every property of this broker."""
         return [_entry(p.name, self._synonyms(p.name), p, read_only=p.name not in DYNAMIC) for p in PROPERTIES]
 
-    def all_brokers(self) -> list[Entry]:
+    def all_brokers(self) -> list[ConfigEntry]:
         """Return what is set for all brokers, and nothing else."""
         return [
             _entry(name, [Synonym(name=name, value=text, source=Source.ALL_BROKERS)], _BY_NAME[name], read_only=False)
             for name, text in sorted(self.layers.default.items())
         ]
 
-    def _of_topic(self, prop: TopicProperty, own: Mapping[str, str]) -> Entry:
+    def _of_topic(self, prop: TopicProperty, own: Mapping[str, str]) -> ConfigEntry:
         synonyms = [Synonym(name=prop.name, value=own[prop.name], source=Source.TOPIC)] if prop.name in own else []
         synonyms += [s for name, _ in prop.brokers for s in self._synonyms(name) if s.value]
         if prop.name in own:
             return _entry(prop.name, synonyms, prop, read_only=False)
-        return Entry(
+        return ConfigEntry(
             name=prop.name,
             value=as_text(prop.inherited({**self.config.values, **self._dynamic()})),
             read_only=False,
@@ -94,7 +94,7 @@ class ConfigView:
         for layer, source in (
             (self.layers.own, Source.BROKER),
             (self.layers.default, Source.ALL_BROKERS),
-            (self.config.given, Source.PROPERTIES_FILE),
+            (self.config.properties, Source.PROPERTIES_FILE),
         ):
             if name in layer:
                 yield layer[name], source
@@ -102,8 +102,8 @@ class ConfigView:
             yield _BY_NAME[name].default, Source.DEFAULT
 
 
-def _entry(name: str, synonyms: Sequence[Synonym], prop: Property | TopicProperty, *, read_only: bool) -> Entry:
-    return Entry(
+def _entry(name: str, synonyms: Sequence[Synonym], prop: Property | TopicProperty, *, read_only: bool) -> ConfigEntry:
+    return ConfigEntry(
         name=name,
         value=synonyms[0].value if synonyms else None,
         read_only=read_only,

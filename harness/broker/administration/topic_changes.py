@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.topics import Assignment, TopicRefused, place
+from harness.broker.topics import Placement, TopicRefused, place
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -31,7 +31,7 @@ class MorePartitions:
 
 def added_partitions(
     known: Mapping[int, Sequence[int]], wanted: MorePartitions, alive_brokers: Sequence[int]
-) -> Assignment:
+) -> Placement:
     """Return where the added partitions go; pure.
 
     Raises:
@@ -125,7 +125,7 @@ class TopicChanges:
         return wanted.count
 
 
-def _grown(known: TopicAssignment, added: Assignment) -> TopicAssignment:
+def _grown(known: TopicAssignment, added: Placement) -> TopicAssignment:
     more = {number: tuple(replicas) for number, replicas in added.items()}
     return replace(known, partitions={**known.partitions, **more})
 

@@ -111,10 +111,10 @@ class TopicConfigs:
 
     async def _read(self, topic: str) -> None:
         try:
-            found = await read_config(self._session.current, topic_config_path(topic))
-            for name in sorted(found.keys() - BY_NAME.keys()):
+            properties = await read_config(self._session.current, topic_config_path(topic))
+            for name in sorted(properties.keys() - BY_NAME.keys()):
                 _log.warning("topic_config.ignored topic=%s error=%s", topic, unknown("topic property", name, BY_NAME))
-            own = parse_topic_config({name: text for name, text in found.items() if name in BY_NAME})
+            own = parse_topic_config({name: text for name, text in properties.items() if name in BY_NAME})
         except (ConfigError, MalformedZnode) as error:
             _log.error("topic_config.ignored topic=%s error=%s", topic, error)
             own = {}
@@ -139,12 +139,12 @@ class TopicConfigs:
     async def _read_layer(self, name: str) -> dict[str, str]:
         """Return what is set for a broker or for all; what makes no sense counts as nothing, all of it, as in Kafka."""
         try:
-            found = await read_config(self._session.current, broker_config_path(name))
-            parse_dynamic_config(found)
+            properties = await read_config(self._session.current, broker_config_path(name))
+            parse_dynamic_config(properties)
         except (ConfigError, MalformedZnode) as error:
             _log.error("broker_config.ignored broker=%s error=%s", name, error)
             return {}
-        return found
+        return properties
 
     def _tell(self, topic: str, before: Mapping[str, Any] | None) -> None:
         now = self._known[topic]
@@ -188,8 +188,8 @@ class TopicConfigs:
             self._all_stale = False
             stale = [(BROKERS_KIND, ALL_BROKERS), *((TOPICS_KIND, topic) for topic in sorted(self._known))]
         else:
-            found = [await _named(zk, name) for name in names if name not in self._seen]
-            stale = [entity for entity in found if entity is not None]
+            entities = [await _named(zk, name) for name in names if name not in self._seen]
+            stale = [entity for entity in entities if entity is not None]
         self._seen = {name: self._seen.get(name, now_s) for name in names}
         for kind, name in dict.fromkeys(stale):
             if kind == TOPICS_KIND:

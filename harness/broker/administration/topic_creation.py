@@ -1,4 +1,4 @@
-"""Creates topics: for CreateTopics, for a client that asked for an unknown one, and for committed offsets.
+"""Creates topics: for CreateTopics, for a client whose Metadata names an unknown one, and for committed offsets.
 
 Not the controller's work: whoever serves the request checks it and writes it to ZooKeeper, where the controller finds
 it. The topic is usable once this broker's metadata names a leader for every partition.
@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.purgatory import Purgatory
-from harness.broker.topics import GROUP_METADATA_TOPIC, TopicPlanner, TopicRefused, TopicRequest
+from harness.broker.topics import TopicPlanner, TopicRefused, TopicRequest
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import TopicExists, create_topic
 from harness.broker.zookeeper.znodes import TOPICS, new_uuid
 from harness.events import NO_LEADER
+from harness.values import OFFSETS_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -95,8 +96,8 @@ class TopicCreator:
         return len(topic.assignment)
 
     async def create_on_demand(self, name: str) -> ErrorCode:
-        """Create a topic that a client asked for, and return what it is told: to come again when there is a leader."""
-        if name == GROUP_METADATA_TOPIC:
+        """Create a topic that a Metadata request names, and return its error: at best, that it has no leader yet."""
+        if name == OFFSETS_TOPIC:
             return await self.create_offsets_topic()
         return await self._create_unless_there(TopicRequest(name=name))
 
@@ -107,7 +108,7 @@ class TopicCreator:
         """
         return await self._create_unless_there(
             TopicRequest(
-                name=GROUP_METADATA_TOPIC,
+                name=OFFSETS_TOPIC,
                 partitions=self.config["offsets.topic.num.partitions"],
                 replication_factor=self.config["offsets.topic.replication.factor"],
                 config={

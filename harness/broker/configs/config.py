@@ -148,7 +148,7 @@ class BrokerConfig:
     """Parsed properties; `config["replica.lag.time.max.ms"]` has the property's own type."""
 
     values: Mapping[str, Any]
-    given: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
     """What the properties file says, as text; the rest of `values` are defaults."""
 
     def __getitem__(self, name: str) -> Any:
@@ -177,21 +177,21 @@ class BrokerConfig:
 
     @property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients and brokers are told to connect to, in the order it is registered; by default the listeners."""
+        """What clients and brokers connect to, in the order it is registered; by default the listeners."""
         return tuple(self.values["advertised.listeners"]) or self.endpoints
 
 
-def parse_config(given: Mapping[str, str]) -> BrokerConfig:
+def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
     """Return the configuration that the properties describe.
 
     Raises:
         ConfigError: names every unknown, missing and malformed property at once.
     """
     known = {prop.name: prop for prop in PROPERTIES}
-    problems = [unknown("property", name, known) for name in given.keys() - known.keys()]
+    problems = [unknown("property", name, known) for name in properties.keys() - known.keys()]
     values: dict[str, Any] = {}
     for prop in PROPERTIES:
-        text = given.get(prop.name, prop.default)
+        text = properties.get(prop.name, prop.default)
         if text is None:
             problems.append(f"{prop.name} must be given")
             continue
@@ -205,7 +205,7 @@ def parse_config(given: Mapping[str, str]) -> BrokerConfig:
         problems += _limit_problems(values)
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
-    return BrokerConfig(values, dict(given))
+    return BrokerConfig(values, dict(properties))
 
 
 def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:

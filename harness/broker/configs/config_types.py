@@ -1,4 +1,4 @@
-"""The types of configuration properties: how text becomes a value, and what clients are told of it."""
+"""The types of configuration properties: how text becomes a value, and how DescribeConfigs shows it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

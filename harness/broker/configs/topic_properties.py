@@ -40,8 +40,8 @@ class TopicProperty:
 
     def inherited(self, values: Mapping[str, Any]) -> Any:
         """Return what holds for a topic that says nothing, from a broker's properties."""
-        found = (values[name] * factor for name, factor in self.brokers if values[name] is not None)
-        return next(found, self.default)
+        own = (values[name] * factor for name, factor in self.brokers if values[name] is not None)
+        return next(own, self.default)
 
 
 def _like(name: str, parse: ConfigType, *brokers: str) -> TopicProperty:
@@ -87,13 +87,13 @@ TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
 BY_NAME: dict[str, TopicProperty] = {prop.name: prop for prop in TOPIC_PROPERTIES}
 
 
-def parse_topic_config(given: Mapping[str, str]) -> dict[str, Any]:
+def parse_topic_config(properties: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties that a topic sets, each with its own type.
 
     Raises:
         ConfigError: names every unknown and malformed property at once.
     """
-    return _parse("topic property", given, BY_NAME)
+    return _parse("topic property", properties, BY_NAME)
 
 
 def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
@@ -114,20 +114,20 @@ DYNAMIC: dict[str, Property] = {
 """The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`)."""
 
 
-def parse_dynamic_config(given: Mapping[str, str]) -> dict[str, Any]:
+def parse_dynamic_config(properties: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties that are set for a broker while it runs, each with its own type.
 
     Raises:
         ConfigError: names every property that is unknown, malformed, or not to be set while the broker runs.
     """
-    return _parse("dynamic broker property", given, DYNAMIC)
+    return _parse("dynamic broker property", properties, DYNAMIC)
 
 
 def _parse(
-    what: str, given: Mapping[str, str], known: Mapping[str, TopicProperty] | Mapping[str, Property]
+    what: str, properties: Mapping[str, str], known: Mapping[str, TopicProperty] | Mapping[str, Property]
 ) -> dict[str, Any]:
     problems, values = [], {}
-    for name, text in given.items():
+    for name, text in properties.items():
         if name not in known:
             problems.append(unknown(what, name, known))
             continue

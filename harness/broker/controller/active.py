@@ -11,7 +11,7 @@ from functools import partial
 from harness.broker.controller import selectors, selectors_0_8
 from harness.broker.controller.brokers import BrokerEvents
 from harness.broker.controller.channels import ChannelSettings, ControllerChannels
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import ControllerEpoch
 from harness.broker.controller.environment import ControllerSettings, Environment
 from harness.broker.controller.fenced_writes import FencedWrites
@@ -30,6 +30,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiMessage
 from harness.broker.zookeeper.znodes import BROKER_IDS
 from harness.events import ControllerReady, ControllerResigned
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class ActiveController:
         log.info("controller.ready epoch=%d", self.epoch.value)
         await self.reassignments.take_over()
         await self._deletion.advance()
-        await self.elections.asked_in_zookeeper()
+        await self.elections.znode_changed()
         self.elections.start()
 
     async def resign(self, reason: str) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from harness.broker.controller.broker_diff import diff_brokers
 from harness.broker.controller.channels import ControllerChannels
-from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.errors import BrokerNotAvailableError, StaleBrokerEpochError
 from harness.broker.controller.offline_replicas import OfflineReplicas
@@ -16,16 +15,15 @@ from harness.broker.controller.selectors import Strategy
 from harness.broker.controller.topic_deletion import TopicDeletion
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.zookeeper.client import Watch, WatchType
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.registration import LiveBroker, read_live_broker, read_live_brokers
 from harness.broker.zookeeper.znodes import BROKER_IDS, broker_path
 from harness.events import Fenced
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
-
-UNKNOWN_BROKER_EPOCH = -1
-"""In a request: the sender does not say (before KIP-380)."""
 
 
 class BrokerEvents:
@@ -104,7 +102,7 @@ class BrokerEvents:
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move leaders away from a broker and take it out of ISRs; return the partitions it still leads.
 
-        Partitions with a single replica are left alone: nobody else could lead them.
+        Partitions with a single replica are left alone: no other broker could lead them.
 
         Raises:
             StaleBrokerEpochError: an earlier incarnation of the broker asks.

@@ -14,8 +14,8 @@ from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
 from harness.broker.zookeeper.znodes import TopicAssignment
 from harness.events import NO_LEADER
+from harness.values import TopicPartition
 
-TopicPartition = tuple[str, int]
 Replica = tuple[str, int, int]
 """Topic, partition, broker id."""
 

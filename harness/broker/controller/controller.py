@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.controller.active import ActiveController
 from harness.broker.controller.assignment import Assignment
-from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.election import NO_CONTROLLER, read_controller, register_and_increment
 from harness.broker.controller.environment import UNCLEAN, ControllerSettings
 from harness.broker.controller.errors import (
@@ -31,6 +30,7 @@ from harness.broker.zookeeper.client import Delete, SessionExpired, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import CONTROLLER, ControllerZnode
 from harness.events import ControllerMoved
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ GIVE_UP_PAUSE_S = 1.0
 
 EXPIRED, MOVED = "session expired", "moved"
 REPLACED = (EXPIRED, MOVED)
-"""Reasons to resign that are somebody else's doing."""
+"""Reasons to resign that another controller causes."""
 
 
 class Controller:
@@ -125,7 +125,7 @@ class Controller:
         self._queue.put("Startup", self._startup)
 
     async def stop(self) -> None:
-        """Stop processing events and resign, without a word to ZooKeeper: the session's end says it. Idempotent."""
+        """Stop processing events and resign; `/controller` goes with the session. Idempotent."""
         await self._queue.stop()
         self._controller_id = NO_CONTROLLER
         await self._resign("stopped")
@@ -284,14 +284,14 @@ class Controller:
             await asyncio.sleep(GIVE_UP_PAUSE_S)
 
     async def _maybe_resign(self) -> None:
-        """Look who is controller, and stop acting as one if it is somebody else."""
+        """Read who is controller, and resign if it is another broker."""
         await self._arm()
         self._controller_id = await read_controller(self._settings.session.current)
         if self._controller_id != self._broker_id:
             await self._resign(MOVED)
 
     async def _trigger_move(self) -> None:
-        """Give the office up, so that somebody else, or this broker anew, can do better."""
+        """Give the office up, so that another broker, or this one anew, is elected."""
         self._controller_id = await read_controller(self._settings.session.current)
         held, epoch = self.is_active, None if self._active is None else self._active.epoch
         await self._resign("gave up")

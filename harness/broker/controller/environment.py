@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import parse_topic_config
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.fenced_writes import FencedWrites
 from harness.broker.controller.request_batch import ControlRequest, RequestBatch
 from harness.broker.controller.selectors import Selector, Strategy
@@ -17,12 +17,13 @@ from harness.broker.zookeeper.client import Watch, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_config
 from harness.broker.zookeeper.znodes import MalformedZnode
+from harness.values import TopicPartition
 
 UNCLEAN = "unclean.leader.election.enable"
 
 
 @dataclass(slots=True)
-class Counters:
+class ControllerCounters:
     """What a broker's controller counts over all its terms."""
 
     unclean_leader_elections: int = 0
@@ -37,7 +38,7 @@ class ControllerSettings:
     transport: Transport
     state_log: StateLog
     rules: ProtocolRules = field(default_factory=ProtocolRules)
-    counters: Counters = field(default_factory=Counters)
+    counters: ControllerCounters = field(default_factory=ControllerCounters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Environment:
     send: Callable[[ControlRequest], None]
     enqueue: Callable[[str, Callable[[], Awaitable[object]]], None]
     """Queue an event by name; it is carried out only while this controller is in office."""
-    counters: Counters
+    counters: ControllerCounters
     unclean_default: Callable[[], bool]
     """The broker's own `unclean.leader.election.enable`."""
     rules: ProtocolRules

@@ -43,15 +43,15 @@ class Notifications:
             self._env.session.current.unwatch_children(path)
 
     async def drop(self) -> None:
-        """Delete what was meant for the controller before: what it tells is read, or asked for, anyway."""
+        """Delete notifications to the controller before: the state that they point at is read anyway."""
         for path in (LOG_DIR_EVENTS, ISR_CHANGES):
             await self._delete(path, await self._env.session.current.children(path))
 
     async def isr_changed(self) -> None:
         """Event IsrChangeNotification: read the ISRs that leaders have changed, and tell everybody."""
         zk = self._env.session.current
-        names, told = await self._read(ISR_CHANGES, decode_isr_change)
-        partitions = sorted({partition for partitions in told for partition in partitions})
+        names, changes = await self._read(ISR_CHANGES, decode_isr_change)
+        partitions = sorted({partition for partitions in changes for partition in partitions})
         known = [partition for partition in partitions if partition in self._context.partition_status]
         if known:
             self._context.leadership |= await read_partition_states(zk, known)
@@ -73,8 +73,8 @@ class Notifications:
     async def _read(self, parent: str, decode: Callable[[str, bytes], T]) -> tuple[list[str], list[T]]:
         """Return the names of all notifications, and what those say that make sense."""
         names = await self._env.session.current.children(parent)
-        found = await all_of(self._read_one(f"{parent}/{name}", decode) for name in names)
-        return names, [told for told in found if told is not None]
+        notifications = await all_of(self._read_one(f"{parent}/{name}", decode) for name in names)
+        return names, [each for each in notifications if each is not None]
 
     async def _read_one(self, path: str, decode: Callable[[str, bytes], T]) -> T | None:
         try:

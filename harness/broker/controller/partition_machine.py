@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, elected, initial
 from harness.broker.controller.selectors import Candidates, Refusal, Selection, Strategy
@@ -19,6 +18,7 @@ from harness.broker.zookeeper.znodes import (
     partitions_path,
 )
 from harness.events import NO_LEADER, Election, PartitionStateChange
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class PartitionMachine:
         """Of the change that is under way."""
 
     async def start(self) -> None:
-        """Take the states from what ZooKeeper said, then elect leaders where there are none."""
+        """Take the states from what was read of ZooKeeper, then elect leaders where there are none."""
         for partition in self._context.partitions():
             if partition not in self._context.leadership:
                 status = PartitionStatus.NEW
@@ -127,8 +127,8 @@ class PartitionMachine:
     async def _is_created(self, partition: TopicPartition, state: PartitionStateZnode, result: OpResult) -> bool:
         """Whether the znode stands, created now or by a try whose answer was lost with the connection."""
         if isinstance(result, NodeExists):
-            found = await read_partition_state(self._env.session.current, *partition)
-            return found == VersionedState(state=state, zk_version=0)
+            standing = await read_partition_state(self._env.session.current, *partition)
+            return standing == VersionedState(state=state, zk_version=0)
         return isinstance(result, str)
 
     def _initialized(self, partition: TopicPartition, result: VersionedState, contest: _Contest) -> None:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.broker.controller.assignment import Assignment
-from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.errors import StateChangeFailed
 from harness.broker.controller.leadership import as_evidence, bumped
@@ -36,6 +35,7 @@ from harness.broker.zookeeper.znodes import (
     topic_path,
 )
 from harness.events import EpochBump
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +61,8 @@ class Reassignments:
     # --- where wishes come from ---
 
     def watch(self) -> None:
-        """Register for reassignments that are asked for in ZooKeeper."""
-        handler = self._env.on_watch(EVENT, self.asked_in_zookeeper)
+        """Register for reassignments that are requested in ZooKeeper."""
+        handler = self._env.on_watch(EVENT, self.znode_changed)
         self._env.session.current.watch_node(REASSIGN_PARTITIONS, handler)
 
     def unwatch(self) -> None:
@@ -77,18 +77,18 @@ class Reassignments:
         self._context.reassigning = {p for p in self._context.partitions() if self._context.assignment(p).is_reassigned}
 
     async def take_over(self) -> None:
-        """Go on with what was asked for in ZooKeeper, then with all that was running."""
-        taken_over = await self.asked_in_zookeeper()
+        """Go on with what is requested in ZooKeeper, then with all that was running."""
+        taken_over = await self.znode_changed()
         await self.resume(lambda partition, _: partition not in taken_over)
 
-    async def asked_in_zookeeper(self) -> set[TopicPartition]:
+    async def znode_changed(self) -> set[TopicPartition]:
         """Event ZkPartitionReassignment: begin what the znode asks for, and return which partitions that concerns."""
-        found = await self._read_znode()
-        if found is None:
+        targets = await self._read_znode()
+        if targets is None:
             return set()
-        results = await self._begin({p: Wish(target=target) for p, target in found.items()}, check_replicas=False)
+        results = await self._begin({p: Wish(target=target) for p, target in targets.items()}, check_replicas=False)
         failed = {partition for partition, result in results.items() if result != DONE}
-        if failed or not found:
+        if failed or not targets:
             log.warning("reassignment.failed results=%s", {p: results[p] for p in sorted(failed)})
             await self._prune_znode(lambda partition, _: partition in failed)
         return results.keys() - failed
@@ -99,9 +99,9 @@ class Reassignments:
 
     def running(self, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
         """Return the running reassignments, of some partitions or of all."""
-        asked = sorted(self._context.reassigning) if partitions is None else partitions
-        found = {partition: self._context.assignment(partition) for partition in asked}
-        return {partition: assignment for partition, assignment in found.items() if assignment.is_reassigned}
+        chosen = sorted(self._context.reassigning) if partitions is None else partitions
+        assignments = {partition: self._context.assignment(partition) for partition in chosen}
+        return {partition: assignment for partition, assignment in assignments.items() if assignment.is_reassigned}
 
     async def resume(self, chosen: Callable[[TopicPartition, Assignment], bool]) -> None:
         """Take the chosen ones of the running reassignments a step further, if they can go one."""
@@ -203,7 +203,7 @@ class Reassignments:
             )
 
     async def _remove(self, partition: TopicPartition, removed: Sequence[int]) -> None:
-        """Take replicas out of the ISR and have their brokers delete them; nobody waits for that."""
+        """Take replicas out of the ISR and have their brokers delete them, without waiting for that."""
         replicas = [(*partition, replica) for replica in removed]
         if replicas:
             for status in (
@@ -266,7 +266,7 @@ class Reassignments:
     # --- the znode ---
 
     async def _read_znode(self) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """Return what is asked for there, or None when nothing is; arms the watch."""
+        """Return the requested targets, or None when there is no znode; arms the watch."""
         zk = self._env.session.current
         if await zk.exists(REASSIGN_PARTITIONS) is None:
             return None
@@ -281,16 +281,16 @@ class Reassignments:
 
     async def _prune_znode(self, is_done: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
         """Take partitions out of the znode; with the last one it goes, and the next one is watched for."""
-        found = await self._read_znode()
-        if found is None:
+        targets = await self._read_znode()
+        if targets is None:
             return
-        left = {partition: target for partition, target in found.items() if not is_done(partition, target)}
+        left = {partition: target for partition, target in targets.items() if not is_done(partition, target)}
         if not left:
             await self._env.writes.write(Delete(path=REASSIGN_PARTITIONS))
-            self._env.enqueue(EVENT, self._asked_again)
-        elif left != found:
+            self._env.enqueue(EVENT, self._watch_again)
+        elif left != targets:
             data = encode_reassignments(left)
             await self._env.writes.write(Set(path=REASSIGN_PARTITIONS, data=data, version=ANY_VERSION))
 
-    async def _asked_again(self) -> None:
-        await self.asked_in_zookeeper()
+    async def _watch_again(self) -> None:
+        await self.znode_changed()

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from harness.broker.controller.assignment import Assignment
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.wire.error_codes import ErrorCode
+from harness.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is asked for one partition."""
+    """The replicas requested for one partition."""
 
     target: tuple[int, ...] | None
     """The replicas wanted; None cancels what is running."""

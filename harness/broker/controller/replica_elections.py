@@ -1,4 +1,4 @@
-"""Elections that somebody asked for: by request, by `/admin/preferred_replica_election`, or for the balance of leads.
+"""Elections on request: by ElectLeaders, by `/admin/preferred_replica_election`, or for the balance of leads.
 
 After `processReplicaLeaderElection` and `checkAndTriggerAutoLeaderRebalance` of Kafka's `KafkaController`.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.selectors import Strategy, may_be_preferred
@@ -20,6 +20,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import Delete, NoNode
 from harness.broker.zookeeper.znodes import PREFERRED_ELECTION, MalformedZnode, decode_preferred_election
 from harness.events import NO_LEADER
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ REBALANCE_EVENT = "AutoPreferredReplicaLeaderElection"
 
 
 class ElectionKind(IntEnum):
-    """What is asked for, by Kafka's numbers (KIP-460)."""
+    """Which replica is to lead, by Kafka's numbers (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -56,8 +57,8 @@ class ReplicaElections:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Register for elections that are asked for in ZooKeeper."""
-        handler = self._env.on_watch(ELECTION_EVENT, self.asked_in_zookeeper)
+        """Register for elections that are requested in ZooKeeper."""
+        handler = self._env.on_watch(ELECTION_EVENT, self.znode_changed)
         self._env.session.current.watch_node(PREFERRED_ELECTION, handler)
 
     def unwatch(self) -> None:
@@ -72,7 +73,7 @@ class ReplicaElections:
         if self._config["auto.leader.rebalance.enable"]:
             self._look_in(FIRST_REBALANCE_S)
 
-    async def asked_in_zookeeper(self) -> None:
+    async def znode_changed(self) -> None:
         """Event ReplicaLeaderElection: elect the preferred leaders that the znode names, and delete it."""
         zk = self._env.session.current
         if await zk.exists(PREFERRED_ELECTION) is None:
@@ -81,7 +82,7 @@ class ReplicaElections:
             await self.elect(await self._named(), ElectionKind.PREFERRED, trigger="zookeeper")
         finally:
             await self._env.writes.write(Delete(path=PREFERRED_ELECTION))
-            self._env.enqueue(ELECTION_EVENT, self.asked_in_zookeeper)  # which arms the watch again
+            self._env.enqueue(ELECTION_EVENT, self.znode_changed)  # which arms the watch again
 
     async def _named(self) -> list[TopicPartition]:
         try:
@@ -164,7 +165,7 @@ def imbalanced(context: ControllerContext, percentage: int, rules: ProtocolRules
     for partition in context.partitions():
         if partition[0] not in context.deleting and context.replicas(partition):
             wanted.setdefault(context.replicas(partition)[0], []).append(partition)
-    found = {}
+    imbalanced = {}
     for broker_id, partitions in sorted(wanted.items()):
         away = [p for p in partitions if p in context.leadership and context.leader(p) != broker_id]
         electable = [
@@ -173,5 +174,5 @@ def imbalanced(context: ControllerContext, percentage: int, rules: ProtocolRules
             if context.is_online(broker_id, p) and may_be_preferred(broker_id, context.leadership[p].state.isr, rules)
         ]
         if electable and len(away) * 100 > percentage * len(partitions):
-            found[broker_id] = electable
-    return found
+            imbalanced[broker_id] = electable
+    return imbalanced

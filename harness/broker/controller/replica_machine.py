@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable, Sequence
 
-from harness.broker.controller.context import Replica, TopicPartition
+from harness.broker.controller.context import Replica
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, without_replica
 from harness.broker.controller.transitions import REPLICA_PREVIOUS, ReplicaStatus
@@ -11,6 +11,7 @@ from harness.broker.zookeeper.client import BadVersion, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_states
 from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
 from harness.events import IsrRemove, ReplicaStateChange
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -105,8 +106,8 @@ class ReplicaMachine:
         done: dict[TopicPartition, VersionedState] = {}
         remaining = list(partitions)
         while remaining:
-            found = await read_partition_states(self._env.session.current, remaining)
-            readable = dict(self._own(remaining, found))
+            states = await read_partition_states(self._env.session.current, remaining)
+            readable = dict(self._own(remaining, states))
             wanted: dict[TopicPartition, PartitionStateZnode] = {}
             emptied = await self._may_be_emptied({topic for topic, _ in readable})
             for partition, known in readable.items():
@@ -146,11 +147,11 @@ class ReplicaMachine:
         return [topic for topic in sorted(topics) if await self._env.unclean_allowed(topic) is True]
 
     def _own(
-        self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, VersionedState]
+        self, partitions: Iterable[TopicPartition], states: dict[TopicPartition, VersionedState]
     ) -> Iterable[tuple[TopicPartition, VersionedState]]:
         """Yield the states that this controller may change."""
         for partition in partitions:
-            known = found.get(partition)
+            known = states.get(partition)
             if known is None:
                 log.error("isr.remove failed partition=%s-%d error=no_state_znode", *partition)
             elif known.state.controller_epoch > self._context.epoch.value:

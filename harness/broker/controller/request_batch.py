@@ -1,4 +1,4 @@
-"""Collects what brokers are to be told about one change, and makes it into as few requests as Kafka would. Pure.
+"""Collects what one change means to each broker, and makes it into as few requests as Kafka would. Pure.
 
 After Kafka's `AbstractControllerBrokerRequestBatch`: LeaderAndIsr first, UpdateMetadata next, StopReplica last.
 """
@@ -8,20 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from harness.broker.controller.assignment import Assignment
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from harness.broker.wire.sentinels import EPOCH_DURING_DELETE, NO_EPOCH
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
 STOP_REPLICA_VERSION = 3
-NO_EPOCH = -1
-"""In StopReplica: the partition has no leader yet, so there is no epoch to compare."""
-EPOCH_DURING_DELETE = -2
-"""In StopReplica: the topic is being deleted, whatever the epoch."""
 LEADER_DURING_DELETE = -2
 """As leader in UpdateMetadata: the topic is being deleted, forget the partition."""
 PLAINTEXT = 0
@@ -61,7 +59,7 @@ class ControlRequest:
 
 @dataclass(slots=True, kw_only=True)
 class _Leadership:
-    """What one broker is told about one partition."""
+    """One partition in a LeaderAndIsr to one broker."""
 
     state: VersionedState
     assignment: Assignment
@@ -70,7 +68,7 @@ class _Leadership:
 
 @dataclass(slots=True, kw_only=True)
 class _Stop:
-    """What one broker is told of one replica that it is to stop."""
+    """One replica in a StopReplica to one broker."""
 
     leader_epoch: int
     delete: bool
@@ -103,9 +101,9 @@ class RequestBatch:
         """Tell brokers who leads a partition that they hold; everybody else hears of it as metadata."""
         assignment = self.context.assignment(partition)
         for broker_id in brokers:
-            told = self._leader_and_isr.setdefault(broker_id, {})
-            was_new = partition in told and told[partition].is_new
-            told[partition] = _Leadership(state=state, assignment=assignment, is_new=is_new or was_new)
+            leaderships = self._leader_and_isr.setdefault(broker_id, {})
+            was_new = partition in leaderships and leaderships[partition].is_new
+            leaderships[partition] = _Leadership(state=state, assignment=assignment, is_new=is_new or was_new)
         self.add_update_metadata(self.context.live_or_shutting_down, [partition])
 
     def add_update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
@@ -140,20 +138,21 @@ class RequestBatch:
 
     def _take_leader_and_isr(self) -> Iterable[ControlRequest]:
         for broker_id in self._live(self._leader_and_isr):
-            told = self._leader_and_isr[broker_id]
+            leaderships = self._leader_and_isr[broker_id]
             message = LeaderAndIsrRequest(
                 controller_id=self.controller_id,
                 controller_epoch=self.context.epoch.value,
                 broker_epoch=self.context.live[broker_id].epoch,
                 topic_states=[
                     _LeaderTopic(
-                        topic_name=topic, partition_states=[_leader_partition(p, told[topic, p]) for p in numbers]
+                        topic_name=topic,
+                        partition_states=[_leader_partition(p, leaderships[topic, p]) for p in numbers],
                     )
-                    for topic, numbers in _by_topic(told)
+                    for topic, numbers in _by_topic(leaderships)
                 ],
-                live_leaders=self._live_leaders({leadership.state.state.leader for leadership in told.values()}),
+                live_leaders=self._live_leaders({leadership.state.state.leader for leadership in leaderships.values()}),
             )
-            yield self._request(broker_id, "LeaderAndIsr", message, LEADER_AND_ISR_VERSION, told)
+            yield self._request(broker_id, "LeaderAndIsr", message, LEADER_AND_ISR_VERSION, leaderships)
 
     def _take_update_metadata(self) -> Iterable[ControlRequest]:
         topic_states = [
@@ -198,12 +197,12 @@ class RequestBatch:
         return sorted(broker_id for broker_id in broker_ids if broker_id in self.context.live)
 
     def _live_leaders(self, leaders: set[int]) -> list[_LiveLeader]:
-        found = []
+        endpoints = []
         for leader in self._live(leaders):
             endpoint = self.context.live[leader].registration.endpoint(self.peer_listener)
             if endpoint is not None:
-                found.append(_LiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port))
-        return found
+                endpoints.append(_LiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port))
+        return endpoints
 
     def _metadata_partition(self, topic: str, number: int) -> _MetadataPartition:
         known = self._metadata[topic, number]
@@ -240,19 +239,19 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]
     return list(grouped.items())
 
 
-def _leader_partition(number: int, told: _Leadership) -> _LeaderPartition:
-    state = told.state.state
+def _leader_partition(number: int, leadership: _Leadership) -> _LeaderPartition:
+    state = leadership.state.state
     return _LeaderPartition(
         partition_index=number,
         controller_epoch=state.controller_epoch,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         isr=list(state.isr),
-        zk_version=told.state.zk_version,
-        replicas=list(told.assignment.replicas),
-        adding_replicas=list(told.assignment.adding),
-        removing_replicas=list(told.assignment.removing),
-        is_new=told.is_new,
+        zk_version=leadership.state.zk_version,
+        replicas=list(leadership.assignment.replicas),
+        adding_replicas=list(leadership.assignment.adding),
+        removing_replicas=list(leadership.assignment.removing),
+        is_new=leadership.is_new,
     )
 
 

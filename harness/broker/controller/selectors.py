@@ -50,14 +50,14 @@ class Selection:
     leader: int
     isr: tuple[int, ...]
     receivers: tuple[int, ...]
-    """Replicas that are to be told."""
+    """Replicas that get a LeaderAndIsr."""
     unclean: bool = False
     """The leader was not in the ISR: committed records may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A selector found nobody; the partition keeps the state it has."""
+    """No replica may lead; the partition keeps the state it has."""
 
     reason: str
     kind: str = "StateChangeFailed"
@@ -101,7 +101,7 @@ def offline(candidates: Candidates) -> Selection | Refusal:
 
 
 def reassign(candidates: Candidates) -> Selection | Refusal:
-    """Return a leader among the target replicas of a reassignment; all of them are told, dead ones too."""
+    """Return a leader among the target replicas of a reassignment; all of them hear of it, dead ones too."""
     leader = next((replica for replica in candidates.assigned if replica in candidates.live_isr), None)
     if leader is None:
         return NOBODY
@@ -109,7 +109,7 @@ def reassign(candidates: Candidates) -> Selection | Refusal:
 
 
 def preferred(candidates: Candidates) -> Selection | Refusal:
-    """Return the preferred replica, the first assigned one, if it is online and in the ISR; all replicas are told."""
+    """Return the preferred replica, the first assigned one, if it is online and in the ISR; all replicas hear of it."""
     leader = next(iter(candidates.assigned), NO_LEADER)
     if leader not in candidates.online or not may_be_preferred(leader, candidates.isr, candidates.rules):
         return NOBODY

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from harness.broker.controller.context import ControllerContext, TopicPartition
+from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
+from harness.values import TopicPartition
 
 
 class ControllerState(IntEnum):

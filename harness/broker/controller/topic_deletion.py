@@ -56,7 +56,7 @@ class TopicDeletion:
         }
 
     async def wanted(self) -> None:
-        """Event TopicDeletion: somebody wants topics deleted."""
+        """Event TopicDeletion: topics are to be deleted."""
         names = await self._env.session.current.children(DELETE_TOPICS)
         unknown = [name for name in names if name not in self._context.topics]
         if unknown:
@@ -72,7 +72,7 @@ class TopicDeletion:
             await self.advance()
 
     async def answered(self, broker_id: int, request_error: int, errors: dict[tuple[str, int], int]) -> None:
-        """Event TopicDeletionStopReplicaResponseReceived: a broker said which replicas it has deleted."""
+        """Event TopicDeletionStopReplicaResponseReceived: a broker answered which replicas it has deleted."""
         failed = [p for p, error in errors.items() if request_error != ErrorCode.NONE or error != ErrorCode.NONE]
         deleted = [partition for partition in errors if partition not in failed]
         await self.failed([(*partition, broker_id) for partition in failed])

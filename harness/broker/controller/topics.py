@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from harness.broker.controller.context import TopicPartition
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.partition_machine import PartitionMachine
 from harness.broker.controller.replica_machine import ReplicaMachine
@@ -15,6 +14,7 @@ from harness.broker.zookeeper.partition_state import read_partition_states
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import TOPICS, TopicAssignment, partitions_path, topic_path
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -79,16 +79,16 @@ class TopicEvents:
         log.info("partitions.added topic=%s partitions=%s", topic, added)
         await self._create([(topic, number) for number in added])
 
-    async def _restore(self, topic: str, found: TopicAssignment) -> None:
+    async def _restore(self, topic: str, written: TopicAssignment) -> None:
         """Write back the assignment of those partitions that exist."""
         try:
             existing = await self._env.session.current.children(partitions_path(topic))
         except NoNode:
             existing = []
-        kept = {
-            number: self._context.replicas((topic, number)) for number in found.partitions if str(number) in existing
+        partitions = {
+            number: self._context.replicas((topic, number)) for number in written.partitions if str(number) in existing
         }
-        restored = replace(found, partitions=kept)
+        restored = replace(written, partitions=partitions)
         await self._env.writes.write(Set(path=topic_path(topic), data=restored.encode(), version=ANY_VERSION))
 
     async def _add(self, topics: Sequence[str]) -> list[str]:
@@ -97,8 +97,8 @@ class TopicEvents:
         for topic in topics:
             modified = partial(self.partitions_modified, topic)
             zk.watch_node(topic_path(topic), self._env.on_watch("PartitionModifications", modified))
-        found = await all_of(read_topic_assignment(zk, topic) for topic in topics)
-        added = {topic: assignment for topic, assignment in zip(topics, found, strict=True) if assignment is not None}
+        assignments = zip(topics, await all_of(read_topic_assignment(zk, topic) for topic in topics), strict=True)
+        added = {topic: assignment for topic, assignment in assignments if assignment is not None}
         self._context.topics |= added
         return sorted(added)
 

@@ -25,7 +25,7 @@ class ReplicaStatus(StrEnum):
     DELETION_STARTED = "ReplicaDeletionStarted"
     """Its broker was asked to delete it."""
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
-    """Its broker said that it did."""
+    """Its broker answered that it is deleted."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
     """Cannot be deleted now; also what a new controller takes for granted of replicas that are not online."""
 

@@ -19,19 +19,17 @@ from harness.broker.coordinator.records import (
     partition_of,
 )
 from harness.broker.coordinator.store import OffsetStore
+from harness.broker.replicas.control_requests import Leadership
 from harness.broker.state_log import StateLog
-from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET, CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
+from harness.values import OFFSETS_TOPIC, TopicPartition
 
 _log = logging.getLogger(__name__)
 
 LOAD_CHUNK_BYTES = 5 * 1024 * 1024
 NO_CORRELATION_ID = -1
 
-TopicPartition = tuple[str, int]
-Leadership = tuple[str, int, int]
-"""Topic, partition, leader epoch."""
 
 _COMMIT_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -43,7 +41,7 @@ _COMMIT_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What the client is told when the append failed; any other error is passed on, a time-out is a maybe."""
+"""The client's error when the append failed; any other one is passed on, a time-out leaves the commit unknown."""
 
 
 class OffsetsLog(Protocol):
@@ -119,10 +117,10 @@ class GroupCoordinator:
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
         for topic, partition, leader_epoch in lost:
-            if topic == GROUP_METADATA_TOPIC and self.store.unload(partition, leader_epoch):
+            if topic == OFFSETS_TOPIC and self.store.unload(partition, leader_epoch):
                 self.state_log.emit(CoordinatorUnload(partition=partition, leader_epoch=leader_epoch))
         for topic, partition, leader_epoch in gained:
-            if topic == GROUP_METADATA_TOPIC and self.store.begin_load(partition, leader_epoch):
+            if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
                 task = asyncio.get_running_loop().create_task(self._load(partition, leader_epoch))
                 self._loads.add(task)
                 task.add_done_callback(self._loads.discard)
@@ -164,20 +162,12 @@ class GroupCoordinator:
         log_offsets, error = await self._append(request, accepted)
         return self._decided(request, errors | dict.fromkeys(accepted, error), log_offsets)
 
-    def gate(self, group: str) -> ErrorCode:
-        """Return NONE when this broker may answer for the group, else why not."""
-        return self.store.gate(group)
-
     def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
         """Return what the group committed last."""
         committed = self.store.get(group, topic, partition)
         offset = committed.offset if committed else NO_OFFSET
         self.state_log.emit(OffsetFetch(group=group, topic=topic, partition=partition, offset=offset, error=0))
         return committed
-
-    def offsets_of(self, group: str) -> dict[str, dict[int, CommittedOffset]]:
-        """Return all that the group committed, by topic and partition, sorted."""
-        return self.store.offsets_of(group)
 
     def _refusal(self, request: CommitRequest) -> ErrorCode:
         gate = self.store.gate(request.group)

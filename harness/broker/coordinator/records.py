@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from harness.broker.log.batch import build_batch, iter_batches, parse_records
 from harness.broker.log.records import Record
+from harness.broker.wire.sentinels import NO_EPOCH
 
-NO_EPOCH = -1
 _INT32_MIN = -(2**31)
 
 

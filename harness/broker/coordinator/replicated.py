@@ -3,34 +3,32 @@
 from dataclasses import dataclass
 
 from harness.broker.coordinator.coordinator import OffsetsLog
-from harness.broker.replicas.appending import AppendResult
-from harness.broker.replicas.replica_manager import ReplicaManager
-from harness.broker.topics import GROUP_METADATA_TOPIC
-
-ACKS_ALL = -1
+from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
+from harness.broker.replicas.replicas import Replicas
+from harness.values import ACKS_ALL, OFFSETS_TOPIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedOffsets:
     """Reads and writes the partitions of `__consumer_offsets` that this broker leads."""
 
-    replicas: ReplicaManager
+    replicas: Replicas
+    appender: Appender
     commit_timeout_s: float
 
     def log(self, partition: int) -> OffsetsLog | None:
         """Return the local log of a partition, or None."""
-        hosted = self.replicas.partition(GROUP_METADATA_TOPIC, partition)
+        hosted = self.replicas.get(OFFSETS_TOPIC, partition)
         return None if hosted is None else hosted.log
 
     async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> AppendResult:
         """Append with acks=all and wait for the high watermark."""
-        return await self.replicas.append(
-            GROUP_METADATA_TOPIC,
-            partition,
-            records,
+        params = ProduceParams(
             acks=ACKS_ALL,
             timeout_s=self.commit_timeout_s,
             client=client,
             correlation_id=correlation_id,
             internal=True,
         )
+        (result,) = await self.appender.append([ToAppend((OFFSETS_TOPIC, partition), records)], params)
+        return result

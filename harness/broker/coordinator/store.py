@@ -105,7 +105,7 @@ class OffsetStore:
 
     def commits_to(self, partitions: Collection[tuple[str, int]]) -> dict[int, list[OffsetKey]]:
         """Return who has committed positions in these partitions, by the partition of `__consumer_offsets`."""
-        found = {
+        commits = {
             number: [
                 OffsetKey(group=group, topic=topic, partition=partition)
                 for group, offsets in sorted(shard.groups.items())
@@ -115,7 +115,7 @@ class OffsetStore:
             for number, shard in sorted(self._shards.items())
             if shard.state == "owned"
         }
-        return {number: keys for number, keys in found.items() if keys}
+        return {number: keys for number, keys in commits.items() if keys}
 
     def forget(self, partition: int, keys: Iterable[OffsetKey]) -> None:
         """Drop these positions, whatever `__consumer_offsets` says of them."""

@@ -19,7 +19,7 @@ from harness.broker.wire.messages import (
 
 _log = logging.getLogger(__name__)
 
-_Asked = CreateTopicsRequest.CreatableTopic
+_Topic = CreateTopicsRequest.CreatableTopic
 _Result = CreateTopicsResponse.CreatableTopicResult
 
 _SHUTDOWN_ERRORS: dict[type[Exception], ErrorCode] = {
@@ -29,7 +29,7 @@ _SHUTDOWN_ERRORS: dict[type[Exception], ErrorCode] = {
 }
 
 
-class ActiveController(Protocol):
+class AdminController(Protocol):
     """What these requests need of the controller on this broker."""
 
     @property
@@ -46,7 +46,7 @@ class ActiveController(Protocol):
 class AdminHandlers:
     """Serves the requests that go to the controller."""
 
-    controller: ActiveController
+    controller: AdminController
     creator: TopicCreator
 
     async def create_topics(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -63,7 +63,7 @@ class AdminHandlers:
                 results[topic.name] = _result(topic.name, ErrorCode.INVALID_REQUEST, message)
                 continue
             try:
-                count = await self.creator.create(_asked(topic), validate_only=request.validate_only)
+                count = await self.creator.create(_topic_request(topic), validate_only=request.validate_only)
             except TopicRefused as refusal:
                 results[topic.name] = _result(topic.name, refusal.error, refusal.message)
             else:
@@ -91,7 +91,7 @@ class AdminHandlers:
         )
 
 
-def _asked(topic: _Asked) -> TopicRequest:
+def _topic_request(topic: _Topic) -> TopicRequest:
     return TopicRequest(
         name=topic.name,
         partitions=topic.num_partitions,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.broker.administration.config_changes import ConfigChanges, ConfigRefused, Resource, Step, check_broker
-from harness.broker.administration.config_entries import ConfigView, Entry
+from harness.broker.administration.config_entries import ConfigEntry, ConfigView
 from harness.broker.topics import TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -54,8 +54,8 @@ class ConfigHandlers:
 
         async def replaced(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
             target = self.changes.target(resource.resource_type, resource.resource_name)
-            given = {config.name: config.value for config in resource.configs}
-            await self.changes.replace(target, given, validate_only=request.validate_only)
+            properties = {config.name: config.value for config in resource.configs}
+            await self.changes.replace(target, properties, validate_only=request.validate_only)
 
         return AlterConfigsResponse(responses=[await _answered(_Altered, each, replaced) for each in request.resources])
 
@@ -72,7 +72,7 @@ class ConfigHandlers:
         responses = [await _answered(_Amended, each, amended) for each in request.resources]
         return IncrementalAlterConfigsResponse(responses=responses)
 
-    async def _entries(self, resource_type: int, name: str) -> list[Entry]:
+    async def _entries(self, resource_type: int, name: str) -> list[ConfigEntry]:
         """Return all properties of a topic or broker.
 
         Raises:
@@ -111,12 +111,12 @@ async def _answered(answer: type[Any], resource: Any, change: Callable[[Any], Aw
     )
 
 
-def _lines(entries: list[Entry], names: Collection[str] | None, *, with_synonyms: bool) -> list[_Line]:
+def _lines(entries: list[ConfigEntry], names: Collection[str] | None, *, with_synonyms: bool) -> list[_Line]:
     """Return the wanted ones; all when none is named, as in Kafka."""
     return [_line(entry, with_synonyms=with_synonyms) for entry in entries if not names or entry.name in names]
 
 
-def _line(entry: Entry, *, with_synonyms: bool) -> _Line:
+def _line(entry: ConfigEntry, *, with_synonyms: bool) -> _Line:
     synonyms = entry.synonyms if with_synonyms else ()
     return _Line(
         name=entry.name,

@@ -8,12 +8,12 @@ from typing import TypeVar
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
-from harness.broker.replicas.appending import AppendResult, ProduceParams, ToAppend
+from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
-from harness.broker.replicas.fetching import CONSUMER, FetchedPartition, FetchLimits, Read
+from harness.broker.replicas.fetching import CONSUMER, FetchLimits, FetchServer, PartitionFetch, Read
 from harness.broker.replicas.offset_lookup import NOTHING, find_offset
-from harness.broker.replicas.partition import PartitionError, TopicPartition
-from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.replicas.partition import PartitionError
+from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
 from harness.broker.wire.dispatch import CloseConnection, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -28,6 +28,7 @@ from harness.broker.wire.messages import (
     ProduceResponse,
 )
 from harness.events import Fenced, OffsetForLeaderEpoch
+from harness.values import TopicPartition
 
 READ_UNCOMMITTED = 0
 FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
@@ -45,21 +46,23 @@ _ProducedPartition = _ProducedTopic.PartitionProduceResponse
 _FetchedTopic = FetchResponse.FetchableTopicResponse
 _FetchedPartition = _FetchedTopic.PartitionData
 _Aborted = _FetchedPartition.AbortedTransaction
-_AskedOffset = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+_OffsetQuery = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 _ListedTopic = ListOffsetsResponse.ListOffsetsTopicResponse
 _ListedPartition = _ListedTopic.ListOffsetsPartitionResponse
-_AskedEpoch = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
+_EpochQuery = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
 _EpochTopic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _EpochPartition = _EpochTopic.EpochEndOffset
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class DataHandlers:
     """Serves records and offsets."""
 
-    replica_manager: ReplicaManager
+    replicas: Replicas
+    appender: Appender
+    fetch_server: FetchServer
     sessions: FetchSessions
     config: BrokerConfig
     state_log: StateLog
@@ -70,7 +73,7 @@ class DataHandlers:
         """Append and, with acks=all, wait; with acks=0 there is no answer.
 
         Raises:
-            CloseConnection: something failed with acks=0, and a producer can be told in no other way.
+            CloseConnection: something failed with acks=0, and a producer without answers learns of it in no other way.
         """
         items = [
             ToAppend((topic.name, partition.index), bytes(partition.records or b""))
@@ -105,14 +108,14 @@ class DataHandlers:
             correlation_id=context.correlation_id,
             knows_zstd=context.api_version >= PRODUCE_KNOWS_ZSTD_SINCE,
         )
-        return await self.replica_manager.append_all(items, params)
+        return await self.appender.append(items, params)
 
     # --- Fetch ---
 
     async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
-        """Read, waiting for something to read; within a fetch session only news is told (KIP-227)."""
+        """Read, waiting for something to read; within a fetch session only news is answered (KIP-227)."""
         named = [
-            FetchedPartition(
+            PartitionFetch(
                 (topic.topic, partition.partition),
                 partition.current_leader_epoch,
                 partition.fetch_offset,
@@ -136,12 +139,12 @@ class DataHandlers:
             fetch = self.sessions.begin(
                 request.session_id, request.session_epoch, named, forgotten, privileged=is_follower
             )
-            reads = await self.replica_manager.fetch(request.replica_id, fetch.asked, limits)
+            reads = await self.fetch_server.fetch(request.replica_id, fetch.partitions, limits)
             for read in reads:
                 if read.error is not ErrorCode.NONE:
-                    asked_epoch = read.asked.current_leader_epoch
-                    self._log_fenced("Fetch", read.asked.key, asked_epoch, request.replica_id, read.error)
-            session_id, told = fetch.answer(reads)
+                    epoch = read.fetch.current_leader_epoch
+                    self._log_fenced("Fetch", read.fetch.key, epoch, request.replica_id, read.error)
+            session_id, news = fetch.answer(reads)
         except FetchSessionError as refusal:
             return FetchResponse(
                 throttle_time_ms=0, error_code=refusal.error, session_id=refusal.session_id, responses=[]
@@ -153,7 +156,7 @@ class DataHandlers:
             session_id=session_id,
             responses=[
                 _FetchedTopic(topic=topic, partitions=[_fetched(read, aborted) for _, read in group])
-                for topic, group in _by_topic([(read.asked.key, read) for read in told])
+                for topic, group in _by_topic([(read.fetch.key, read) for read in news])
             ],
         )
 
@@ -169,33 +172,33 @@ class DataHandlers:
                 _ListedTopic(
                     name=topic.name,
                     partitions=[
-                        self._listed(topic.name, asked, request.replica_id, context.api_version)
-                        if (topic.name, asked.partition_index) not in duplicates
-                        else _listed_error(asked.partition_index, ErrorCode.INVALID_REQUEST)
-                        for asked in topic.partitions
+                        self._listed(topic.name, query, request.replica_id, context.api_version)
+                        if (topic.name, query.partition_index) not in duplicates
+                        else _listed_error(query.partition_index, ErrorCode.INVALID_REQUEST)
+                        for query in topic.partitions
                     ],
                 )
                 for topic in request.topics
             ],
         )
 
-    def _listed(self, topic: str, asked: _AskedOffset, replica_id: int, version: int) -> _ListedPartition:
-        key = (topic, asked.partition_index)
+    def _listed(self, topic: str, query: _OffsetQuery, replica_id: int, version: int) -> _ListedPartition:
+        key = (topic, query.partition_index)
         try:
-            partition = self.replica_manager.replicas.led(*key, asked.current_leader_epoch)
-            found = find_offset(partition, asked.timestamp, for_follower=replica_id != CONSUMER)
+            partition = self.replicas.led(*key, query.current_leader_epoch)
+            offset = find_offset(partition, query.timestamp, for_follower=replica_id != CONSUMER)
         except PartitionError as error:
-            self._log_fenced("ListOffsets", key, asked.current_leader_epoch, replica_id, error.error)
+            self._log_fenced("ListOffsets", key, query.current_leader_epoch, replica_id, error.error)
             code = error.error
             if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
                 code = ErrorCode.LEADER_NOT_AVAILABLE
-            return _listed_error(asked.partition_index, code)
+            return _listed_error(query.partition_index, code)
         return _ListedPartition(
-            partition_index=asked.partition_index,
+            partition_index=query.partition_index,
             error_code=ErrorCode.NONE,
-            timestamp=found.timestamp,
-            offset=found.offset,
-            leader_epoch=found.leader_epoch,
+            timestamp=offset.timestamp,
+            offset=offset.offset,
+            leader_epoch=offset.leader_epoch,
         )
 
     # --- OffsetForLeaderEpoch ---
@@ -209,38 +212,38 @@ class DataHandlers:
             topics=[
                 _EpochTopic(
                     topic=topic.topic,
-                    partitions=[self._epoch_end(topic.topic, asked, request.replica_id) for asked in topic.partitions],
+                    partitions=[self._epoch_end(topic.topic, query, request.replica_id) for query in topic.partitions],
                 )
                 for topic in request.topics
             ],
         )
 
-    def _epoch_end(self, topic: str, asked: _AskedEpoch, replica_id: int) -> _EpochPartition:
-        key = (topic, asked.partition)
+    def _epoch_end(self, topic: str, query: _EpochQuery, replica_id: int) -> _EpochPartition:
+        key = (topic, query.partition)
         error, end = ErrorCode.NONE, UNDEFINED_END
         try:
-            end = self.replica_manager.replicas.led(*key, asked.current_leader_epoch).end_of_epoch(asked.leader_epoch)
+            end = self.replicas.led(*key, query.current_leader_epoch).end_of_epoch(query.leader_epoch)
         except PartitionError as refusal:
             error = refusal.error
-            self._log_fenced("OffsetForLeaderEpoch", key, asked.current_leader_epoch, replica_id, error)
+            self._log_fenced("OffsetForLeaderEpoch", key, query.current_leader_epoch, replica_id, error)
         self.state_log.emit(
             OffsetForLeaderEpoch(
                 topic=topic,
-                partition=asked.partition,
+                partition=query.partition,
                 sender=replica_id,
-                current_leader_epoch=asked.current_leader_epoch,
-                asked_epoch=asked.leader_epoch,
+                current_leader_epoch=query.current_leader_epoch,
+                asked_epoch=query.leader_epoch,
                 answer_epoch=end.epoch,
                 end_offset=end.end_offset,
                 error=error,
             )
         )
         return _EpochPartition(
-            error_code=error, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.end_offset
+            error_code=error, partition=query.partition, leader_epoch=end.epoch, end_offset=end.end_offset
         )
 
     def _log_fenced(self, api: str, key: TopicPartition, got: int, sender: int, error: ErrorCode) -> None:
-        hosted = self.replica_manager.partition(*key) if error in _EPOCH_ERRORS else None
+        hosted = self.replicas.get(*key) if error in _EPOCH_ERRORS else None
         if hosted is not None:
             self.state_log.emit(
                 Fenced(
@@ -257,8 +260,8 @@ class DataHandlers:
 
 
 def _by_topic(
-    answers: Iterable[tuple[TopicPartition, Answer]],
-) -> list[tuple[str, list[tuple[TopicPartition, Answer]]]]:
+    answers: Iterable[tuple[TopicPartition, Result]],
+) -> list[tuple[str, list[tuple[TopicPartition, Result]]]]:
     return [(topic, list(group)) for topic, group in groupby(answers, key=lambda answer: answer[0][0])]
 
 
@@ -280,7 +283,7 @@ def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
 
 def _fetched(read: Read, aborted: list[_Aborted] | None) -> _FetchedPartition:
     return _FetchedPartition(
-        partition_index=read.asked.key[1],
+        partition_index=read.fetch.key[1],
         error_code=read.error,
         high_watermark=read.high_watermark,
         last_stable_offset=read.high_watermark,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
-from harness.broker.coordinator.records import NO_EPOCH, CommittedOffset
+from harness.broker.coordinator.records import CommittedOffset
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -14,6 +14,7 @@ from harness.broker.wire.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import NO_OFFSET
 
 _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -78,11 +79,11 @@ class GroupHandlers:
     async def fetch(self, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
         """Answer OffsetFetch; without topics for everything that the group has committed."""
         group = request.group_id
-        error = self.coordinator.gate(group)
+        error = self.coordinator.store.gate(group)
         if error is not ErrorCode.NONE:
             return _refused(request, error, context.api_version)
         if request.topics is None:
-            wanted = {topic: list(offsets) for topic, offsets in self.coordinator.offsets_of(group).items()}
+            wanted = {topic: list(offsets) for topic, offsets in self.coordinator.store.offsets_of(group).items()}
         else:
             wanted = {topic.name: topic.partition_indexes for topic in request.topics}
         return OffsetFetchResponse(

@@ -22,10 +22,10 @@ from harness.broker.wire.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-TopicPartition = tuple[str, int]
 T = TypeVar("T")
 
 _ElectionTopic = ElectLeadersResponse.ReplicaElectionResult
@@ -83,16 +83,16 @@ class LeadershipHandlers:
         """Hold elections, and answer when this broker knows the new leaders or the time is over."""
         deadline_s = asyncio.get_running_loop().time() + request.timeout_ms / 1000
         everything = request.topic_partitions is None
-        asked = self._everything() if everything else _named(request)
+        partitions = self._everything() if everything else _named(request)
         try:
             kind = ElectionKind(request.election_type if context.api_version >= 1 else ElectionKind.PREFERRED)
         except ValueError:
             return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST, replica_election_results=[])
         try:
-            results = await self.controller.elect_leaders(asked, kind)
+            results = await self.controller.elect_leaders(partitions, kind)
         except ControllerMovedError as error:
             _log.info("elect_leaders.refused reason=%s", error)
-            results = dict.fromkeys(asked, ElectionResult(error=ErrorCode.NOT_CONTROLLER))
+            results = dict.fromkeys(partitions, ElectionResult(error=ErrorCode.NOT_CONTROLLER))
         results |= await self._unknown_here(results, deadline_s - asyncio.get_running_loop().time())
         if everything:
             results = {p: result for p, result in results.items() if result.error != ErrorCode.ELECTION_NOT_NEEDED}
@@ -135,9 +135,9 @@ class LeadershipHandlers:
     ) -> AlterPartitionReassignmentsResponse:
         """Begin reassignments, or cancel those that come without replicas; answered once they have begun."""
         wishes = {
-            (topic.name, asked.partition_index): Wish(target=None if asked.replicas is None else tuple(asked.replicas))
+            (topic.name, each.partition_index): Wish(target=None if each.replicas is None else tuple(each.replicas))
             for topic in request.topics
-            for asked in topic.partitions
+            for each in topic.partitions
         }
         try:
             results = await self.controller.reassign(wishes)
@@ -167,11 +167,11 @@ class LeadershipHandlers:
         self, request: ListPartitionReassignmentsRequest, context: RequestContext
     ) -> ListPartitionReassignmentsResponse:
         """Return the reassignments that are running."""
-        asked = None
+        partitions = None
         if request.topics is not None:
-            asked = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+            partitions = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
         try:
-            running = await self.controller.reassignments(asked)
+            running = await self.controller.reassignments(partitions)
         except ControllerMovedError:
             return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
         partition = _OngoingTopic.OngoingPartitionReassignment

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.broker.configs.config import BrokerConfig
-from harness.broker.replicas.deleting import Deletion, ToDelete
+from harness.broker.replicas.deleting import Deleter, Deletion, ToDelete
 from harness.broker.replicas.partition import Partition
-from harness.broker.replicas.replica_manager import ReplicaManager
+from harness.broker.replicas.replicas import Replicas
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -26,8 +25,8 @@ _Described = _Directory.DescribeLogDirsTopic
 class LogDirHandlers:
     """Serves what concerns the data directory."""
 
-    replica_manager: ReplicaManager
-    config: BrokerConfig
+    replicas: Replicas
+    deleter: Deleter
 
     async def delete_records(self, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
         """Let logs start later, and wait until the followers do the same."""
@@ -36,7 +35,7 @@ class LogDirHandlers:
             for topic in request.topics
             for partition in topic.partitions
         ]
-        ended = await self.replica_manager.delete_records(items, request.timeout_ms / 1000)
+        ended = await self.deleter.delete(items, request.timeout_ms / 1000)
         return DeleteRecordsResponse(
             throttle_time_ms=0,
             topics=[_Deleted(name=topic, partitions=_deleted(group)) for topic, group in groupby(ended, key=_topic_of)],
@@ -44,11 +43,11 @@ class LogDirHandlers:
 
     async def describe(self, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
         """Say how large the replicas here are; no topics named means all."""
-        asked = None
+        chosen = None
         if request.topics is not None:
-            asked = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-        logs = self.replica_manager.logs
-        hosted = [p for p in self.replica_manager.replicas.all() if asked is None or p.key in asked]
+            chosen = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+        logs = self.replicas.logs
+        hosted = [p for p in self.replicas.all() if chosen is None or p.key in chosen]
         return DescribeLogDirsResponse(
             throttle_time_ms=0,
             results=[

@@ -9,7 +9,7 @@ from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.coordinator.records import partition_of
 from harness.broker.metadata_cache import AliveBroker, MetadataCache, PartitionInfo
-from harness.broker.topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TopicRefused, check_name
+from harness.broker.topics import INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -21,6 +21,7 @@ from harness.broker.wire.messages import (
     MetadataResponse,
 )
 from harness.events import NO_LEADER
+from harness.values import OFFSETS_TOPIC
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
@@ -37,7 +38,7 @@ _ClusterBroker = DescribeClusterResponse.DescribeClusterBroker
 
 @dataclass(slots=True)
 class MetadataHandlers:
-    """Serves what this broker was told about the cluster, however old it is."""
+    """Serves the controller's last UpdateMetadata, however old it is."""
 
     config: BrokerConfig
     cluster_id: str
@@ -104,9 +105,9 @@ class MetadataHandlers:
             return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not supported")
         if request.key_type != GROUP_KEY:
             return _no_coordinator(ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
-        if not self.metadata.partitions(GROUP_METADATA_TOPIC):
+        if not self.metadata.partitions(OFFSETS_TOPIC):
             await self.creator.create_offsets_topic()
-        info = self.metadata.partition(GROUP_METADATA_TOPIC, partition_of(request.key, self.offsets_partitions))
+        info = self.metadata.partition(OFFSETS_TOPIC, partition_of(request.key, self.offsets_partitions))
         address = self.metadata.leader_endpoint(info.leader, context.listener) if info else None
         if info is None or address is None:
             return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available")
@@ -128,7 +129,7 @@ class MetadataHandlers:
         )
 
     def _partition(self, info: PartitionInfo, context: RequestContext) -> _Partition:
-        """Describe a partition; without a leader that can be reached it is an error, but all else is still told."""
+        """Describe a partition; without a leader that can be reached it is an error, with all else still filled in."""
         version = context.api_version
         error, leader = self._leader(info, context)
         replicas, isr = list(info.replicas), list(info.isr)
@@ -155,7 +156,7 @@ class MetadataHandlers:
 
 
 def _why_unknown(topic: str) -> ErrorCode:
-    """Return what a client is told of a topic that does not exist: perhaps it never can."""
+    """Return the error for a topic that does not exist: perhaps it never can."""
     try:
         check_name(topic)
     except TopicRefused as refusal:

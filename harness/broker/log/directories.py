@@ -49,8 +49,8 @@ class LogDirectories:
 
     def directory_of(self, topic: str, partition: int) -> str | None:
         """Return the directory that holds a log; None when there is no such log."""
-        found = (name for name, each in self._directories.items() if each.logs.get(topic, partition) is not None)
-        return next(found, None)
+        names = (name for name, each in self._directories.items() if each.logs.get(topic, partition) is not None)
+        return next(names, None)
 
     def load(self) -> list[LoadedLog]:
         """Open every log in every directory.
@@ -60,8 +60,8 @@ class LogDirectories:
             OSError: a disk refused.
         """
         loaded = [log for each in self._directories.values() for log in each.logs.load()]
-        found = Counter(f"{log.topic}-{log.partition}" for log in loaded)
-        twice = sorted(name for name, times in found.items() if times > 1)
+        counts = Counter(f"{log.topic}-{log.partition}" for log in loaded)
+        twice = sorted(name for name, times in counts.items() if times > 1)
         if twice:
             raise StorageError(f"more than one data directory holds {', '.join(twice)}")
         return loaded
@@ -100,8 +100,8 @@ class LogDirectories:
 
     def logs(self) -> list[Log]:
         """Return all logs, sorted by topic and partition."""
-        found = [log for each in self._directories.values() for log in each.logs.logs()]
-        return sorted(found, key=lambda log: (log.topic, log.partition))
+        logs = [log for each in self._directories.values() for log in each.logs.logs()]
+        return sorted(logs, key=lambda log: (log.topic, log.partition))
 
     def read_high_watermarks(self) -> PartitionOffsets:
         """Return the checkpointed high watermarks; raises StorageError when a checkpoint is malformed."""

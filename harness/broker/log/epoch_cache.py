@@ -88,9 +88,9 @@ class LeaderEpochCache:
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop every epoch that starts at or after `end_offset`; whether there was one."""
-        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
-        changed = len(kept) != len(self._entries)
-        self._entries = kept
+        remaining = [entry for entry in self._entries if entry.start_offset < end_offset]
+        changed = len(remaining) != len(self._entries)
+        self._entries = remaining
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:

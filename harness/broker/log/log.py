@@ -226,9 +226,9 @@ class Log:
         for segment in self._segments_from(self.log_start_offset):
             if segment.max_timestamp >= timestamp_ms:
                 for batch in segment.batches_reaching(timestamp_ms):
-                    found = record_reaching(batch, timestamp_ms, self.log_start_offset)
-                    if found is not None:
-                        return found
+                    record = record_reaching(batch, timestamp_ms, self.log_start_offset)
+                    if record is not None:
+                        return record
         return None
 
     def truncate_to(self, offset: int) -> None:

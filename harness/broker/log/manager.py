@@ -178,14 +178,14 @@ class LogManager:
         return loaded
 
     def _folders(self) -> list[tuple[str, int]]:
-        found = []
+        folders = []
         for name in self._storage.list(""):
             match = _LOG_FOLDER.fullmatch(name)
             if match is not None:
-                found.append((match[1], int(match[2])))
+                folders.append((match[1], int(match[2])))
             elif name not in _KNOWN_FILES and not name.endswith(_DELETED):
                 logger.warning("log.ignored name=%s reason=not topic-partition", name)
-        return sorted(found)
+        return sorted(folders)
 
     def _deleted_name(self, folder: str) -> str:
         """Return a free name of the form that Kafka gives a log on its way out."""

@@ -16,9 +16,9 @@ def claim_data_directory(storage: Storage, *, broker_id: int, cluster_id: str) -
     if not storage.exists(META_PROPERTIES):
         storage.replace(META_PROPERTIES, "".join(f"{name}={value}\n" for name, value in wanted.items()).encode())
         return
-    found = _parse(storage.read(META_PROPERTIES))
+    owner = _parse(storage.read(META_PROPERTIES))
     wrong = [
-        f"{name}={found.get(name)}, expected {value}" for name, value in wanted.items() if found.get(name) != value
+        f"{name}={owner.get(name)}, expected {value}" for name, value in wanted.items() if owner.get(name) != value
     ]
     if wrong:
         raise StorageError(f"the data directory is not this broker's: {META_PROPERTIES} says {'; '.join(wrong)}")

@@ -17,7 +17,7 @@ TIME_ENTRY = struct.Struct(">qi")
 """The largest timestamp up to some batch, and the last offset of the batch that has it."""
 
 
-class Place(NamedTuple):
+class BatchPosition(NamedTuple):
     """Where one batch stands in the file, from the first bytes of its header."""
 
     position: int
@@ -74,11 +74,12 @@ class OffsetIndex:
 
         What lies between there and the new end must be added again.
         """
-        kept = max(bisect_left(self._positions, position) - 1, 0)
-        start = self._positions[kept] if kept < len(self._positions) else 0
-        if kept < len(self._positions):
-            self.newest = (self._timestamps[kept], self._timestamps_at[kept])
-        del self._last_offsets[kept:], self._positions[kept:], self._timestamps[kept:], self._timestamps_at[kept:]
+        remaining = max(bisect_left(self._positions, position) - 1, 0)
+        start = self._positions[remaining] if remaining < len(self._positions) else 0
+        if remaining < len(self._positions):
+            self.newest = (self._timestamps[remaining], self._timestamps_at[remaining])
+        for column in (self._last_offsets, self._positions, self._timestamps, self._timestamps_at):
+            del column[remaining:]
         return start
 
     def encoded(self, first_offset: int) -> tuple[bytes, bytes]:

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.broker.log.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc_matches, parse_header
-from harness.broker.log.offset_index import OffsetIndex, Place
+from harness.broker.log.offset_index import BatchPosition, OffsetIndex
 from harness.broker.log.segment_index import SegmentIndex
 from harness.broker.log.storage import AppendFile, Storage
 
@@ -43,10 +43,10 @@ class Segment:
         self._file: AppendFile = storage.open_append(self.path)
         self._storage = storage
         stem = self.path.removesuffix(".log")
-        self._index = SegmentIndex(storage, stem, base_offset, interval_bytes, self._places)
+        self._index = SegmentIndex(storage, stem, base_offset, interval_bytes, self._batches)
         if not self._file.size:
             self._index.begin()
-        self._tail: Place | None = None
+        self._tail: BatchPosition | None = None
         """The last batch, while it is the one appended last: what is asked for most."""
         self._first_timestamp: int | None = None
         self.closed = False
@@ -77,7 +77,7 @@ class Segment:
         for header in headers:
             start, position = position, position + header.size
             index.add(header.last_offset, start, header.max_timestamp)
-        self._tail = Place(start, position, header.base_offset, header.last_offset, header.max_timestamp)
+        self._tail = BatchPosition(start, position, header.base_offset, header.last_offset, header.max_timestamp)
         self.next_offset = header.last_offset + 1
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> tuple[bytes, bool]:
@@ -97,22 +97,22 @@ class Segment:
 
     def batches_reaching(self, timestamp_ms: int) -> Iterator[bytes]:
         """Yield, in offset order, the batches that hold a record of `timestamp_ms` or later."""
-        for place in self._places(self._index.before_timestamp(timestamp_ms)):
-            if place.max_timestamp >= timestamp_ms:
-                yield self._file.read(place.position, place.end - place.position)
+        for batch in self._batches(self._index.before_timestamp(timestamp_ms)):
+            if batch.max_timestamp >= timestamp_ms:
+                yield self._file.read(batch.position, batch.end - batch.position)
 
     def headers(self) -> Iterator[BatchHeader]:
         """Yield the headers of all batches."""
-        for place in self._places(0):
-            yield parse_header(self._file.read(place.position, HEADER_BYTES))
+        for batch in self._batches(0):
+            yield parse_header(self._file.read(batch.position, HEADER_BYTES))
 
     def resume(self) -> int:
         """Set `next_offset` by the index and what it does not cover; return how many bytes are sound."""
         self._tail = None
         self.next_offset = self.base_offset
         sound = 0
-        for place in self._places(self._index.live().before_limits(self.size, _NO_LIMIT)):
-            self.next_offset, sound = place.last_offset + 1, place.end
+        for batch in self._batches(self._index.live().before_limits(self.size, _NO_LIMIT)):
+            self.next_offset, sound = batch.last_offset + 1, batch.end
         return sound
 
     def scan(self, verify: Callable[[BatchHeader], None]) -> int:
@@ -125,21 +125,21 @@ class Segment:
         self._tail = None
         self.next_offset = self.base_offset
         sound = 0
-        for place in self._places(0):
-            batch = self._file.read(place.position, place.end - place.position)
-            header = parse_header(batch)
-            if header.base_offset != self.next_offset or not crc_matches(batch, header):
+        for batch in self._batches(0):
+            records = self._file.read(batch.position, batch.end - batch.position)
+            header = parse_header(records)
+            if header.base_offset != self.next_offset or not crc_matches(records, header):
                 break
             verify(header)
-            self._add(index, place)
-            sound = place.end
+            self._add(index, batch)
+            sound = batch.end
         return sound
 
     def drop_from(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""
-        place = self._find(offset)
-        if place is not None:
-            self.cut(place.position)
+        batch = self._find(offset)
+        if batch is not None:
+            self.cut(batch.position)
 
     def cut(self, size: int) -> None:
         """Drop everything from byte `size` on, where a batch starts or nothing sound does."""
@@ -149,8 +149,8 @@ class Segment:
         self._tail = None
         self._first_timestamp = None
         self.next_offset = self.base_offset
-        for place in self._places(start):
-            self._add(index, place)
+        for batch in self._batches(start):
+            self._add(index, batch)
 
     def sync(self) -> None:
         """Return when all batches survive a power loss."""
@@ -180,31 +180,31 @@ class Segment:
         self._storage.remove(self.path)
         self._index.remove()
 
-    def _add(self, index: OffsetIndex, place: Place) -> None:
-        index.add(place.last_offset, place.position, place.max_timestamp)
-        self.next_offset = place.last_offset + 1
+    def _add(self, index: OffsetIndex, batch: BatchPosition) -> None:
+        index.add(batch.last_offset, batch.position, batch.max_timestamp)
+        self.next_offset = batch.last_offset + 1
 
-    def _find(self, offset: int) -> Place | None:
+    def _find(self, offset: int) -> BatchPosition | None:
         tail = self._tail
         if tail is not None and offset >= tail.base_offset:
             return tail if offset <= tail.last_offset else None
-        for place in self._places(self._index.before_offset(offset)):
-            if place.last_offset >= offset:
-                return place
+        for batch in self._batches(self._index.before_offset(offset)):
+            if batch.last_offset >= offset:
+                return batch
         return None
 
-    def _run_end(self, first: Place, max_bytes: int, up_to: int) -> int:
+    def _run_end(self, first: BatchPosition, max_bytes: int, up_to: int) -> int:
         limit = first.position + max_bytes
         if limit >= self._file.size and up_to >= self.next_offset:
             return self._file.size
         end = max(first.position, self._index.before_limits(limit, up_to))
-        for place in self._places(end):
-            if place.end > limit or place.last_offset >= up_to:
+        for batch in self._batches(end):
+            if batch.end > limit or batch.last_offset >= up_to:
                 break
-            end = place.end
+            end = batch.end
         return end
 
-    def _places(self, position: int) -> Iterator[Place]:
+    def _batches(self, position: int) -> Iterator[BatchPosition]:
         """Yield the batches from `position` on, ending at the first that cannot be one."""
         size = self._file.size
         chunk, chunk_at, lowest = b"", position, self.base_offset
@@ -217,5 +217,5 @@ class Segment:
             if not sound or base_offset < lowest or delta < 0:
                 return
             lowest = base_offset + delta + 1
-            yield Place(position, end, base_offset, lowest - 1, max_timestamp)
+            yield BatchPosition(position, end, base_offset, lowest - 1, max_timestamp)
             position = end

@@ -10,7 +10,7 @@ import logging
 import struct
 from collections.abc import Callable, Iterator
 
-from harness.broker.log.offset_index import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, Place
+from harness.broker.log.offset_index import OFFSET_ENTRY, TIME_ENTRY, BatchPosition, OffsetIndex
 from harness.broker.log.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -21,22 +21,24 @@ _PAGE_ENTRIES = 128
 _END = 1 << 62
 
 Entry = tuple[int, int]
-Places = Callable[[int], Iterator[Place]]
+BatchPositions = Callable[[int], Iterator[BatchPosition]]
 """Yields the batches of the segment from a position on, as far as they are sound."""
 
 
 class SegmentIndex:
     """The questions of a segment to its index, and where that is."""
 
-    __slots__ = ("_checked", "_first_offset", "_interval_bytes", "_live", "_places", "_stem", "_storage", "_turns")
+    __slots__ = ("_batches", "_checked", "_first_offset", "_interval_bytes", "_live", "_stem", "_storage", "_turns")
 
-    def __init__(self, storage: Storage, stem: str, first_offset: int, interval_bytes: int, places: Places) -> None:
+    def __init__(
+        self, storage: Storage, stem: str, first_offset: int, interval_bytes: int, batches: BatchPositions
+    ) -> None:
         """`stem` is the path of the segment without `.log`."""
         self._storage = storage
         self._stem = stem
         self._first_offset = first_offset
         self._interval_bytes = interval_bytes
-        self._places = places
+        self._batches = batches
         self._live: OffsetIndex | None = None
         self._checked = False
         """Whether the files were found to belong to the segment, in this life of the broker."""
@@ -113,15 +115,15 @@ class SegmentIndex:
         """Return the position of a batch at or before the one that holds `offset`."""
         if self._live is not None:
             return self._live.before_offset(offset)
-        found = self._sealed_position(lambda entry: entry[0] <= offset)
-        return self.live().before_offset(offset) if found is None else found
+        sealed = self._sealed_position(lambda entry: entry[0] <= offset)
+        return self.live().before_offset(offset) if sealed is None else sealed
 
     def before_limits(self, position: int, offset: int) -> int:
         """Return the position of the last known batch that neither starts after `position` nor ends after `offset`."""
         if self._live is not None:
             return self._live.before_limits(position, offset)
-        found = self._sealed_position(lambda entry: entry[0] <= offset and entry[1] <= position)
-        return self.live().before_limits(position, offset) if found is None else found
+        sealed = self._sealed_position(lambda entry: entry[0] <= offset and entry[1] <= position)
+        return self.live().before_limits(position, offset) if sealed is None else sealed
 
     def before_timestamp(self, timestamp_ms: int) -> int:
         """Return the position of a batch before which everything is older than `timestamp_ms`."""
@@ -129,9 +131,9 @@ class SegmentIndex:
             older = self._last_time(lambda entry: entry[0] < timestamp_ms)
             if older is None:
                 return 0
-            place = self._place_ending(older[1])
-            if place is not None and place.max_timestamp == older[0]:
-                return place.position
+            batch = self._batch_ending(older[1])
+            if batch is not None and batch.max_timestamp == older[0]:
+                return batch.position
             self._distrust("a batch has another time")
         return self.live().before_timestamp(timestamp_ms)
 
@@ -154,8 +156,8 @@ class SegmentIndex:
         entry = self._last_offset(holds)
         if entry is None:
             return 0
-        place = next(self._places(entry[1]), None)
-        if place is not None and place.last_offset == entry[0]:
+        batch = next(self._batches(entry[1]), None)
+        if batch is not None and batch.last_offset == entry[0]:
             return entry[1]
         self._distrust("a batch is not where it should be")
         return None
@@ -165,17 +167,17 @@ class SegmentIndex:
         if not all(self._storage.exists(self._stem + ending) for ending in (OFFSETS, TIMES)):
             return False
         last, newest = self._last_offset(lambda _: True), self._last_time(lambda _: True)
-        tail = [] if last is None else list(self._places(last[1]))
+        tail = [] if last is None else list(self._batches(last[1]))
         if last is None or not tail or tail[0].last_offset != last[0]:
             return False
         if tail[-1].position - last[1] > self._interval_bytes:
             return False
         if newest is None:
-            return max(place.max_timestamp for place in tail) < 0
-        place = self._place_ending(newest[1])
+            return max(batch.max_timestamp for batch in tail) < 0
+        batch = self._batch_ending(newest[1])
         return (
-            place is not None
-            and place.max_timestamp == newest[0]
+            batch is not None
+            and batch.max_timestamp == newest[0]
             and max(each.max_timestamp for each in tail) <= newest[0]
         )
 
@@ -193,8 +195,8 @@ class SegmentIndex:
             except ValueError as error:
                 _log.warning("index.wrong segment=%s reason=%s", self._stem, error)
         live = live or OffsetIndex(self._interval_bytes)
-        for place in self._places(live.rewind(_END)):
-            live.add(place.last_offset, place.position, place.max_timestamp)
+        for batch in self._batches(live.rewind(_END)):
+            live.add(batch.last_offset, batch.position, batch.max_timestamp)
         return live
 
     def _distrust(self, reason: str) -> None:
@@ -202,25 +204,25 @@ class SegmentIndex:
         self.remove()
         self._live = self._loaded()
 
-    def _place_ending(self, last_offset: int) -> Place | None:
+    def _batch_ending(self, last_offset: int) -> BatchPosition | None:
         """Return the batch that ends with this offset, if there is one."""
         entry = self._last_offset(lambda entry: entry[0] <= last_offset)
-        for place in self._places(0 if entry is None else entry[1]):
-            if place.last_offset >= last_offset:
-                return place if place.last_offset == last_offset else None
+        for batch in self._batches(0 if entry is None else entry[1]):
+            if batch.last_offset >= last_offset:
+                return batch if batch.last_offset == last_offset else None
         return None
 
     def _last_offset(self, holds: Callable[[Entry], bool]) -> Entry | None:
         """Return the last offset and the position of the last entry for which `holds`; it holds for none after it."""
         first = self._first_offset
-        found = self._last(OFFSETS, OFFSET_ENTRY, lambda entry: holds((entry[0] + first, entry[1])))
-        return None if found is None else (found[0] + first, found[1])
+        last = self._last(OFFSETS, OFFSET_ENTRY, lambda entry: holds((entry[0] + first, entry[1])))
+        return None if last is None else (last[0] + first, last[1])
 
     def _last_time(self, holds: Callable[[Entry], bool]) -> Entry | None:
         """Return timestamp and last offset of the last entry for which `holds`; it holds for none after it."""
         first = self._first_offset
-        found = self._last(TIMES, TIME_ENTRY, lambda entry: holds((entry[0], entry[1] + first)))
-        return None if found is None else (found[0], found[1] + first)
+        last = self._last(TIMES, TIME_ENTRY, lambda entry: holds((entry[0], entry[1] + first)))
+        return None if last is None else (last[0], last[1] + first)
 
     def _last(self, ending: str, form: struct.Struct, holds: Callable[[Entry], bool]) -> Entry | None:
         file = self._storage.open_append(self._stem + ending)

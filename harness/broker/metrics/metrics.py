@@ -1,4 +1,4 @@
-"""How a broker is, in numbers: what it has counted since it started, and what is counted when somebody asks.
+"""How a broker is, in numbers: what it has counted since it started, and what is counted at every look.
 
 Plain values, whoever reads them; `harness.broker.metrics.prometheus` shows them to Prometheus. Which there are is
 Kafka's choice (`ReplicaManager`, `BrokerTopicStats`, `KafkaController`, `ControllerEventManager`).

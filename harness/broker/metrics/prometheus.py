@@ -2,7 +2,7 @@
 
 The client library serves them from threads of its own, and only when it is asked for (`prometheus.port`): a thread that
 is asked has the broker's loop take one look, so that nobody sees a broker in the middle of a step. This module is
-imported by nobody but who opens such a port.
+imported only where such a port is opened.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from harness.broker.wire.messages import ApiKey
 _log = logging.getLogger(__name__)
 
 LOOK_TIMEOUT_S = 10.0
-"""How long somebody who asks waits for a busy broker."""
+"""How long a scrape waits for a busy broker."""
 REQUEST_TIME_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets for request times; a long poll takes half a second."""
 
@@ -164,7 +164,7 @@ def families(metrics: BrokerMetrics) -> Iterator[Family]:
 
 
 class _Look(Collector):
-    """Asks the broker when somebody asks for its metrics."""
+    """Takes a look at the broker at every scrape."""
 
     def __init__(self, look: Callable[[], BrokerMetrics]) -> None:
         self._look = look
@@ -198,7 +198,7 @@ class PrometheusExporter:
 
     @property
     def port(self) -> int:
-        """The port that is served; the one asked for unless that was 0."""
+        """The port that is served; the configured one unless that is 0."""
         return self._address[1] if self._server is None else self._server.server_port
 
     def answered(self, api_key: ApiKey, seconds: float) -> None:

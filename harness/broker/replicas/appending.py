@@ -8,19 +8,17 @@ from typing import NamedTuple
 from harness.broker.log.batch import first_header
 from harness.broker.log.compression import ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
-from harness.broker.replicas.partition import ACKS_ALL, Partition, PartitionError, TopicPartition
+from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas, now_s
-from harness.broker.replicas.replication import NO_EPOCH
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
-from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_EPOCH, NO_TIMESTAMP
 from harness.events import NO_OFFSET, ProduceResponse
-from harness.values import value_class
+from harness.values import ACKS_ALL, OFFSETS_TOPIC, TopicPartition, value_class
 
 log = logging.getLogger(__name__)
 
-NO_TIMESTAMP = -1
 VALID_ACKS = (ACKS_ALL, 0, 1)
 
 
@@ -75,7 +73,7 @@ def standing(partition: Partition) -> Standing:
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """Records in the log of a leader that the in-sync replicas must have before the producer is told."""
+    """Records in the log of a leader that the in-sync replicas must have before the producer is answered."""
 
     partition: Partition
     required_offset: int
@@ -122,7 +120,7 @@ class _Outcome:
     pending: PendingAppend | None = None
 
     def result(self) -> AppendResult:
-        """Return what the producer is told; offsets only with success."""
+        """Return the producer's answer; offsets only with success."""
         error = self.pending.error if self.pending is not None else self.error
         if error is not ErrorCode.NONE or self.info is None or self.partition is None:
             return AppendResult(error=error)
@@ -169,7 +167,7 @@ class Appender:
         topic, number = item.key
         if params.acks not in VALID_ACKS:
             return _Outcome(item.key, ErrorCode.INVALID_REQUIRED_ACKS)
-        if topic == GROUP_METADATA_TOPIC and not params.internal:
+        if topic == OFFSETS_TOPIC and not params.internal:
             return _Outcome(item.key, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not params.knows_zstd and _is_zstd(item.records):
             return _Outcome(item.key, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)

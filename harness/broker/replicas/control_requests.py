@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.fetcher import Fetchers
-from harness.broker.replicas.partition import LeaderAndIsr, Partition, TopicPartition
+from harness.broker.replicas.partition import LeaderAndIsr, Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.replicas.replication import (
-    NO_EPOCH,
-    VERDICT_ERRORS,
-    Verdict,
+    LEADER_AND_ISR_ERRORS,
+    ControlOutcome,
     judge_leader_and_isr,
     judge_stop_replica,
 )
@@ -30,7 +29,9 @@ from harness.broker.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import NO_LEADER, ControlledPartition, ControlReceive, Fenced
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +42,14 @@ LeadershipListener = Callable[[list[Leadership], list[Leadership]], None]
 DeletionListener = Callable[[list[TopicPartition]], None]
 """Called with partitions whose topic is being deleted, wherever they were; must not block."""
 
-ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+ControlMessage = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
 @dataclass(slots=True, eq=False)
 class _Change:
     key: TopicPartition
     state: LeaderAndIsr
-    verdict: Verdict
+    outcome: ControlOutcome
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class ControlRequests:
         self._listeners.append(listener)
 
     def on_deletion(self, listener: DeletionListener) -> None:
-        """Have `listener` called after every request that told of topics being deleted."""
+        """Have `listener` called after every request that named topics being deleted."""
         self._deletion_listeners.append(listener)
 
     # --- LeaderAndIsr ---
@@ -82,11 +83,11 @@ class ControlRequests:
         if self._is_stale("LeaderAndIsr", request):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
         changes = [self._judge(key, state) for key, state in _leader_and_isr_states(request)]
-        gained = self._make_leaders([c for c in changes if c.verdict is Verdict.APPLIED and self._leads(c)])
-        lost = self._make_followers([c for c in changes if c.verdict is Verdict.APPLIED and not self._leads(c)])
+        gained = self._make_leaders([c for c in changes if c.outcome is ControlOutcome.APPLIED and self._leads(c)])
+        lost = self._make_followers([c for c in changes if c.outcome is ControlOutcome.APPLIED and not self._leads(c)])
         self.fetchers.stop_idle()
         self._changed(gained, lost)
-        partitions = [_controlled(change.key, change.state, change.verdict) for change in changes]
+        partitions = [_controlled(change.key, change.state, change.outcome) for change in changes]
         self._log_applied("LeaderAndIsr", request, partitions)
         error_type = LeaderAndIsrResponse.LeaderAndIsrPartitionError
         return LeaderAndIsrResponse(
@@ -95,7 +96,7 @@ class ControlRequests:
                 error_type(
                     topic_name=change.key[0],
                     partition_index=change.key[1],
-                    error_code=VERDICT_ERRORS[change.verdict],
+                    error_code=LEADER_AND_ISR_ERRORS[change.outcome],
                 )
                 for change in changes
             ],
@@ -106,17 +107,17 @@ class ControlRequests:
 
     def _judge(self, key: TopicPartition, state: LeaderAndIsr) -> _Change:
         if self.replicas.is_offline(*key):
-            return _Change(key, state, Verdict.STORAGE_ERROR)
+            return _Change(key, state, ControlOutcome.STORAGE_ERROR)
         hosted = self.replicas.get(*key)
-        verdict = judge_leader_and_isr(
+        outcome = judge_leader_and_isr(
             state.leader_epoch,
             hosted.leader_epoch if hosted is not None else NO_EPOCH,
             assigned=self.replicas.broker_id in state.replicas,
             leads=state.leader == self.replicas.broker_id,
             leader_alive=self.metadata.is_alive(state.leader),
         )
-        change = _Change(key, state, verdict)
-        if verdict is Verdict.LEADER_UNAVAILABLE:
+        change = _Change(key, state, outcome)
+        if outcome is ControlOutcome.LEADER_UNAVAILABLE:
             log.error("leader_and_isr.leader unavailable partition=%s-%d leader=%d", *key, state.leader)
             self._host(change)  # so that its high watermark stays in the checkpoint (KAFKA-1647)
         return change
@@ -126,7 +127,7 @@ class ControlRequests:
             return self.replicas.host(*change.key)
         except OSError as error:
             log.error("leader_and_isr.storage failed partition=%s-%d error=%s", *change.key, error)
-            change.verdict = Verdict.STORAGE_ERROR
+            change.outcome = ControlOutcome.STORAGE_ERROR
             return None
 
     def _make_leaders(self, changes: list[_Change]) -> list[Partition]:
@@ -142,7 +143,7 @@ class ControlRequests:
                 partition.make_leader(change.state, now_s())
             except OSError as error:
                 log.error("leader_and_isr.storage failed partition=%s-%d error=%s", *change.key, error)
-                change.verdict = Verdict.STORAGE_ERROR
+                change.outcome = ControlOutcome.STORAGE_ERROR
                 continue
             self.replicas.wake(partition.key)
             if not led_before:
@@ -185,9 +186,9 @@ class ControlRequests:
         for key, leader_epoch, delete in _stopped_partitions(request):
             hosted = self.replicas.get(*key)
             local_epoch = hosted.leader_epoch if hosted is not None else NO_EPOCH
-            verdict = judge_stop_replica(leader_epoch, local_epoch)
-            if verdict is Verdict.APPLIED:
-                verdict = self._stop(key, delete=delete)
+            outcome = judge_stop_replica(leader_epoch, local_epoch)
+            if outcome is ControlOutcome.APPLIED:
+                outcome = self._stop(key, delete=delete)
                 if delete and hosted is not None:
                     lost.append(hosted)
             else:
@@ -195,27 +196,27 @@ class ControlRequests:
             state = LeaderAndIsr(
                 leader=NO_LEADER, leader_epoch=leader_epoch, isr=(), zk_version=-1, replicas=(), controller_epoch=-1
             )
-            partitions.append(_controlled(key, state, verdict))
-            errors.append(error_type(topic_name=key[0], partition_index=key[1], error_code=_STOP_ERRORS[verdict]))
+            partitions.append(_controlled(key, state, outcome))
+            errors.append(error_type(topic_name=key[0], partition_index=key[1], error_code=_STOP_ERRORS[outcome]))
         self.fetchers.stop_idle()
         self._changed([], lost)
         self._log_applied("StopReplica", request, partitions)
         return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=errors)
 
-    def _stop(self, key: TopicPartition, *, delete: bool) -> Verdict:
+    def _stop(self, key: TopicPartition, *, delete: bool) -> ControlOutcome:
         self.fetchers.unfollow([key])
         if self.replicas.is_offline(*key):
-            return Verdict.STORAGE_ERROR
+            return ControlOutcome.STORAGE_ERROR
         if not delete:
-            return Verdict.APPLIED
+            return ControlOutcome.APPLIED
         try:
             self.replicas.delete(*key)
         except OSError as error:
             log.error("stop_replica.delete failed partition=%s-%d error=%s", *key, error)
-            return Verdict.STORAGE_ERROR
+            return ControlOutcome.STORAGE_ERROR
         finally:
             self.replicas.wake(key)
-        return Verdict.APPLIED
+        return ControlOutcome.APPLIED
 
     # --- UpdateMetadata ---
 
@@ -228,7 +229,7 @@ class ControlRequests:
         for listener in self._deletion_listeners if deleted else ():
             listener(deleted)
         partitions = [
-            _controlled((topic.topic_name, state.partition_index), _state(state), Verdict.APPLIED)
+            _controlled((topic.topic_name, state.partition_index), _state(state), ControlOutcome.APPLIED)
             for topic in request.topic_states
             for state in topic.partition_states
         ]
@@ -237,7 +238,7 @@ class ControlRequests:
 
     # --- all three ---
 
-    def _is_stale(self, api: str, request: ControlRequest) -> bool:
+    def _is_stale(self, api: str, request: ControlMessage) -> bool:
         """Whether an older controller sent this; otherwise its epoch is the one to beat."""
         if request.controller_epoch >= self.controller_epoch or not self.rules.old_controllers_are_refused:
             self.controller_epoch = request.controller_epoch
@@ -253,11 +254,11 @@ class ControlRequests:
             for listener in self._listeners:
                 listener(gains, losses)
 
-    def _log_applied(self, api: str, request: ControlRequest, partitions: list[ControlledPartition]) -> None:
+    def _log_applied(self, api: str, request: ControlMessage, partitions: list[ControlledPartition]) -> None:
         self.state_log.emit(received(api, request, "applied", partitions))
 
     def _log_fenced(
-        self, what: str, api: str, request: ControlRequest, key: TopicPartition | None, got: int, have: int
+        self, what: str, api: str, request: ControlMessage, key: TopicPartition | None, got: int, have: int
     ) -> None:
         topic, partition = key or ("", -1)
         error = ErrorCode.STALE_CONTROLLER_EPOCH if key is None else ErrorCode.FENCED_LEADER_EPOCH
@@ -275,14 +276,14 @@ class ControlRequests:
         )
 
 
-_STOP_ERRORS: dict[Verdict, ErrorCode] = {
-    Verdict.APPLIED: ErrorCode.NONE,
-    Verdict.IGNORED_OLD: ErrorCode.FENCED_LEADER_EPOCH,
-    Verdict.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
+_STOP_ERRORS: dict[ControlOutcome, ErrorCode] = {
+    ControlOutcome.APPLIED: ErrorCode.NONE,
+    ControlOutcome.IGNORED_OLD: ErrorCode.FENCED_LEADER_EPOCH,
+    ControlOutcome.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 
 
-def received(api: str, request: ControlRequest, verdict: str, partitions: list[ControlledPartition]) -> ControlReceive:
+def received(api: str, request: ControlMessage, verdict: str, partitions: list[ControlledPartition]) -> ControlReceive:
     """Return the event of a control request."""
     return ControlReceive(
         api=api,
@@ -327,7 +328,7 @@ def _stopped_partitions(request: StopReplicaRequest) -> Iterator[tuple[TopicPart
             yield (topic_state.topic_name, state.partition_index), state.leader_epoch, state.delete_partition
 
 
-def _controlled(key: TopicPartition, state: LeaderAndIsr, verdict: Verdict) -> ControlledPartition:
+def _controlled(key: TopicPartition, state: LeaderAndIsr, outcome: ControlOutcome) -> ControlledPartition:
     return ControlledPartition(
         topic=key[0],
         partition=key[1],
@@ -336,5 +337,5 @@ def _controlled(key: TopicPartition, state: LeaderAndIsr, verdict: Verdict) -> C
         isr=list(state.isr),
         zk_version=state.zk_version,
         replicas=list(state.replicas),
-        verdict=verdict,
+        verdict=outcome,
     )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.broker.log.log import OffsetOutOfRange
-from harness.broker.replicas.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.topics import INTERNAL_TOPICS
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 

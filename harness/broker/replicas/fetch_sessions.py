@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): who fetches the same partitions again and again names, and is told, only what has changed.
+"""Fetch sessions (KIP-227): who fetches the same partitions again and again names, and gets, only what has changed.
 
 A session is made by a full fetch, and from then on counts its requests; one that comes out of turn is refused, and its
 sender begins anew. The rules are those of Kafka's `FetchSession` and `FetchManager`: a session belongs to no
@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.broker.replicas.fetching import FetchedPartition, Read
-from harness.broker.replicas.partition import TopicPartition
+from harness.broker.replicas.fetching import PartitionFetch, Read
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import NO_OFFSET
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _LAST_ID = 2**31 - 1
 
 
 class FetchSessionError(Exception):
-    """A fetch does not fit the session that it names; `error` is what its sender is told."""
+    """A fetch does not fit the session that it names; `error` is its sender's answer."""
 
     def __init__(self, error: ErrorCode, session_id: int = NO_SESSION) -> None:
         super().__init__(error.name)
@@ -40,15 +40,15 @@ class FetchSessionError(Exception):
 
 
 class FetchContext(Protocol):
-    """One fetch on its way through the broker: what is read for it, and what of that is told."""
+    """One fetch on its way through the broker: what is read for it, and what of that goes into the answer."""
 
     @property
-    def asked(self) -> Sequence[FetchedPartition]:
+    def partitions(self) -> Sequence[PartitionFetch]:
         """All partitions to read, in order."""
         ...
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Return the id of the session and what is told of what was read for `asked`; raises FetchSessionError."""
+        """Return the session's id and what of the reads goes into the answer; raises FetchSessionError."""
         ...
 
 
@@ -56,23 +56,23 @@ class FetchContext(Protocol):
 class Sessionless:
     """A fetch that stands for itself."""
 
-    asked: Sequence[FetchedPartition]
+    partitions: Sequence[PartitionFetch]
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Tell everything."""
+        """Answer everything."""
         return NO_SESSION, reads
 
 
 @dataclass(slots=True, eq=False)
 class _Cached:
-    """One partition of a session: what is asked for, and what its sender knows already."""
+    """One partition of a session: what its sender fetches, and what it knows already."""
 
-    asked: FetchedPartition
+    fetch: PartitionFetch
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
 
     def is_news(self, read: Read) -> bool:
-        """Whether to tell what was read, which is taken as told; an error is told again and again until it is over."""
+        """Whether a read goes into the answer, which is taken as sent; an error goes into all until it is over."""
         news = (
             bool(read.records)
             or read.high_watermark != self.high_watermark
@@ -98,14 +98,14 @@ class FetchSession:
     partitions: dict[TopicPartition, _Cached] = field(default_factory=dict)
     """In the order they are read: whoever got records last is read last the next time."""
 
-    def update(self, named: Sequence[FetchedPartition], forgotten: Collection[TopicPartition]) -> None:
+    def update(self, named: Sequence[PartitionFetch], forgotten: Collection[TopicPartition]) -> None:
         """Take over what a request changes."""
-        for asked in named:
-            cached = self.partitions.get(asked.key)
+        for fetch in named:
+            cached = self.partitions.get(fetch.key)
             if cached is None:
-                self.partitions[asked.key] = _Cached(asked)
+                self.partitions[fetch.key] = _Cached(fetch)
             else:
-                cached.asked = asked
+                cached.fetch = fetch
         for key in forgotten:
             self.partitions.pop(key, None)
 
@@ -118,17 +118,17 @@ class FetchSession:
 class _FullFetch:
     """A fetch that names all its partitions and gets a session, if there is room."""
 
-    asked: Sequence[FetchedPartition]
+    partitions: Sequence[PartitionFetch]
     cache: "FetchSessions"
     privileged: bool
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Tell everything, and remember what was told."""
+        """Answer everything, and remember it."""
         session = self.cache.create(self.privileged, len(reads))
         if session is None:
             return NO_SESSION, reads
         for read in reads:
-            session.partitions[read.asked.key] = _Cached(read.asked, read.high_watermark, read.log_start_offset)
+            session.partitions[read.fetch.key] = _Cached(read.fetch, read.high_watermark, read.log_start_offset)
         return session.id, reads
 
 
@@ -136,21 +136,21 @@ class _FullFetch:
 class _IncrementalFetch:
     """A fetch that named only what has changed since the one before."""
 
-    asked: Sequence[FetchedPartition]
+    partitions: Sequence[PartitionFetch]
     session: FetchSession
     epoch: int
     """That the session had come to with this request."""
 
     def answer(self, reads: Sequence[Read]) -> tuple[int, Sequence[Read]]:
-        """Tell what is news; raises FetchSessionError when another request of the session came meanwhile."""
+        """Answer what is news; raises FetchSessionError when another request of the session came meanwhile."""
         if self.session.epoch != self.epoch:
             raise FetchSessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id)
         partitions = self.session.partitions
-        told = [read for read in reads if partitions[read.asked.key].is_news(read)]
-        for read in told:
+        news = [read for read in reads if partitions[read.fetch.key].is_news(read)]
+        for read in news:
             if read.records:
-                partitions[read.asked.key] = partitions.pop(read.asked.key)
-        return self.session.id, told
+                partitions[read.fetch.key] = partitions.pop(read.fetch.key)
+        return self.session.id, news
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -178,7 +178,7 @@ class FetchSessions:
         self,
         session_id: int,
         epoch: int,
-        named: Sequence[FetchedPartition],
+        named: Sequence[PartitionFetch],
         forgotten: Collection[TopicPartition] = (),
         *,
         privileged: bool,
@@ -193,7 +193,7 @@ class FetchSessions:
             return Sessionless(named)
         if epoch == FIRST_EPOCH:
             self._sessions.pop(session_id, None)
-            return _FullFetch(list({asked.key: asked for asked in named}.values()), self, privileged)
+            return _FullFetch(list({fetch.key: fetch for fetch in named}.values()), self, privileged)
         session = self._sessions.get(session_id)
         if session is None:
             raise FetchSessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -205,7 +205,7 @@ class FetchSessions:
             del self._sessions[session_id]
             return Sessionless(named)
         self._touch(session)
-        return _IncrementalFetch([each.asked for each in session.partitions.values()], session, session.epoch)
+        return _IncrementalFetch([each.fetch for each in session.partitions.values()], session, session.epoch)
 
     def create(self, privileged: bool, size: int) -> FetchSession | None:
         """Return a new session for so many partitions; None when all places are taken by better ones."""

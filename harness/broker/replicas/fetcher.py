@@ -18,14 +18,16 @@ from harness.broker.log.validation import InvalidRecords
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas import fetcher_messages as messages
 from harness.broker.replicas.counters import Counters
-from harness.broker.replicas.fetcher_messages import EARLIEST, LATEST, Asked
+from harness.broker.replicas.fetcher_messages import PartitionRequest
 from harness.broker.replicas.fetcher_session import FetcherSession
-from harness.broker.replicas.partition import Partition, TopicPartition, TruncationCause
+from harness.broker.replicas.partition import Partition, TruncationCause
 from harness.broker.replicas.replicas import now_s
 from harness.broker.replicas.replication import NEVER_S, Truncation, truncation_after, truncation_without_epochs
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import EARLIEST, LATEST
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +168,7 @@ class LeaderFetcher:
 
     async def _truncate(self, connection: Connection, truncating: list[Following]) -> None:
         """Take the next step of every truncating partition; those without epochs need not ask."""
-        asked = []
+        partitions = []
         for following in truncating:
             asks = self.settings.rules.truncation_asks_the_leader
             epoch = following.partition.log.epochs.latest_epoch if asks else UNDEFINED_EPOCH
@@ -174,13 +176,13 @@ class LeaderFetcher:
                 step = truncation_without_epochs(following.partition.high_watermark)
                 self._apply(following, step, TruncationCause(reason=step.reason))
             else:
-                asked.append(Asked(following.partition.key, following.leader_epoch, epoch))
-        if not asked:
+                partitions.append(PartitionRequest(following.partition.key, following.leader_epoch, epoch))
+        if not partitions:
             return
         before = {following.partition.key: following for following in truncating}
-        request = messages.offset_for_leader_epoch_request(self.settings.broker_id, asked)
+        request = messages.offset_for_leader_epoch_request(self.settings.broker_id, partitions)
         response = await self._request(connection, request, messages.OFFSET_FOR_LEADER_EPOCH_VERSION)
-        epochs = {ask.key: ask.value for ask in asked}
+        epochs = {each.key: each.value for each in partitions}
         for topic in response.topics:
             for answer in topic.partitions:
                 key = (topic.topic, answer.partition)
@@ -190,14 +192,14 @@ class LeaderFetcher:
                 if self._usable(followed, answer.error_code):
                     self._answered(followed, epochs[key], EpochEnd(answer.leader_epoch, answer.end_offset))
 
-    def _answered(self, following: Following, asked_epoch: int, answer: EpochEnd) -> None:
+    def _answered(self, following: Following, requested_epoch: int, answer: EpochEnd) -> None:
         partition = following.partition
         compares = self.settings.rules.truncation_compares_epochs
         local_end = partition.end_of_epoch(answer.epoch) if compares else answer
         step = truncation_after(answer, local_end, partition.log.log_end_offset, partition.high_watermark)
         cause = TruncationCause(
             reason=step.reason,
-            asked_epoch=asked_epoch,
+            requested_epoch=requested_epoch,
             answer_epoch=answer.epoch,
             answer_end_offset=answer.end_offset,
         )
@@ -223,13 +225,16 @@ class LeaderFetcher:
 
     async def _fetch(self, connection: Connection, ready: list[Following]) -> None:
         """Fetch once for all partitions and append what came."""
-        asked = [_next_records(following) for following in ready]
+        partitions = [_next_records(following) for following in ready]
         before = {following.partition.key: following for following in ready}
         wait_s = self.settings.seconds("replica.fetch.wait.max.ms")
         if len(ready) < len(self._followed):
             wait_s = max(0.0, min(wait_s, self._next_delayed_s() - now_s()))
         request = messages.fetch_request(
-            self.settings.broker_id, self.settings.config, self._session.next(asked), max_wait_ms=int(wait_s * 1000)
+            self.settings.broker_id,
+            self.settings.config,
+            self._session.next(partitions),
+            max_wait_ms=int(wait_s * 1000),
         )
         self._polling = True
         try:
@@ -298,9 +303,11 @@ class LeaderFetcher:
             self._fail(following, f"truncation failed: {error}", error)
 
     async def _list_offset(self, connection: Connection, following: Following, timestamp: int) -> int | None:
-        """Return the leader's latest or earliest offset; None when it did not say, or nobody needs it any more."""
+        """Return the leader's latest or earliest offset; None on an error, or when nothing follows it any more."""
         key = following.partition.key
-        request = messages.list_offsets_request(self.settings.broker_id, Asked(key, following.leader_epoch, timestamp))
+        request = messages.list_offsets_request(
+            self.settings.broker_id, PartitionRequest(key, following.leader_epoch, timestamp)
+        )
         response = await self._request(connection, request, messages.LIST_OFFSETS_VERSION)
         answer = response.topics[0].partitions[0]
         if self._followed.get(key) is not following or not self._usable(following, answer.error_code):
@@ -382,9 +389,9 @@ class Fetchers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _next_records(following: Following) -> Asked:
+def _next_records(following: Following) -> PartitionRequest:
     log = following.partition.log
-    return Asked(following.partition.key, following.leader_epoch, log.log_end_offset, log.log_start_offset)
+    return PartitionRequest(following.partition.key, following.leader_epoch, log.log_end_offset, log.log_start_offset)
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

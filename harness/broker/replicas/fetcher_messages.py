@@ -5,20 +5,17 @@ from itertools import groupby
 from typing import NamedTuple
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.replicas.partition import TopicPartition
 from harness.broker.wire.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from harness.events import NO_OFFSET
+from harness.values import TopicPartition
 
 FETCH_VERSION = 11
 OFFSET_FOR_LEADER_EPOCH_VERSION = 3
 LIST_OFFSETS_VERSION = 5
 
-LATEST = -1
-EARLIEST = -2
 
-
-class Asked(NamedTuple):
-    """One partition in a request: in which leader epoch, and the offset, epoch or timestamp that is asked for."""
+class PartitionRequest(NamedTuple):
+    """One partition in a request: in which leader epoch, and from which offset, or for which epoch or timestamp."""
 
     key: TopicPartition
     current_leader_epoch: int
@@ -27,8 +24,8 @@ class Asked(NamedTuple):
     """In a fetch: where the follower's own log starts."""
 
 
-def _by_topic(asked: Sequence[Asked]) -> Iterator[tuple[str, list[Asked]]]:
-    for topic, group in groupby(asked, key=lambda ask: ask.key[0]):
+def _by_topic(partitions: Sequence[PartitionRequest]) -> Iterator[tuple[str, list[PartitionRequest]]]:
+    for topic, group in groupby(partitions, key=lambda each: each.key[0]):
         yield topic, list(group)
 
 
@@ -37,13 +34,13 @@ class Difference(NamedTuple):
 
     session_id: int
     session_epoch: int
-    changed: Sequence[Asked]
+    changed: Sequence[PartitionRequest]
     """Sorted by topic."""
     forgotten: Sequence[TopicPartition]
 
 
 def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference, *, max_wait_ms: int) -> FetchRequest:
-    """Return a fetch from the offsets asked for."""
+    """Return a fetch of what is new to its session."""
     topic_type, max_bytes = FetchRequest.FetchTopic, config["replica.fetch.max.bytes"]
     return FetchRequest(
         replica_id=replica_id,
@@ -58,13 +55,13 @@ def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference,
                 topic=topic,
                 partitions=[
                     topic_type.FetchPartition(
-                        partition=ask.key[1],
-                        current_leader_epoch=ask.current_leader_epoch,
-                        fetch_offset=ask.value,
-                        log_start_offset=ask.log_start_offset,
+                        partition=each.key[1],
+                        current_leader_epoch=each.current_leader_epoch,
+                        fetch_offset=each.value,
+                        log_start_offset=each.log_start_offset,
                         partition_max_bytes=max_bytes,
                     )
-                    for ask in group
+                    for each in group
                 ],
             )
             for topic, group in _by_topic(difference.changed)
@@ -76,8 +73,10 @@ def fetch_request(replica_id: int, config: BrokerConfig, difference: Difference,
     )
 
 
-def offset_for_leader_epoch_request(replica_id: int, asked: Sequence[Asked]) -> OffsetForLeaderEpochRequest:
-    """Return the question where the epochs asked for end; `asked` is sorted by topic."""
+def offset_for_leader_epoch_request(
+    replica_id: int, partitions: Sequence[PartitionRequest]
+) -> OffsetForLeaderEpochRequest:
+    """Return a request for where epochs end; `partitions` are sorted by topic."""
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     return OffsetForLeaderEpochRequest(
         replica_id=replica_id,
@@ -86,32 +85,32 @@ def offset_for_leader_epoch_request(replica_id: int, asked: Sequence[Asked]) -> 
                 topic=topic,
                 partitions=[
                     topic_type.OffsetForLeaderPartition(
-                        partition=ask.key[1],
-                        current_leader_epoch=ask.current_leader_epoch,
-                        leader_epoch=ask.value,
+                        partition=each.key[1],
+                        current_leader_epoch=each.current_leader_epoch,
+                        leader_epoch=each.value,
                     )
-                    for ask in group
+                    for each in group
                 ],
             )
-            for topic, group in _by_topic(asked)
+            for topic, group in _by_topic(partitions)
         ],
     )
 
 
-def list_offsets_request(replica_id: int, asked: Asked) -> ListOffsetsRequest:
-    """Return the question which offset is the latest or earliest of one partition."""
+def list_offsets_request(replica_id: int, partition: PartitionRequest) -> ListOffsetsRequest:
+    """Return a request for the latest or earliest offset of one partition."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=0,
         topics=[
             topic_type(
-                name=asked.key[0],
+                name=partition.key[0],
                 partitions=[
                     topic_type.ListOffsetsPartition(
-                        partition_index=asked.key[1],
-                        current_leader_epoch=asked.current_leader_epoch,
-                        timestamp=asked.value,
+                        partition_index=partition.key[1],
+                        current_leader_epoch=partition.current_leader_epoch,
+                        timestamp=partition.value,
                     )
                 ],
             )

@@ -7,9 +7,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from harness.broker.replicas.fetch_sessions import FIRST_EPOCH, NO_SESSION, next_epoch
-from harness.broker.replicas.fetcher_messages import Asked, Difference
-from harness.broker.replicas.partition import TopicPartition
+from harness.broker.replicas.fetcher_messages import Difference, PartitionRequest
 from harness.broker.wire.error_codes import ErrorCode
+from harness.values import TopicPartition
 
 
 @dataclass(slots=True, eq=False)
@@ -18,21 +18,21 @@ class FetcherSession:
 
     _id: int = NO_SESSION
     _epoch: int = FIRST_EPOCH
-    _known: dict[TopicPartition, Asked] = field(default_factory=dict)
-    """What the leader was asked for last."""
+    _known: dict[TopicPartition, PartitionRequest] = field(default_factory=dict)
+    """What the last request to the leader was for."""
 
-    def next(self, asked: Sequence[Asked]) -> Difference:
+    def next(self, partitions: Sequence[PartitionRequest]) -> Difference:
         """Return how to ask for exactly this, and count on it that the request is sent."""
-        wanted = {ask.key: ask for ask in asked}
+        wanted = {each.key: each for each in partitions}
         known, self._known = self._known, wanted
         if self._epoch == FIRST_EPOCH:
-            return Difference(self._id, self._epoch, asked, ())
-        changed = [ask for ask in asked if known.get(ask.key) != ask]
+            return Difference(self._id, self._epoch, partitions, ())
+        changed = [each for each in partitions if known.get(each.key) != each]
         return Difference(self._id, self._epoch, changed, [key for key in known if key not in wanted])
 
-    def answered(self, session_id: int, told: Set[TopicPartition]) -> bool:
+    def answered(self, session_id: int, partitions: Set[TopicPartition]) -> bool:
         """Take note of an answer without error; False when it cannot be one to what was asked, and is of no use."""
-        fits = told == self._known.keys() if self._epoch == FIRST_EPOCH else told <= self._known.keys()
+        fits = partitions == self._known.keys() if self._epoch == FIRST_EPOCH else partitions <= self._known.keys()
         if not fits:
             self.lost()
         elif session_id == NO_SESSION:

@@ -12,20 +12,20 @@ from harness.broker.log.batch import next_batch_size, parse_header
 from harness.broker.log.compression import CODEC_NAMES, ZSTD
 from harness.broker.log.log import OffsetOutOfRange
 from harness.broker.replicas.isr import IsrKeeper
-from harness.broker.replicas.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.limits import Room, unlimited
 from harness.events import NO_OFFSET, FetchResponse
-from harness.values import value_class
+from harness.values import TopicPartition, value_class
 
 CONSUMER = -1
 """As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
 
 
-class FetchedPartition(NamedTuple):
+class PartitionFetch(NamedTuple):
     """What one partition of a fetch asks for."""
 
     key: TopicPartition
@@ -39,7 +39,7 @@ class FetchedPartition(NamedTuple):
 class Read(NamedTuple):
     """What one partition of a fetch gets."""
 
-    asked: FetchedPartition
+    fetch: PartitionFetch
     error: ErrorCode
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
@@ -67,7 +67,7 @@ class DelayedFetch:
 
     replicas: Replicas
     replica_id: int
-    asked: Sequence[FetchedPartition]
+    partitions: Sequence[PartitionFetch]
     limits: FetchLimits
     rules: ProtocolRules
 
@@ -76,22 +76,22 @@ class DelayedFetch:
         """Whether a broker asks."""
         return self.replica_id > CONSUMER
 
-    def partition(self, asked: FetchedPartition) -> Partition:
+    def partition(self, fetch: PartitionFetch) -> Partition:
         """Return the partition to read from.
 
         Raises:
             PartitionError: it is not led here in that epoch (nor followed, if the sender may read from a follower), the
                 sender is no replica of it, or cannot read what its topic is compressed with.
         """
-        partition = self._served(asked)
+        partition = self._served(fetch)
         if partition.log.settings.compression == CODEC_NAMES[ZSTD] and not self.limits.knows_zstd:
             raise PartitionError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "the sender's version of Fetch has no zstd")
         return partition
 
-    def _served(self, asked: FetchedPartition) -> Partition:
+    def _served(self, fetch: PartitionFetch) -> Partition:
         if not self.is_follower and not self.limits.only_from_leader:
-            return self.replicas.followed_or_led(*asked.key, asked.current_leader_epoch)
-        partition = self.replicas.led(*asked.key, asked.current_leader_epoch)
+            return self.replicas.followed_or_led(*fetch.key, fetch.current_leader_epoch)
+        partition = self.replicas.led(*fetch.key, fetch.current_leader_epoch)
         if self.is_follower and self.replica_id not in partition.followers:
             raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION, f"broker {self.replica_id} is no replica")
         return partition
@@ -100,8 +100,8 @@ class DelayedFetch:
         """Return what there is now; the first records are handed out whatever their size (KIP-74)."""
         reads, most = [], min(self.limits.max_bytes, self.limits.room())
         left = most
-        for asked in self.asked:
-            read = self._read(asked, min(left, asked.max_bytes), at_least_one=left == most)
+        for fetch in self.partitions:
+            read = self._read(fetch, min(left, fetch.max_bytes), at_least_one=left == most)
             left -= len(read.records)
             reads.append(read)
         return reads
@@ -119,26 +119,26 @@ class DelayedFetch:
         """Whether what happened to one partition makes an answer worth while; that partition alone mostly tells."""
         if self.limits.min_bytes > 1:
             return self.is_enough(self.read())
-        return any(asked.key == changed and self._is_ready(asked) for asked in self.asked)
+        return any(fetch.key == changed and self._is_ready(fetch) for fetch in self.partitions)
 
-    def _read(self, asked: FetchedPartition, max_bytes: int, *, at_least_one: bool) -> Read:
+    def _read(self, fetch: PartitionFetch, max_bytes: int, *, at_least_one: bool) -> Read:
         try:
-            partition = self.partition(asked)
+            partition = self.partition(fetch)
             records = partition.log.read(
-                asked.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
+                fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
             )
         except PartitionError as error:
-            return Read(asked, error.error)
+            return Read(fetch, error.error)
         except OffsetOutOfRange:
-            return Read(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
-        return Read(asked, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records)
+            return Read(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return Read(fetch, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records)
 
-    def _is_ready(self, asked: FetchedPartition) -> bool:
+    def _is_ready(self, fetch: PartitionFetch) -> bool:
         try:
-            partition = self.partition(asked)
+            partition = self.partition(fetch)
         except PartitionError:
             return True
-        return asked.fetch_offset < self._end(partition)
+        return fetch.fetch_offset < self._end(partition)
 
     def _end(self, partition: Partition) -> int:
         if self.is_follower or not self.rules.consumers_read_what_is_committed:
@@ -155,18 +155,18 @@ class FetchServer:
     state_log: StateLog
     rules: ProtocolRules
 
-    async def fetch(self, replica_id: int, asked: Sequence[FetchedPartition], limits: FetchLimits) -> list[Read]:
+    async def fetch(self, replica_id: int, partitions: Sequence[PartitionFetch], limits: FetchLimits) -> list[Read]:
         """Return what each partition gets, in order; waits when there is nothing yet."""
-        fetch = DelayedFetch(self.replicas, replica_id, asked, limits, self.rules)
-        if fetch.is_follower:
-            self._note_progress(fetch)
-        reads = fetch.read()
-        if not fetch.is_enough(reads):
-            keys = [each.key for each in asked]
-            await self.replicas.fetches.wait(fetch, keys, limits.max_wait_s)
-            reads = fetch.read()
+        delayed = DelayedFetch(self.replicas, replica_id, partitions, limits, self.rules)
+        if delayed.is_follower:
+            self._note_progress(delayed)
+        reads = delayed.read()
+        if not delayed.is_enough(reads):
+            keys = [each.key for each in partitions]
+            await self.replicas.fetches.wait(delayed, keys, limits.max_wait_s)
+            reads = delayed.read()
         sent = sum(len(read.records) for read in reads)
-        if fetch.is_follower:  # what followers get shows in their own logs
+        if delayed.is_follower:  # what followers get shows in their own logs
             self.replicas.counters.replication_bytes_out += sent
         else:
             self.replicas.counters.bytes_out += sent
@@ -174,34 +174,34 @@ class FetchServer:
                 self._log_sent(read)
         return reads
 
-    def _note_progress(self, fetch: DelayedFetch) -> None:
+    def _note_progress(self, delayed: DelayedFetch) -> None:
         """A follower has everything before what it asks for: it may join the ISR, and records may be committed."""
-        for asked in fetch.asked:
+        for fetch in delayed.partitions:
             try:
-                partition = fetch.partition(asked)
+                partition = delayed.partition(fetch)
             except PartitionError:
                 continue  # answered when it is read
-            if not partition.log.log_start_offset <= asked.fetch_offset <= partition.log.log_end_offset:
+            if not partition.log.log_start_offset <= fetch.fetch_offset <= partition.log.log_end_offset:
                 continue
-            moved = partition.follower_fetched(fetch.replica_id, asked.fetch_offset, now_s())
-            if partition.follower_starts_at(fetch.replica_id, asked.log_start_offset):
-                self.replicas.deletions.check(asked.key)
-            self.isr.consider_joining(partition, fetch.replica_id)
+            moved = partition.follower_fetched(delayed.replica_id, fetch.fetch_offset, now_s())
+            if partition.follower_starts_at(delayed.replica_id, fetch.log_start_offset):
+                self.replicas.deletions.check(fetch.key)
+            self.isr.consider_joining(partition, delayed.replica_id)
             if moved:
                 self.replicas.advance(partition, cause="fetch")
 
     def _log_sent(self, read: Read) -> None:
         """Note what a consumer is handed."""
-        partition = self.replicas.get(*read.asked.key) if read.records else None
+        partition = self.replicas.get(*read.fetch.key) if read.records else None
         if partition is None:
             return
         self.state_log.emit(
             FetchResponse(
-                topic=read.asked.key[0],
-                partition=read.asked.key[1],
+                topic=read.fetch.key[0],
+                partition=read.fetch.key[1],
                 replica=CONSUMER,
-                fetch_offset=read.asked.fetch_offset,
-                current_leader_epoch=read.asked.current_leader_epoch,
+                fetch_offset=read.fetch.fetch_offset,
+                current_leader_epoch=read.fetch.current_leader_epoch,
                 high_watermark=read.high_watermark,
                 last_offset=_last_offset(read.records),
                 leader_epoch=partition.leader_epoch,

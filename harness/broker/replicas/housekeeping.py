@@ -20,7 +20,7 @@ class Housekeeping:
     replicas: Replicas
     config: BrokerConfig
     wall_ms: Callable[[], int]
-    """Records carry wall-clock time, so their age can only be told by it."""
+    """Records carry wall-clock time, so their age is measured by it."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self) -> None:

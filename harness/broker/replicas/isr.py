@@ -1,4 +1,4 @@
-"""Keeps the ISR of the partitions led here in ZooKeeper: who lags goes, who caught up comes, the controller is told.
+"""Keeps the ISR of the partitions led here in ZooKeeper: who lags leaves, who caught up joins, the controller hears.
 
 The leader itself writes the partition's state, compared by version, as up to Kafka 2.6. A new ISR counts only once
 ZooKeeper has accepted it: that is what makes a leader harmless that has been replaced without knowing it. A refused
@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from harness.broker.background import every
-from harness.broker.replicas.partition import Partition, TopicPartition
+from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.replicas.replication import NEVER_S
 from harness.broker.state_log import StateLog
@@ -19,6 +19,7 @@ from harness.broker.zookeeper.client import ANY_VERSION, BadVersion, ZooKeeper, 
 from harness.broker.zookeeper.partition_state import publish_isr_changes, write_isr
 from harness.broker.zookeeper.znodes import PartitionStateZnode
 from harness.events import IsrPropose, IsrResult
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 

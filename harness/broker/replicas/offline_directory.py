@@ -1,4 +1,4 @@
-"""What follows when a data directory fails: its replicas are offline, the controller is told, the broker lives on.
+"""What follows when a data directory fails: its replicas are offline, the controller is notified, the broker lives on.
 
 The directory stays offline until the broker starts again, as in Kafka (KIP-112), also when the disk has room again.
 Kafka ends with its last directory; this broker goes on without any: it keeps its session, its metadata and, if it has

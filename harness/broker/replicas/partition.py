@@ -12,7 +12,6 @@ from harness.broker.log.epoch_cache import EpochEnd
 from harness.broker.log.log import AppendInfo, Log, OffsetOutOfRange
 from harness.broker.replicas.replication import (
     NEVER_S,
-    NO_EPOCH,
     FollowerProgress,
     check_leader_epoch,
     follower_high_watermark,
@@ -24,6 +23,7 @@ from harness.broker.replicas.replication import (
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import (
     NO_LEADER,
     NO_OFFSET,
@@ -33,15 +33,11 @@ from harness.events import (
     HighWatermark,
     Truncate,
 )
-from harness.values import value_class
-
-TopicPartition = tuple[str, int]
-
-ACKS_ALL = -1
+from harness.values import ACKS_ALL, TopicPartition, value_class
 
 
 class PartitionError(Exception):
-    """A request cannot be carried out on this partition; `error` is what the sender is told."""
+    """A request cannot be carried out on this partition; `error` is the sender's answer."""
 
     def __init__(self, error: ErrorCode, message: str = "") -> None:
         super().__init__(message or error.name)
@@ -65,7 +61,7 @@ class TruncationCause:
     """Why a follower truncates, for the state-change log."""
 
     reason: str
-    asked_epoch: int = NO_EPOCH
+    requested_epoch: int = NO_EPOCH
     answer_epoch: int = NO_EPOCH
     answer_end_offset: int = NO_OFFSET
 
@@ -102,7 +98,7 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads the partition, as far as it was told."""
+        """Whether this broker leads the partition, by the last LeaderAndIsr."""
         return self.leader == self.broker_id
 
     # --- roles ---
@@ -190,8 +186,8 @@ class Partition:
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Return when the sender believes in the same leader epoch, or in none; raises PartitionError."""
-        asked = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
-        error = check_leader_epoch(asked, self.leader_epoch)
+        expected = current_leader_epoch if self.rules.leader_epoch_fences else NO_EPOCH
+        error = check_leader_epoch(expected, self.leader_epoch)
         if error is not ErrorCode.NONE:
             raise PartitionError(error)
 
@@ -274,7 +270,7 @@ class Partition:
         self.log.advance_log_start(before)
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
-        """Return the earliest log start of the leader and its live followers; -1 while one has not told its own."""
+        """Return the earliest log start of the leader and its live followers; -1 while one has not sent its own."""
         starts = [each.log_start_offset for broker_id, each in self.followers.items() if is_alive(broker_id)]
         return min(self.log.log_start_offset, *starts) if starts else self.log.log_start_offset
 
@@ -372,7 +368,7 @@ class Partition:
                 high_watermark=self.high_watermark,
                 leader_epoch=self.leader_epoch,
                 reason=cause.reason,
-                asked_epoch=cause.asked_epoch,
+                asked_epoch=cause.requested_epoch,
                 answer_epoch=cause.answer_epoch,
                 answer_end_offset=cause.answer_end_offset,
                 latest_epoch=self.log.epochs.latest_epoch,

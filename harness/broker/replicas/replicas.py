@@ -9,13 +9,14 @@ from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.counters import Counters
-from harness.broker.replicas.partition import Partition, PartitionError, TopicPartition
+from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.purgatory import Purgatory
-from harness.broker.replicas.replication import NO_EPOCH
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import NO_LEADER
+from harness.values import TopicPartition
 
 
 def now_s() -> float:
@@ -25,7 +26,7 @@ def now_s() -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Replicas:
-    """All partitions that this broker was told to replicate since it started."""
+    """All partitions that the controller had this broker replicate since it started."""
 
     broker_id: int
     logs: LogDirectories

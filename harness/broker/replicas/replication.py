@@ -10,12 +10,9 @@ from enum import StrEnum
 
 from harness.broker.log.epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEnd
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import EPOCH_DURING_DELETE, NO_EPOCH
 from harness.events import NO_OFFSET
 
-NO_EPOCH = -1
-"""In a request: the sender does not know (or check) the leader epoch."""
-EPOCH_DURING_DELETE = -2
-"""In StopReplica: the topic goes, whatever the leader epoch (KIP-570)."""
 NEVER_S = float("-inf")
 
 
@@ -26,7 +23,7 @@ class FollowerProgress:
     log_end_offset: int = NO_OFFSET
     """Its fetch offset: it has everything before. -1 until it fetches in this leader's term."""
     log_start_offset: int = NO_OFFSET
-    """Where its log starts, as it said with its last fetch."""
+    """Where its log starts, by its last fetch."""
     last_fetch_s: float = NEVER_S
     leader_log_end_at_last_fetch: int = NO_OFFSET
     last_caught_up_s: float = NEVER_S
@@ -114,14 +111,14 @@ def required_insync_replicas(min_insync_replicas: int, replica_count: int) -> in
     return min(min_insync_replicas, replica_count)
 
 
-def check_leader_epoch(asked: int, current: int) -> ErrorCode:
+def check_leader_epoch(expected: int, current: int) -> ErrorCode:
     """Return what a request with `current_leader_epoch` gets from a replica in epoch `current` (KIP-320)."""
-    if asked in (NO_EPOCH, current):
+    if expected in (NO_EPOCH, current):
         return ErrorCode.NONE
-    return ErrorCode.FENCED_LEADER_EPOCH if asked < current else ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.FENCED_LEADER_EPOCH if expected < current else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-class Verdict(StrEnum):
+class ControlOutcome(StrEnum):
     """What becomes of one partition of a control request."""
 
     APPLIED = "applied"
@@ -132,41 +129,41 @@ class Verdict(StrEnum):
     STORAGE_ERROR = "storage_error"
 
 
-VERDICT_ERRORS: dict[Verdict, ErrorCode] = {
-    Verdict.APPLIED: ErrorCode.NONE,
-    Verdict.IGNORED_OLD: ErrorCode.STALE_CONTROLLER_EPOCH,
-    Verdict.IGNORED_SAME: ErrorCode.STALE_CONTROLLER_EPOCH,
-    Verdict.NOT_ASSIGNED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    Verdict.LEADER_UNAVAILABLE: ErrorCode.NONE,
-    Verdict.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
+LEADER_AND_ISR_ERRORS: dict[ControlOutcome, ErrorCode] = {
+    ControlOutcome.APPLIED: ErrorCode.NONE,
+    ControlOutcome.IGNORED_OLD: ErrorCode.STALE_CONTROLLER_EPOCH,
+    ControlOutcome.IGNORED_SAME: ErrorCode.STALE_CONTROLLER_EPOCH,
+    ControlOutcome.NOT_ASSIGNED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ControlOutcome.LEADER_UNAVAILABLE: ErrorCode.NONE,
+    ControlOutcome.STORAGE_ERROR: ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""What LeaderAndIsr answers for each verdict; an unavailable leader is no error (KAFKA-1647)."""
+"""What LeaderAndIsr answers for each outcome; an unavailable leader is no error (KAFKA-1647)."""
 
 
 def judge_leader_and_isr(
-    asked_epoch: int, local_epoch: int, *, assigned: bool, leads: bool, leader_alive: bool
-) -> Verdict:
+    requested_epoch: int, local_epoch: int, *, assigned: bool, leads: bool, leader_alive: bool
+) -> ControlOutcome:
     """Return what a LeaderAndIsr for one partition means to a broker that is in `local_epoch`.
 
     Only a larger leader epoch is news: equal ones are resent by the controller all the time. A follower whose new
     leader is not alive (or is -1) keeps its old state, epoch included, and waits for the next request.
     """
-    if asked_epoch < local_epoch:
-        return Verdict.IGNORED_OLD
-    if asked_epoch == local_epoch:
-        return Verdict.IGNORED_SAME
+    if requested_epoch < local_epoch:
+        return ControlOutcome.IGNORED_OLD
+    if requested_epoch == local_epoch:
+        return ControlOutcome.IGNORED_SAME
     if not assigned:
-        return Verdict.NOT_ASSIGNED
-    return Verdict.APPLIED if leads or leader_alive else Verdict.LEADER_UNAVAILABLE
+        return ControlOutcome.NOT_ASSIGNED
+    return ControlOutcome.APPLIED if leads or leader_alive else ControlOutcome.LEADER_UNAVAILABLE
 
 
-def judge_stop_replica(asked_epoch: int, local_epoch: int) -> Verdict:
+def judge_stop_replica(requested_epoch: int, local_epoch: int) -> ControlOutcome:
     """Return what a StopReplica for one partition means (KIP-570): an older epoch than the replica's stops nothing.
 
     The replica's own epoch does: the controller stops a replica before it raises the epoch of those that stay.
     """
-    fenced = asked_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE) and asked_epoch < local_epoch
-    return Verdict.IGNORED_OLD if fenced else Verdict.APPLIED
+    fenced = requested_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE) and requested_epoch < local_epoch
+    return ControlOutcome.IGNORED_OLD if fenced else ControlOutcome.APPLIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +172,7 @@ class Truncation:
 
     to: int
     done: bool
-    """False when the next older common epoch must be asked for (KIP-279)."""
+    """False when the next older common epoch must be looked up (KIP-279)."""
     reason: str
     """epoch, or hw when no epoch could be used."""
 
@@ -186,7 +183,7 @@ def truncation_without_epochs(high_watermark: int) -> Truncation:
 
 
 def truncation_after(answer: EpochEnd, local_end: EpochEnd, log_end_offset: int, high_watermark: int) -> Truncation:
-    """Return what a follower does after its leader told where the asked epoch ends (KIP-101, KIP-279).
+    """Return what a follower does after its leader answered where the requested epoch ends (KIP-101, KIP-279).
 
     `local_end` is where the epoch of the answer ends in the follower's own log. When the follower never saw that
     epoch, it drops what came after its largest older one and asks again.

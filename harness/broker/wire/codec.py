@@ -15,7 +15,7 @@ from harness.broker.wire.messages import RESPONSES, ApiKey, ApiMessage
 from harness.broker.wire.transport import Message
 
 _HEADER = struct.Struct(">hhih")
-_KEPT_BUFFER_BYTES = 1024 * 1024
+_MAX_BUFFER_BYTES = 1024 * 1024
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
 Nulls = tuple[tuple[str, bool, "Nulls"], ...]
@@ -89,7 +89,7 @@ def encode_response(response: Message, version: int, *, correlation_id: int) -> 
 def _encoded(message: Message) -> bytearray:
     """Return the message as a frame; the package's buffer is given up when it has grown large, as it would stay so."""
     frame: bytearray = message.encode(header=True, framed=True)
-    if len(frame) > _KEPT_BUFFER_BYTES:
+    if len(frame) > _MAX_BUFFER_BYTES:
         EncodeBufferPool._local.buf = None
     return frame
 
@@ -100,7 +100,7 @@ def decode_response(api_key: int, version: int, frame: bytes, *, correlation_id:
     Raises:
         MalformedMessage: the bytes are no such response, or answer another request.
     """
-    response_class = RESPONSES[ApiKey(api_key)]
+    response_class = RESPONSES[api_key]
     if len(frame) < 4:
         raise MalformedMessage(f"a response of {len(frame)} bytes ends inside its header")
     answered = int.from_bytes(frame[:4], signed=True)
@@ -163,14 +163,14 @@ def _nulls(message_class: Any, version: int) -> Nulls:
 
 
 def _nulls_of(fields: Any, version: int) -> Nulls:
-    found = []
+    nulls = []
     for field in fields.untagged_fields(version):
         allowed = field.nullable_for_version_q(version)
         of_elements = _nulls_of(field, version) if field.is_struct_array() else ()
         can_be_null = field.is_array() or field.type_str in ("string", "bytes", "records")
         if of_elements or (can_be_null and not allowed):
-            found.append((field.name, allowed, of_elements))
-    return tuple(found)
+            nulls.append((field.name, allowed, of_elements))
+    return tuple(nulls)
 
 
 def _refuse_nulls(item: Message, nulls: Nulls, where: str) -> None:

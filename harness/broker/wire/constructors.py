@@ -32,11 +32,11 @@ def _constructor(fields: Iterable[Any], empty: Iterable[str], of_package: Callab
     plain = {field.name: field.default for field in fields if field._tag is None}
     tagged = [field.name for field in fields if field._tag is not None]
     parameters = [*(f"{name}=_{name}" for name in plain), *(f"{name}=_ABSENT" for name in tagged)]
-    given = ", ".join(f"{name}={name}" for name in [*plain, *tagged])
+    values = ", ".join(f"{name}={name}" for name in [*plain, *tagged])
     lines = [
         f"def __init__(self, *args, {', '.join(['version=None', *parameters])}, **others):",
         " if args or others or version is not None:",
-        f"  return _in_the_packages_way(self, args, dict(others, {', '.join(['version=version', given])}))",
+        f"  return _in_the_packages_way(self, args, dict(others, {', '.join(['version=version', values])}))",
         *(f" self.{name} = None" for name in empty),
         *(f" self.{name} = {name}" for name in plain),
     ]

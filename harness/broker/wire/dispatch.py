@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 from harness.broker.wire.codec import (
     MalformedMessage,
@@ -11,9 +13,9 @@ from harness.broker.wire.codec import (
     encode_response,
 )
 from harness.broker.wire.limits import Room, unlimited
-from harness.broker.wire.messages import REQUESTS, ApiKey
+from harness.broker.wire.messages import API_KEYS, ApiKey, ApiMessage, ApiVersionsRequest, ApiVersionsResponse
 from harness.broker.wire.transport import Message
-from harness.broker.wire.versions import VERSIONS, api_versions, unsupported_version
+from harness.broker.wire.versions import VersionRange, api_versions, unsupported_version
 from harness.values import value_class
 
 
@@ -39,18 +41,51 @@ class RequestContext:
     """How large the response may be, asked when it is made."""
 
 
-Handler = Callable[[Message, RequestContext], Awaitable[Message | None]]
+Handler = Callable[[Any, RequestContext], Awaitable[Message | None]]
 """Answers the requests of one API; None means that the client expects no response (Produce with acks=0)."""
+
+Request = TypeVar("Request", bound="ApiMessage")
+Response = TypeVar("Response", bound="ApiMessage")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API that the broker can serve: a row of `harness.broker.handlers.apis`."""
+
+    key: ApiKey
+    request: type[ApiMessage]
+    response: type[ApiMessage]
+    versions: VersionRange
+    handler: Callable[..., Awaitable[Message | None]]
+    """A method of the object that serves the API, not bound to one yet."""
+
+    @classmethod
+    def of(
+        cls,
+        request: type[Request],
+        response: type[Response],
+        versions: VersionRange,
+        handler: Callable[[Any, Request, RequestContext], Awaitable[Response | None]],
+    ) -> Self:
+        """Return the row of a handler that takes this request; the key is Kafka's number of the request."""
+        return cls(API_KEYS[request], request, response, versions, handler)
 
 
 class Dispatcher:
-    """Decodes requests, calls handlers, encodes responses; answers ApiVersions itself: the APIs that have a handler."""
+    """Decodes requests, calls handlers, encodes responses; serves those of `apis` that have a handler.
+
+    ApiVersions it answers itself. `answered` is called with the API of every request that was served and the seconds
+    that it took, failed or not.
+    """
 
     def __init__(
-        self, handlers: Mapping[ApiKey, Handler], answered: Callable[[ApiKey, float], None] | None = None
+        self,
+        apis: Mapping[ApiKey, Api],
+        handlers: Mapping[ApiKey, Handler],
+        answered: Callable[[ApiKey, float], None] | None = None,
     ) -> None:
-        """`answered` is told the API of every request that was served and the seconds that it took, failed or not."""
-        self._handlers: dict[ApiKey, Handler] = {**handlers, ApiKey.API_VERSIONS: self._api_versions}
+        self._handlers: dict[ApiKey, Handler] = {**handlers, ApiKey.API_VERSIONS: self.api_versions}
+        self._apis: dict[int, Api] = {key: apis[key] for key in self._handlers}
         self._answered = answered
 
     async def dispatch(self, frame: bytes, listener: str, peer: str, room: Room = unlimited) -> bytearray | None:
@@ -61,16 +96,16 @@ class Dispatcher:
         """
         try:
             header = decode_request_header(frame)
-            if header.api_key not in self._handlers:
+            api = self._apis.get(header.api_key)
+            if api is None:
                 raise CloseConnection(f"unknown API key {header.api_key}")
-            api_key = ApiKey(header.api_key)
-            if not VERSIONS[api_key].serves(header.api_version):
-                return _refuse_version(api_key, header)
-            request = decode_request(REQUESTS[api_key], header)
+            if not api.versions.serves(header.api_version):
+                return _refuse_version(api, header)
+            request = decode_request(api.request, header)
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from error
         context = RequestContext(
-            api_key=api_key,
+            api_key=api.key,
             api_version=header.api_version,
             correlation_id=header.correlation_id,
             client_id=header.client_id,
@@ -88,7 +123,7 @@ class Dispatcher:
         """Return the response to a decoded request, as its handler made it; None for no response.
 
         Raises:
-            CloseConnection: nobody serves this API, or the handler does not answer.
+            CloseConnection: this API is not served, or the handler does not answer.
         """
         handler = self._handlers.get(context.api_key)
         if handler is None:
@@ -102,11 +137,12 @@ class Dispatcher:
         finally:
             self._answered(context.api_key, clock() - began_s)
 
-    async def _api_versions(self, request: Message, context: RequestContext) -> Message:
-        return api_versions(request, context.api_version, self._handlers)
+    async def api_versions(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+        """Answer ApiVersions: the APIs that have a handler."""
+        return api_versions(request, context.api_version, {api.key: api.versions for api in self._apis.values()})
 
 
-def _refuse_version(api_key: ApiKey, header: RequestHeader) -> bytearray:
-    if api_key is not ApiKey.API_VERSIONS:
-        raise CloseConnection(f"{api_key.name} v{header.api_version} is not served")
-    return encode_response(unsupported_version(), 0, correlation_id=header.correlation_id)
+def _refuse_version(api: Api, header: RequestHeader) -> bytearray:
+    if api.key is not ApiKey.API_VERSIONS:
+        raise CloseConnection(f"{api.key.name} v{header.api_version} is not served")
+    return encode_response(unsupported_version(api.versions), 0, correlation_id=header.correlation_id)

@@ -1,4 +1,4 @@
-"""Loads kafka-python's message classes without its client, which nobody here needs and which takes four times as long.
+"""Loads kafka-python's message classes without its client, which is not used and takes four times as long to load.
 
 The package's own `__init__` imports the whole client. So an empty package stands in for it: submodules are found as
 ever, and the first use of a name that only the client has runs the real `__init__`.
@@ -14,7 +14,7 @@ PACKAGE = "kafka"
 
 
 class _WithoutClient(ModuleType):
-    """The package; its client is loaded when somebody asks for it."""
+    """The package; its client is loaded at the first use."""
 
     client_loaded = False
 

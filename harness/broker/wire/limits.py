@@ -1,4 +1,4 @@
-"""What clients may take of a broker: connections, and memory for requests that come and responses that nobody takes."""
+"""What clients may take of a broker: connections, memory for requests, and for responses that they do not take."""
 
 import asyncio
 import socket

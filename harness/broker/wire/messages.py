@@ -1,8 +1,12 @@
 """Every request and response that the broker speaks, by Kafka's names; no other module knows where they come from.
 
-One class a message, its version given when it is encoded or decoded (`codec`). Fields are snake_case and keep their
-default until set; never mutate a default, set the field.
+A message that is imported here is one that the broker can encode and decode; `harness.broker.handlers.apis` says which
+APIs are served. There is one class a message, its version given when it is encoded or decoded (`codec`). Fields are
+snake_case and keep their default until set; never mutate a default, set the field.
 """
+
+# mypy: implicit-reexport
+# ruff: noqa: F401  the messages are imported for others
 
 from enum import IntEnum, unique
 
@@ -68,65 +72,6 @@ from harness.broker.wire.inter_broker import (
     UpdateMetadataResponse,
 )
 
-__all__ = [
-    "REQUESTS",
-    "RESPONSES",
-    "AlterConfigsRequest",
-    "AlterConfigsResponse",
-    "AlterPartitionReassignmentsRequest",
-    "AlterPartitionReassignmentsResponse",
-    "ApiKey",
-    "ApiMessage",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "ControlledShutdownRequest",
-    "ControlledShutdownResponse",
-    "CreatePartitionsRequest",
-    "CreatePartitionsResponse",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-    "DeleteRecordsRequest",
-    "DeleteRecordsResponse",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-    "DescribeClusterRequest",
-    "DescribeClusterResponse",
-    "DescribeConfigsRequest",
-    "DescribeConfigsResponse",
-    "DescribeLogDirsRequest",
-    "DescribeLogDirsResponse",
-    "ElectLeadersRequest",
-    "ElectLeadersResponse",
-    "FetchRequest",
-    "FetchResponse",
-    "FindCoordinatorRequest",
-    "FindCoordinatorResponse",
-    "IncrementalAlterConfigsRequest",
-    "IncrementalAlterConfigsResponse",
-    "InitProducerIdRequest",
-    "InitProducerIdResponse",
-    "LeaderAndIsrRequest",
-    "LeaderAndIsrResponse",
-    "ListOffsetsRequest",
-    "ListOffsetsResponse",
-    "ListPartitionReassignmentsRequest",
-    "ListPartitionReassignmentsResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "OffsetCommitRequest",
-    "OffsetCommitResponse",
-    "OffsetFetchRequest",
-    "OffsetFetchResponse",
-    "OffsetForLeaderEpochRequest",
-    "OffsetForLeaderEpochResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "StopReplicaRequest",
-    "StopReplicaResponse",
-    "UpdateMetadataRequest",
-    "UpdateMetadataResponse",
-]
-
 
 @unique
 class ApiKey(IntEnum):
@@ -160,40 +105,15 @@ class ApiKey(IntEnum):
     DESCRIBE_CLUSTER = 60
 
 
-_PAIRS: tuple[tuple[type[ApiMessage], type[ApiMessage]], ...] = (
-    (ProduceRequest, ProduceResponse),
-    (FetchRequest, FetchResponse),
-    (ListOffsetsRequest, ListOffsetsResponse),
-    (MetadataRequest, MetadataResponse),
-    (LeaderAndIsrRequest, LeaderAndIsrResponse),
-    (StopReplicaRequest, StopReplicaResponse),
-    (UpdateMetadataRequest, UpdateMetadataResponse),
-    (ControlledShutdownRequest, ControlledShutdownResponse),
-    (OffsetCommitRequest, OffsetCommitResponse),
-    (OffsetFetchRequest, OffsetFetchResponse),
-    (FindCoordinatorRequest, FindCoordinatorResponse),
-    (ApiVersionsRequest, ApiVersionsResponse),
-    (CreateTopicsRequest, CreateTopicsResponse),
-    (DeleteTopicsRequest, DeleteTopicsResponse),
-    (DeleteRecordsRequest, DeleteRecordsResponse),
-    (InitProducerIdRequest, InitProducerIdResponse),
-    (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-    (DescribeConfigsRequest, DescribeConfigsResponse),
-    (AlterConfigsRequest, AlterConfigsResponse),
-    (DescribeLogDirsRequest, DescribeLogDirsResponse),
-    (CreatePartitionsRequest, CreatePartitionsResponse),
-    (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
-    (ElectLeadersRequest, ElectLeadersResponse),
-    (AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
-    (ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
-    (DescribeClusterRequest, DescribeClusterResponse),
-)
+_MESSAGES: list[type[ApiMessage]] = [
+    each
+    for each in list(globals().values())
+    if isinstance(each, type) and issubclass(each, ApiMessage) and each is not ApiMessage
+]
+for _message_class in _MESSAGES:
+    generate_constructors(_message_class)
 
-for _pair in _PAIRS:
-    for _message_class in _pair:
-        generate_constructors(_message_class)
-
-REQUESTS: dict[ApiKey, type[ApiMessage]] = {ApiKey(request.API_KEY): request for request, _ in _PAIRS}
-"""The request class of each API."""
-RESPONSES: dict[ApiKey, type[ApiMessage]] = {ApiKey(response.API_KEY): response for _, response in _PAIRS}
-"""The response class of each API."""
+API_KEYS: dict[type[ApiMessage], ApiKey] = {each: ApiKey(each.API_KEY) for each in _MESSAGES}
+"""The API that each message is of."""
+RESPONSES: dict[int, type[ApiMessage]] = {API_KEYS[each]: each for each in _MESSAGES if each.type == "response"}
+"""The response class of each API, by its key."""

@@ -1,4 +1,4 @@
-"""How a broker reaches its peers: a small protocol of decoded messages; TCP fulfils it, and so will the simulation."""
+"""How a broker reaches its peers: a small protocol of decoded messages; TCP fulfils it, and so does the simulation."""
 
 from typing import Any, Protocol
 

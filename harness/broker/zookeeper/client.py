@@ -1,4 +1,4 @@
-"""What the broker needs of ZooKeeper, as one asyncio protocol: kazoo fulfils it, and so will the simulation.
+"""What the broker needs of ZooKeeper, as one asyncio protocol: kazoo fulfils it, and so does the simulation.
 
 One `ZooKeeper` object is one session. It never opens a second one by itself: after expiry every call raises
 `SessionExpired`, and the broker makes a fresh object.

@@ -45,8 +45,8 @@ async def read_partition_states(
     zk: ZooKeeper, partitions: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], VersionedState]:
     """Return the states of those partitions that have one."""
-    found = await all_of(read_partition_state(zk, topic, partition) for topic, partition in partitions)
-    return {partition: state for partition, state in zip(partitions, found, strict=True) if state is not None}
+    states = await all_of(read_partition_state(zk, topic, partition) for topic, partition in partitions)
+    return {partition: state for partition, state in zip(partitions, states, strict=True) if state is not None}
 
 
 async def write_isr(
@@ -65,7 +65,7 @@ async def write_isr(
     `ReplicationUtils.checkLeaderAndIsrZkData`). The znode's version is returned as read back.
 
     Raises:
-        BadVersion: somebody else wrote first, or the znode is gone; nothing was written.
+        BadVersion: another write came first, or the znode is gone; nothing was written.
     """
     path = partition_state_path(topic, partition)
     result, version = "ok", -1
@@ -74,9 +74,9 @@ async def write_isr(
     except NoNode:
         result = "nonode"
     except BadVersion:
-        found = await read_partition_state(zk, topic, partition)
-        if found is not None and found.state == state:
-            version = found.zk_version
+        standing = await read_partition_state(zk, topic, partition)
+        if standing is not None and standing.state == state:
+            version = standing.zk_version
         else:
             result = "badversion"
     state_log.emit(

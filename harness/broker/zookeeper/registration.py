@@ -107,8 +107,8 @@ class LiveBroker:
 async def read_live_brokers(zk: ZooKeeper) -> dict[int, LiveBroker]:
     """Return all registered brokers by id; arms the child handler of `/brokers/ids`."""
     broker_ids = sorted(int(name) for name in await zk.children(BROKER_IDS) if name.isdecimal())
-    found = await all_of(read_live_broker(zk, broker_id) for broker_id in broker_ids)
-    return {broker_id: broker for broker_id, broker in zip(broker_ids, found, strict=True) if broker is not None}
+    brokers = await all_of(read_live_broker(zk, broker_id) for broker_id in broker_ids)
+    return {broker_id: broker for broker_id, broker in zip(broker_ids, brokers, strict=True) if broker is not None}
 
 
 async def read_live_broker(zk: ZooKeeper, broker_id: int) -> LiveBroker | None:

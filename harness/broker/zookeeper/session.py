@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from harness.broker.state_log import StateLog
+from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.zookeeper.client import ConnectionLoss, SessionState, ZooKeeper
 from harness.events import ZkSession
 
@@ -17,8 +18,6 @@ log = logging.getLogger(__name__)
 
 Hook = Callable[[], Awaitable[None]]
 
-NO_BROKER_EPOCH = -1
-"""In the state-change log: the registration has gone with its session."""
 RECONNECT_WAIT_S = 1.0
 """Pause between two tries to open a new session; Kafka's figure."""
 
@@ -83,7 +82,7 @@ class ZooKeeperSession:
         self._state_log.emit(ZkSession(state=str(state)))
         if state is SessionState.LOST:
             self._state_log.session_changed(0)
-            self._state_log.registered(NO_BROKER_EPOCH)
+            self._state_log.registered(UNKNOWN_BROKER_EPOCH)
             self._expired.set()
 
     async def _replace_expired(self) -> None:

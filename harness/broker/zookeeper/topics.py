@@ -38,7 +38,7 @@ async def create_topic(
     without a topic, which a later creation replaces. `topic_id` is a `znodes.new_uuid`, or empty for none.
 
     Raises:
-        TopicExists: somebody created it before.
+        TopicExists: it is there already.
     """
     if await zk.exists(topic_path(name)) is not None:
         raise TopicExists(f"topic {name} exists already")
@@ -94,8 +94,8 @@ async def znodes_below(zk: ZooKeeper, path: str) -> list[list[str]]:
     """Return a znode and all below it, deepest first, in groups of which none is above another; empty without it."""
     levels = [[path]] if await zk.exists(path) is not None else []
     while levels and levels[0]:
-        found = await all_of(_children(zk, parent) for parent in levels[0])
-        levels.insert(0, [child for children in found for child in children])
+        families = await all_of(_children(zk, parent) for parent in levels[0])
+        levels.insert(0, [child for children in families for child in children])
     return levels[1:]
 
 

@@ -324,7 +324,7 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_config_change(kind: str, name: str) -> bytes:
-    """Return the content of a notification that somebody's configuration has changed."""
+    """Return the content of a notification that a configuration has changed."""
     return _encode({"version": 2, "entity_path": f"{kind}/{name}"})
 
 
@@ -398,7 +398,7 @@ def encode_reassignments(targets: Mapping[tuple[str, int], Sequence[int]]) -> by
 
 
 def decode_reassignments(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Return the replicas that are asked for, by partition."""
+    """Return the requested replicas, by partition."""
     with _reading(REASSIGN_PARTITIONS, data) as value:
         return {
             (str(item["topic"]), int(item["partition"])): tuple(int(replica) for replica in item["replicas"])

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from harness.broker.replicas.fetcher_messages import LATEST
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import LATEST
 from harness.broker.wire.transport import PeerError
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.fetching import RETRY_S, Fetching, list_offset

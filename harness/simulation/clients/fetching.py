@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from harness.broker.log.batch import iter_batches, parse_records
 from harness.broker.replicas.fetcher_messages import (
-    EARLIEST,
     FETCH_VERSION,
     LIST_OFFSETS_VERSION,
     OFFSET_FOR_LEADER_EPOCH_VERSION,
-    Asked,
+    PartitionRequest,
     list_offsets_request,
     offset_for_leader_epoch_request,
 )
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
+from harness.broker.wire.sentinels import EARLIEST
 from harness.broker.wire.transport import PeerError
 from harness.simulation.clients.metadata import ClusterClient, Place
 from harness.simulation.clients.outcomes import Refused
@@ -33,7 +33,7 @@ RETRY_S = 0.1
 
 async def list_offset(client: ClusterClient, broker_id: int, place: Place, timestamp: int) -> int:
     """Return the earliest or latest offset of a partition; raises PeerError or Refused."""
-    request = list_offsets_request(CONSUMER, Asked(place, -1, timestamp))
+    request = list_offsets_request(CONSUMER, PartitionRequest(place, -1, timestamp))
     answer = await client.ask(broker_id, request, LIST_OFFSETS_VERSION)
     told = answer.topics[0].partitions[0]
     if told.error_code != ErrorCode.NONE:
@@ -123,7 +123,9 @@ class Fetching:
         if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
             return True
         asked = (position.offset, position.last_epoch)
-        request = offset_for_leader_epoch_request(CONSUMER, [Asked(place, leader.leader_epoch, position.last_epoch)])
+        request = offset_for_leader_epoch_request(
+            CONSUMER, [PartitionRequest(place, leader.leader_epoch, position.last_epoch)]
+        )
         answer = await self._client.ask(broker_id, request, OFFSET_FOR_LEADER_EPOCH_VERSION)
         told = answer.topics[0].partitions[0]
         if told.error_code != ErrorCode.NONE:

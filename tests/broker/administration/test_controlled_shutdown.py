@@ -5,7 +5,6 @@ import pytest
 
 from harness.broker.administration.controlled_shutdown import ControlledShutdown
 from harness.broker.configs.config import parse_config
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from harness.broker.wire.transport import PeerError
@@ -13,6 +12,7 @@ from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.loop import run
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 CONFIG = parse_config(
     {

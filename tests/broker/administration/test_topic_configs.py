@@ -5,11 +5,11 @@ import pytest
 
 from harness.broker.administration.topic_configs import TopicConfigs
 from harness.broker.configs.config import parse_config
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import encode_config
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 CONFIG = parse_config(
     {

@@ -6,11 +6,11 @@ import pytest
 from harness.broker.controller import channels as channels_module
 from harness.broker.controller.channels import ChannelSettings, ControllerChannels
 from harness.broker.controller.request_batch import ControlRequest
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.messages import ApiMessage, UpdateMetadataRequest
 from harness.events import ControlResponse, ControlSend
 from tests.broker.controller.fake_transport import FakeTransport
 from tests.broker.controller.world import LISTENER, registration_of, settle
+from tests.broker.recording_state_log import RecordingStateLog
 
 
 @dataclass

@@ -2,12 +2,12 @@ import pytest
 
 from harness.broker.controller.election import ControllerEpoch, read_controller, register_and_increment
 from harness.broker.controller.errors import ControllerMovedError
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import Create, Op
 from harness.broker.zookeeper.znodes import ControllerZnode
 from harness.events import ControllerElected
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 ME = ControllerZnode(broker_id=1, timestamp_ms=0)
 OTHER = ControllerZnode(broker_id=2, timestamp_ms=0)

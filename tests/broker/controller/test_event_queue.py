@@ -7,10 +7,10 @@ import pytest
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.event_queue import EventQueue
 from harness.broker.controller.request_batch import PendingRequestsError
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import SessionExpired
 from harness.events import ControllerEvent, ControllerMoved
 from tests.broker.controller.world import settle
+from tests.broker.recording_state_log import RecordingStateLog
 
 
 @dataclass

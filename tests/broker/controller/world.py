@@ -8,7 +8,6 @@ from typing import TypeVar
 from harness.broker.configs.config import BrokerConfig, Endpoint, parse_config
 from harness.broker.controller.controller import Controller
 from harness.broker.rules import ProtocolRules
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.registration import ensure_persistent_paths, register_broker
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import create_topic
@@ -17,6 +16,7 @@ from harness.events import Event
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.controller.fake_transport import FakeTransport
+from tests.broker.recording_state_log import RecordingStateLog
 
 E = TypeVar("E", bound=Event)
 

@@ -6,10 +6,10 @@ import pytest
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
 from harness.broker.coordinator.store import OffsetStore
-from harness.broker.state_log import RecordingStateLog
-from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
+from harness.values import OFFSETS_TOPIC
+from tests.broker.recording_state_log import RecordingStateLog
 
 
 @dataclass
@@ -71,14 +71,14 @@ def coordinator(topic: FakeTopic) -> GroupCoordinator:
 
 async def leading(topic: FakeTopic, leader_epoch: int = 3) -> GroupCoordinator:
     coordinating = coordinator(topic)
-    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, leader_epoch)], [])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, leader_epoch)], [])
     await settled(coordinating)
     return coordinating
 
 
 async def settled(coordinating: GroupCoordinator) -> None:
     for _ in range(50):
-        if coordinating.gate("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        if coordinating.store.gate("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return
         await asyncio.sleep(0)
     pytest.fail("the load does not end")
@@ -185,8 +185,8 @@ async def test_a_new_leader_finds_what_the_old_one_committed_and_nobody_may_ask_
     for offset in (5, 6):
         topic.disk.add(encode_batch([(key, CommittedOffset(offset=offset, timestamp_ms=1))], 1))
     coordinating = coordinator(topic)
-    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 3)], [])
-    assert coordinating.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
+    assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     await settled(coordinating)
     assert committed(coordinating) == 6
     assert CoordinatorLoad(partition=0, leader_epoch=3, groups=1, offsets=1, log_end_offset=2) in events(coordinating)
@@ -196,7 +196,7 @@ async def test_a_log_that_cannot_be_read_leaves_an_empty_coordinator() -> None:
     topic = FakeTopic(FakeLog(broken=True))
     topic.disk.log_end_offset = 1
     coordinating = await leading(topic)
-    assert coordinating.gate("g") is ErrorCode.NONE
+    assert coordinating.store.gate("g") is ErrorCode.NONE
     assert committed(coordinating) is None
 
 
@@ -204,8 +204,8 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
     coordinating = await leading(FakeTopic())
     await coordinating.commit(request(7))
     for _ in range(2):
-        coordinating.leadership_changed([], [(GROUP_METADATA_TOPIC, 0, 4)])
-    assert coordinating.gate("g") is ErrorCode.NOT_COORDINATOR
+        coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
+    assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
     unloads = [event for event in events(coordinating) if isinstance(event, CoordinatorUnload)]
     assert unloads == [CoordinatorUnload(partition=0, leader_epoch=4)]
 
@@ -213,7 +213,7 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
 async def test_other_topics_are_none_of_its_business() -> None:
     coordinating = coordinator(FakeTopic())
     coordinating.leadership_changed([("t", 0, 3)], [("u", 0, 3)])
-    assert coordinating.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
     assert events(coordinating) == []
 
 
@@ -221,9 +221,9 @@ async def test_a_stop_ends_loads_that_are_under_way() -> None:
     topic = FakeTopic()
     topic.disk.add(encode_batch([(OffsetKey(group="g", topic="t", partition=0), None)], 1))
     coordinating = coordinator(topic)
-    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 3)], [])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
     await coordinating.stop()
-    assert coordinating.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_reading_back_is_logged() -> None:
@@ -263,7 +263,7 @@ async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwa
     topic = FakeTopic()
     await (await leading(topic)).commit(request(5, 6))
     coordinating = coordinator(topic)
-    coordinating.leadership_changed([(GROUP_METADATA_TOPIC, 0, 4)], [])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 4)], [])
     coordinating.partitions_deleted([("t", 1)])
     await settled(coordinating)
     assert (committed(coordinating, 0), committed(coordinating, 1)) == (5, None)

@@ -7,12 +7,12 @@ import pytest
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.messages import ApiKey, UpdateMetadataRequest
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 _Broker = UpdateMetadataRequest.UpdateMetadataBroker
 _Topic = UpdateMetadataRequest.UpdateMetadataTopicState

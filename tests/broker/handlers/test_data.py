@@ -8,7 +8,6 @@ import pytest
 from harness.broker.log.batch import build_batch, parse_header, recompressed
 from harness.broker.log.compression import GZIP, ZSTD
 from harness.broker.log.records import Record
-from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.dispatch import CloseConnection
 from harness.broker.wire.limits import unlimited
 from harness.broker.wire.messages import (
@@ -20,6 +19,7 @@ from harness.broker.wire.messages import (
 )
 from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
 from harness.simulation.loop import run
+from harness.values import OFFSETS_TOPIC
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
 
 _Produced = ProduceRequest.TopicProduceData
@@ -129,7 +129,7 @@ async def epoch_end(cluster, broker_id, asked, *, current=-1, replica=2):
         pytest.param(2, batch("a"), {}, 6, id="to a follower"),
         pytest.param(1, batch("a"), {"partitions": (7,)}, 3, id="to a partition that nobody knows"),
         pytest.param(1, batch("a"), {"acks": 2}, 21, id="with acks that do not exist"),
-        pytest.param(1, batch("a"), {"topic": GROUP_METADATA_TOPIC}, 17, id="to the committed offsets"),
+        pytest.param(1, batch("a"), {"topic": OFFSETS_TOPIC}, 17, id="to the committed offsets"),
         pytest.param(1, b"", {}, 87, id="without records"),
         pytest.param(1, None, {}, 87, id="with null for records"),
         pytest.param(1, batch("a")[:-1] + b"?", {}, 2, id="with a broken batch"),

@@ -8,10 +8,10 @@ from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.store import OffsetStore
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.metadata_cache import MetadataCache
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse
+from tests.broker.recording_state_log import RecordingStateLog
 
 Context = Callable[..., RequestContext]
 BOTH = ("PLAINTEXT", "REPL")

@@ -61,7 +61,7 @@ def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet():
     async def play():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, tell=[2])
-            replica_of = cluster[3].manager.partition
+            replica_of = cluster[3].manager.replicas.get
             assert replica_of(TOPIC, 0) is None
             assert await tell(cluster, 3, leader=-1) == [0, 0]
             assert (cluster[3].replica().leader_epoch, cluster[3].replica().log.log_end_offset) == (-1, 0)
@@ -145,7 +145,7 @@ def test_the_other_control_requests_are_fenced_too(api, what, error):
                 request.controller_epoch = 2
             response = await getattr(cluster[1].control, api)(request, context(ApiKey.STOP_REPLICA, 3))
             assert response.error_code == error
-            assert cluster[1].manager.partition(TOPIC, 0) is not None
+            assert cluster[1].manager.replicas.get(TOPIC, 0) is not None
             assert [(e.what, e.error) for e in cluster[1].of(Fenced)] == [(f"{what}_epoch", error)]
 
     run(play())
@@ -167,7 +167,7 @@ def test_stop_replica(leader_epoch, delete, error, gone):
             await cluster.elect(1)
             await cluster.produce(1, "a")
             assert await stop(cluster, 3, leader_epoch=leader_epoch, delete=delete) == [0, error]
-            assert (cluster[3].manager.partition(TOPIC, 0) is None) == gone
+            assert (cluster[3].manager.replicas.get(TOPIC, 0) is None) == gone
             assert (cluster[3].logs.get(TOPIC, 0) is None) == gone
             assert cluster[3].storage.exists("t-0") != gone
             await cluster.produce(1, "b", acks=1)
@@ -184,7 +184,7 @@ def test_a_log_without_a_partition_can_be_deleted():
             await cluster.elect(1)
             await cluster.kill(3)
             again = await cluster.start(3)
-            assert again.manager.partition(TOPIC, 0) is None
+            assert again.manager.replicas.get(TOPIC, 0) is None
             assert await stop(cluster, 3, leader_epoch=-2, delete=True) == [0, 0]
             assert again.manager.replicas.high_watermarks() == {}
             assert not again.storage.exists("t-0")
@@ -197,7 +197,7 @@ def test_a_deleted_leader_ends_what_waits_for_it():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             lost = []
-            cluster[1].manager.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
+            cluster[1].manager.control.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
             cluster.network.isolate(1)
             waiting = await cluster.begin(cluster.produce(1, "a"))
             await stop(cluster, 1, leader_epoch=-2, delete=True)
@@ -212,8 +212,8 @@ def test_listeners_hear_of_leads_gained_and_lost_once_they_are():
         async with ReplicaCluster() as cluster:
             heard = []
             manager = cluster[1].manager
-            manager.on_leadership_change(
-                lambda gained, lost: heard.append((gained, lost, manager.partition(TOPIC, 0).leader))
+            manager.control.on_leadership_change(
+                lambda gained, lost: heard.append((gained, lost, manager.replicas.get(TOPIC, 0).leader))
             )
             await cluster.elect(1)
             await cluster.tell(1)  # a resend is no news
@@ -257,7 +257,7 @@ def test_a_full_disk_is_one_partitions_storage_error():
             cluster[1].logs.get_or_create = refuse
             assert await tell(cluster, 1) == [0, 56]
             assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
-            assert cluster[1].manager.partition(TOPIC, 0) is None
+            assert cluster[1].manager.replicas.get(TOPIC, 0) is None
 
     run(play())
 

@@ -7,10 +7,10 @@ import pytest
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.replicas.deleting import ToDelete
-from harness.broker.topics import GROUP_METADATA_TOPIC
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import DeleteRecordsRequest, DescribeLogDirsRequest, ProduceRequest
 from harness.simulation.loop import run
+from harness.values import OFFSETS_TOPIC
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster
 from tests.broker.whole_cluster import WholeCluster
 
@@ -37,7 +37,7 @@ async def produce(cluster: WholeCluster, timestamp_ms: int, key: bytes | None = 
 
 
 def start_of(cluster: WholeCluster, broker_id: int) -> int:
-    partition = cluster.brokers[broker_id]._replicas.partition("t", 0)
+    partition = cluster.brokers[broker_id]._replicas.replicas.get("t", 0)
     assert partition is not None
     return partition.log.log_start_offset
 
@@ -77,7 +77,7 @@ def test_who_cannot_delete_says_why():
             assert await delete(cluster, 1, 0, topic="absent") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
             assert await delete(cluster, 1, 0, topic="compacted") == (ErrorCode.POLICY_VIOLATION, -1)
             assert await delete(cluster, 1, 0, topic="both") == (ErrorCode.NONE, 0)
-            assert await delete(cluster, 1, 0, topic=GROUP_METADATA_TOPIC) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+            assert await delete(cluster, 1, 0, topic=OFFSETS_TOPIC) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
 
     run(main())
 
@@ -90,11 +90,11 @@ def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive(
                 await cluster.produce(1, value)
             await asyncio.sleep(1)
             cluster.network.isolate(3)
-            leader = cluster[1].manager
-            (first,) = await leader.delete_records([ToDelete((TOPIC, 0), 2)], timeout_s=2)
+            deleter = cluster[1].manager.deleter
+            (first,) = await deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=2)
             assert (first.error, first.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
             assert cluster[2].replica().log.log_start_offset == 2
-            waiting = await cluster.begin(leader.delete_records([ToDelete((TOPIC, 0), 2)], timeout_s=60))
+            waiting = await cluster.begin(deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=60))
             cluster.network.down.add(3)
             await cluster.update_metadata()
             cluster.network.down.discard(3)
@@ -111,7 +111,7 @@ def test_a_request_that_waits_ends_with_the_lead():
             await cluster.produce(1, "a")
             await asyncio.sleep(1)
             cluster.network.isolate(3)
-            waiting = await cluster.begin(cluster[1].manager.delete_records([ToDelete((TOPIC, 0), 1)], timeout_s=60))
+            waiting = await cluster.begin(cluster[1].manager.deleter.delete([ToDelete((TOPIC, 0), 1)], timeout_s=60))
             await cluster.elect(2)
             (ended,) = await waiting
             assert (ended.error, ended.low_watermark) == (ErrorCode.NOT_LEADER_FOR_PARTITION, -1)

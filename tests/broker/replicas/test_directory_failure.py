@@ -20,7 +20,7 @@ def test_whoever_asks_for_an_offline_replica_is_told_so():
             await cluster.elect(1)
             await cluster.produce(1, "a")
             assert cluster[1].manager.disk_failed("d") == 1
-            assert cluster[1].manager.partition("t", 0) is None
+            assert cluster[1].manager.replicas.get("t", 0) is None
             assert (await cluster.produce(1, "b")).error is STORAGE_ERROR
             assert await cluster.tell(1) == [STORAGE_ERROR]
             await cluster.elect(2, isr=[2, 3])

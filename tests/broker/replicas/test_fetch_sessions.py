@@ -12,7 +12,7 @@ from harness.broker.replicas.fetch_sessions import (
     FetchSessionError,
     FetchSessions,
 )
-from harness.broker.replicas.fetching import FetchedPartition, Read
+from harness.broker.replicas.fetching import PartitionFetch, Read
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
 
@@ -30,15 +30,15 @@ class Sessions(FetchSessions):
     def fetch(self, session_id: int, epoch: int, *named: tuple[str, int], forgotten=(), privileged=False, **read):
         """One fetch of empty partitions: the session's id, and what is told."""
         fetch = self.begin(session_id, epoch, [asked(key) for key in named], forgotten, privileged=privileged)
-        session_id, told = fetch.answer([Read(each, ErrorCode.NONE, 0, 0, **read) for each in fetch.asked])
-        return session_id, [each.asked.key for each in told]
+        session_id, told = fetch.answer([Read(each, ErrorCode.NONE, 0, 0, **read) for each in fetch.partitions])
+        return session_id, [each.fetch.key for each in told]
 
     def full(self, *named: tuple[str, int], privileged: bool = False) -> int:
         return self.fetch(0, FIRST_EPOCH, *named, privileged=privileged)[0]
 
 
-def asked(key: tuple[str, int], offset: int = 0) -> FetchedPartition:
-    return FetchedPartition(key, -1, offset, 1000)
+def asked(key: tuple[str, int], offset: int = 0) -> PartitionFetch:
+    return PartitionFetch(key, -1, offset, 1000)
 
 
 def refused(sessions: Sessions, session_id: int, epoch: int) -> str:
@@ -91,15 +91,15 @@ def test_who_got_records_is_read_last_the_next_time() -> None:
     sessions = Sessions()
     session = sessions.full(A, B, C)
     fetch = sessions.begin(session, 1, [], privileged=False)
-    fetch.answer([Read(each, ErrorCode.NONE, 0, 0, b"x" if each.key == A else b"") for each in fetch.asked])
-    assert [each.key for each in sessions.begin(session, 2, [], privileged=False).asked] == [B, C, A]
+    fetch.answer([Read(each, ErrorCode.NONE, 0, 0, b"x" if each.key == A else b"") for each in fetch.partitions])
+    assert [each.key for each in sessions.begin(session, 2, [], privileged=False).partitions] == [B, C, A]
 
 
 def test_a_partition_that_is_named_again_is_asked_for_as_named() -> None:
     sessions = Sessions()
     session = sessions.full(A, B)
-    assert list(sessions.begin(session, 1, [asked(B, 7)], privileged=False).asked) == [asked(A), asked(B, 7)]
-    assert list(sessions.begin(0, FIRST_EPOCH, [asked(A), asked(A, 1)], privileged=False).asked) == [asked(A, 1)]
+    assert list(sessions.begin(session, 1, [asked(B, 7)], privileged=False).partitions) == [asked(A), asked(B, 7)]
+    assert list(sessions.begin(0, FIRST_EPOCH, [asked(A), asked(A, 1)], privileged=False).partitions) == [asked(A, 1)]
 
 
 def test_epochs_are_counted_and_one_out_of_turn_changes_nothing() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.broker.replicas.fetch_sessions import NO_SESSION
-from harness.broker.replicas.fetcher_messages import Asked, Difference
+from harness.broker.replicas.fetcher_messages import Difference, PartitionRequest
 from harness.broker.replicas.fetcher_session import FetcherSession
 from harness.broker.wire.error_codes import ErrorCode
 
@@ -11,8 +11,8 @@ A, B, C = (("t", number) for number in range(3))
 ID = 77
 
 
-def ask(key: tuple[str, int], offset: int = 0) -> Asked:
-    return Asked(key, 0, offset)
+def ask(key: tuple[str, int], offset: int = 0) -> PartitionRequest:
+    return PartitionRequest(key, 0, offset)
 
 
 def begun() -> FetcherSession:
@@ -37,7 +37,7 @@ def begun() -> FetcherSession:
     ],
 )
 def test_only_what_changed_is_named(
-    wanted: list[Asked], changed: list[Asked], forgotten: list[tuple[str, int]]
+    wanted: list[PartitionRequest], changed: list[PartitionRequest], forgotten: list[tuple[str, int]]
 ) -> None:
     session = begun()
     assert session.next(wanted) == Difference(ID, 1, changed, forgotten)

@@ -7,14 +7,12 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest
 from harness.simulation.loop import run
 from tests.broker.log.logs import from_producer
-from tests.broker.replica_cluster import TOPIC, ReplicaCluster
+from tests.broker.replica_cluster import ReplicaCluster
 from tests.broker.whole_cluster import WholeCluster
 
 
 async def send(cluster: ReplicaCluster, broker_id: int, sequence: int, *, acks: int = -1):
-    return await cluster[broker_id].manager.append(
-        TOPIC, 0, from_producer(sequence), acks=acks, timeout_s=5, client="client", correlation_id=1
-    )
+    return await cluster[broker_id].append(from_producer(sequence), acks=acks)
 
 
 def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try():

@@ -64,7 +64,7 @@ class Story:
             await cluster[target].logs.checkpoint_recovery_points()
         elif kind == "delete":
             high_watermark = cluster[target].replica().high_watermark
-            await cluster[target].manager.delete_records([ToDelete((TOPIC, 0), high_watermark // 2)], 0.1)
+            await cluster[target].manager.deleter.delete([ToDelete((TOPIC, 0), high_watermark // 2)], 0.1)
 
     async def send(self, target: int) -> None:
         result = await self._append(target, self.sequence)
@@ -79,9 +79,7 @@ class Story:
             assert self.acknowledged[result.base_offset] == self.sequence - 1
 
     async def _append(self, target: int, sequence: int) -> AppendResult:
-        return await self.cluster[target].manager.append(
-            TOPIC, 0, from_producer(sequence), acks=-1, timeout_s=0.5, client="client", correlation_id=1
-        )
+        return await self.cluster[target].append(from_producer(sequence), timeout_s=0.5)
 
     async def lose_power(self, target: int, rng: random.Random) -> None:
         """As the controller sees it: the broker is gone and so out of the ISR; one of the others leads."""

@@ -43,11 +43,11 @@ def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_written
             await cluster.elect(1, isr=[1, 2])
             partition = cluster[1].replica()
             partition.followers[3].log_end_offset = 0
-            cluster[1].manager._isr.consider_joining(partition, 3)
+            cluster[1].manager.isr.consider_joining(partition, 3)
             assert partition.proposed_isr == (1, 2, 3)
             elected = dataclasses.replace(cluster.state()[0], leader=2, leader_epoch=1)
             cluster.ensemble.put(partition_state_path(TOPIC, 0), elected.encode())
-            cluster[1].manager._control.leader_and_isr(cluster.leader_and_isr())  # in the same step of the loop
+            cluster[1].manager.control.leader_and_isr(cluster.leader_and_isr())  # in the same step of the loop
             assert partition.leader == 2
             await cluster.until(lambda: not partition.proposed_isr, "the proposal is over")
             assert cluster.state()[0].leader == 2

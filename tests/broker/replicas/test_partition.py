@@ -8,11 +8,11 @@ from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.rules import ProtocolRules
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Event, HighWatermark, Truncate
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, batch
+from tests.broker.recording_state_log import RecordingStateLog
 
 ME, OTHER = 1, 2
 NOW_S = 100.0
@@ -103,7 +103,7 @@ def test_truncation_takes_the_high_watermark_down_and_is_announced_before_it_hap
     partition.advance_high_watermark(NOW_S, cause="append")
     partition.make_follower(state(leader=OTHER, leader_epoch=1))
     del events[:]
-    partition.truncate(1, TruncationCause(reason="epoch", asked_epoch=0, answer_epoch=0, answer_end_offset=1))
+    partition.truncate(1, TruncationCause(reason="epoch", requested_epoch=0, answer_epoch=0, answer_end_offset=1))
     assert (partition.log.log_end_offset, partition.high_watermark) == (1, 1)
     truncated, moved = events
     assert isinstance(truncated, Truncate)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from harness.broker.replicas.fetching import CONSUMER, FetchedPartition, FetchLimits
+from harness.broker.replicas.fetching import CONSUMER, FetchLimits, PartitionFetch
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import (
     Append,
@@ -364,9 +364,9 @@ def test_consumers_wait_for_what_is_committed():
     async def play():
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
-            asked = [FetchedPartition((TOPIC, 0), 0, 0, 1000)]
+            asked = [PartitionFetch((TOPIC, 0), 0, 0, 1000)]
             limits = FetchLimits(min_bytes=1, max_bytes=1000, max_wait_s=10)
-            polling = asyncio.create_task(cluster[1].manager.fetch(CONSUMER, asked, limits))
+            polling = asyncio.create_task(cluster[1].manager.fetch_server.fetch(CONSUMER, asked, limits))
             await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
             await cluster.produce(1, "a", acks=1)

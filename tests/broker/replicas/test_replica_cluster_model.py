@@ -60,14 +60,14 @@ class Story:
     async def _produce(self, target: int, acks: int, count: int) -> None:
         self.produced += 1
         values = [f"{self.produced}.{i}" for i in range(count)]
-        replica = self.cluster[target].manager.partition("t", 0)
+        replica = self.cluster[target].manager.replicas.get("t", 0)
         result = await self.cluster.produce(target, *values, acks=acks, timeout_s=1.0)
         if acks == -1 and result.error is ErrorCode.NONE:
             [stored] = [p for p in self._prints(replica) if p[0] == result.base_offset]
             self.acknowledged[stored[0]] = stored[1:]
 
     def _prints(self, replica: Partition) -> list[tuple[int, int, int]]:
-        broker = next(b for b in self.cluster.brokers.values() if b.manager.partition("t", 0) is replica)
+        broker = next(b for b in self.cluster.brokers.values() if b.manager.replicas.get("t", 0) is replica)
         return broker.prints()
 
 

@@ -3,9 +3,9 @@ import pytest
 from harness.broker.log.epoch_cache import UNDEFINED_END, EpochEnd, LeaderEpochCache
 from harness.broker.replicas.replication import (
     NEVER_S,
+    ControlOutcome,
     FollowerProgress,
     Truncation,
-    Verdict,
     check_leader_epoch,
     follower_high_watermark,
     judge_leader_and_isr,
@@ -168,14 +168,14 @@ def test_a_request_in_another_leader_epoch_is_refused(asked, expected):
 @pytest.mark.parametrize(
     ("asked", "assigned", "leads", "alive", "expected"),
     [
-        pytest.param(6, True, True, True, Verdict.APPLIED, id="a newer epoch makes a leader"),
-        pytest.param(6, True, False, True, Verdict.APPLIED, id="a newer epoch makes a follower"),
-        pytest.param(6, True, True, False, Verdict.APPLIED, id="a leader need not know that it lives"),
-        pytest.param(5, True, True, True, Verdict.IGNORED_SAME, id="the same epoch is a resend"),
-        pytest.param(4, True, True, True, Verdict.IGNORED_OLD, id="an older epoch is late"),
-        pytest.param(6, False, False, True, Verdict.NOT_ASSIGNED, id="not one of the replicas"),
-        pytest.param(6, True, False, False, Verdict.LEADER_UNAVAILABLE, id="the new leader is not alive"),
-        pytest.param(4, False, False, False, Verdict.IGNORED_OLD, id="age is looked at first"),
+        pytest.param(6, True, True, True, ControlOutcome.APPLIED, id="a newer epoch makes a leader"),
+        pytest.param(6, True, False, True, ControlOutcome.APPLIED, id="a newer epoch makes a follower"),
+        pytest.param(6, True, True, False, ControlOutcome.APPLIED, id="a leader need not know that it lives"),
+        pytest.param(5, True, True, True, ControlOutcome.IGNORED_SAME, id="the same epoch is a resend"),
+        pytest.param(4, True, True, True, ControlOutcome.IGNORED_OLD, id="an older epoch is late"),
+        pytest.param(6, False, False, True, ControlOutcome.NOT_ASSIGNED, id="not one of the replicas"),
+        pytest.param(6, True, False, False, ControlOutcome.LEADER_UNAVAILABLE, id="the new leader is not alive"),
+        pytest.param(4, False, False, False, ControlOutcome.IGNORED_OLD, id="age is looked at first"),
     ],
 )
 def test_what_becomes_of_a_leader_and_isr(asked, assigned, leads, alive, expected):
@@ -185,11 +185,11 @@ def test_what_becomes_of_a_leader_and_isr(asked, assigned, leads, alive, expecte
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        pytest.param(6, Verdict.APPLIED, id="a newer epoch"),
-        pytest.param(5, Verdict.APPLIED, id="the same epoch"),
-        pytest.param(4, Verdict.IGNORED_OLD, id="an older epoch"),
-        pytest.param(-1, Verdict.APPLIED, id="an old controller that sends none"),
-        pytest.param(-2, Verdict.APPLIED, id="a deletion"),
+        pytest.param(6, ControlOutcome.APPLIED, id="a newer epoch"),
+        pytest.param(5, ControlOutcome.APPLIED, id="the same epoch"),
+        pytest.param(4, ControlOutcome.IGNORED_OLD, id="an older epoch"),
+        pytest.param(-1, ControlOutcome.APPLIED, id="an old controller that sends none"),
+        pytest.param(-2, ControlOutcome.APPLIED, id="a deletion"),
     ],
 )
 def test_what_becomes_of_a_stop_replica(asked, expected):

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.dispatch import Dispatcher, Handler
 from harness.broker.wire.limits import ServerLimits
 from harness.broker.wire.messages import ApiKey
@@ -48,7 +49,7 @@ async def serve() -> AsyncIterator[Serve]:
     async with AsyncExitStack() as running:
 
         async def start(handlers: Mapping[ApiKey, Handler], limits: ServerLimits | None = None) -> int:
-            server = SocketServer(Dispatcher(handlers), limits)
+            server = SocketServer(Dispatcher(APIS, handlers), limits)
             port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
             running.push_async_callback(server.stop)
             await server.serve()

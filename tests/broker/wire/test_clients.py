@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaProducer
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -117,7 +118,7 @@ class OnePartition:
 @pytest.fixture
 async def broker() -> Any:
     canned = OnePartition()
-    server = SocketServer(Dispatcher(canned.handlers()))
+    server = SocketServer(Dispatcher(APIS, canned.handlers()))
     canned.port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
     await server.serve()
     yield canned

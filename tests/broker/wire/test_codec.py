@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import (
     MalformedMessage,
     decode_request,
@@ -16,8 +17,6 @@ from harness.broker.wire.codec import (
     encode_response,
 )
 from harness.broker.wire.messages import (
-    REQUESTS,
-    RESPONSES,
     ApiKey,
     ApiMessage,
     FetchResponse,
@@ -26,12 +25,11 @@ from harness.broker.wire.messages import (
     OffsetCommitRequest,
     ProduceRequest,
 )
-from harness.broker.wire.versions import VERSIONS
 
 SERVED = [
     pytest.param(key, version, id=f"{key.name} v{version}")
-    for key, versions in VERSIONS.items()
-    for version in range(versions.served_min, versions.max + 1)
+    for key, api in APIS.items()
+    for version in range(api.versions.served_min, api.versions.max + 1)
 ]
 
 
@@ -68,7 +66,7 @@ def example(message_class: type[ApiMessage], version: int) -> Any:
 
 
 def request_frame(key: ApiKey, version: int) -> bytes:
-    return bytes(encode_request(example(REQUESTS[key], version), version, correlation_id=7, client_id="tester"))[4:]
+    return bytes(encode_request(example(APIS[key].request, version), version, correlation_id=7, client_id="tester"))[4:]
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
@@ -76,12 +74,12 @@ def test_request_survives_the_round_trip(key: ApiKey, version: int) -> None:
     header = decode_request_header(request_frame(key, version))
 
     assert (header.api_key, header.api_version, header.correlation_id, header.client_id) == (key, version, 7, "tester")
-    assert decode_request(REQUESTS[key], header) == example(REQUESTS[key], version)
+    assert decode_request(APIS[key].request, header) == example(APIS[key].request, version)
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_response_survives_the_round_trip(key: ApiKey, version: int) -> None:
-    response = example(RESPONSES[key], version)
+    response = example(APIS[key].response, version)
     if key is ApiKey.API_VERSIONS:
         response.error_code = 0  # with an error the body is always version 0
 
@@ -97,19 +95,19 @@ def test_request_cut_anywhere_is_refused(key: ApiKey, version: int) -> None:
 
     for length in range(len(frame)):
         with pytest.raises(MalformedMessage):
-            decode_request(REQUESTS[key], decode_request_header(frame[:length]))
+            decode_request(APIS[key].request, decode_request_header(frame[:length]))
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_trailing_bytes_of_a_request_are_ignored(key: ApiKey, version: int) -> None:
     header = decode_request_header(request_frame(key, version) + b"\x00\xff")
 
-    assert decode_request(REQUESTS[key], header) == example(REQUESTS[key], version)
+    assert decode_request(APIS[key].request, header) == example(APIS[key].request, version)
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_response_cut_anywhere_is_refused(key: ApiKey, version: int) -> None:
-    frame = bytes(encode_response(example(RESPONSES[key], version), version, correlation_id=9))[4:]
+    frame = bytes(encode_response(example(APIS[key].response, version), version, correlation_id=9))[4:]
 
     for length in range(len(frame)):
         with pytest.raises(MalformedMessage):

@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from harness.broker.wire.messages import REQUESTS, RESPONSES, FetchRequest, ProduceRequest
+from harness.broker.handlers.apis import APIS
+from harness.broker.wire.messages import FetchRequest, ProduceRequest
 
-MESSAGES = [*REQUESTS.values(), *RESPONSES.values()]
+MESSAGES = [message for api in APIS.values() for message in (api.request, api.response)]
 
 
 def containers(container: Any) -> Iterator[Any]:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import decode_response, encode_request
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
-    RESPONSES,
     ApiKey,
     ApiVersionsRequest,
     FetchRequest,
@@ -18,7 +18,6 @@ from harness.broker.wire.messages import (
     MetadataResponse,
     ProduceRequest,
 )
-from harness.broker.wire.versions import VERSIONS
 
 
 async def no_brokers(request: Any, context: RequestContext) -> Any:
@@ -30,15 +29,15 @@ async def silent(request: Any, context: RequestContext) -> None:
 
 
 def dispatcher() -> Dispatcher:
-    return Dispatcher({ApiKey.METADATA: no_brokers, ApiKey.PRODUCE: silent})
+    return Dispatcher(APIS, {ApiKey.METADATA: no_brokers, ApiKey.PRODUCE: silent})
 
 
 def every_api() -> Dispatcher:
     async def answer(request: Any, context: RequestContext) -> Any:
         repr(request)
-        return RESPONSES[context.api_key](version=context.api_version)
+        return APIS[context.api_key].response(version=context.api_version)
 
-    return Dispatcher(dict.fromkeys(ApiKey, answer))
+    return Dispatcher(APIS, dict.fromkeys(ApiKey, answer))
 
 
 def frame(request: Any, version: int, client_id: str = "tester") -> bytes:
@@ -71,7 +70,7 @@ async def test_handler_gets_the_request_and_who_sent_it() -> None:
         return MetadataResponse(brokers=[], topics=[])
 
     data = frame(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")]), 8)
-    await Dispatcher({ApiKey.METADATA: remember}).dispatch(data, "REPL", "127.0.0.1:5")
+    await Dispatcher(APIS, {ApiKey.METADATA: remember}).dispatch(data, "REPL", "127.0.0.1:5")
 
     assert [topic.name for topic in seen[0].topics] == ["t"]
     assert seen[1] == RequestContext(
@@ -239,7 +238,7 @@ async def test_random_bytes_never_crash_the_dispatcher(data: bytes) -> None:
 
 
 @given(
-    api=st.sampled_from([(key, version) for key in ApiKey for version in range(VERSIONS[key].max + 1)]),
+    api=st.sampled_from([(key, version) for key in ApiKey for version in range(APIS[key].versions.max + 1)]),
     body=st.one_of(
         st.binary(max_size=100),
         st.lists(st.sampled_from([b"\0", b"\0\0\0\x01", b"\xff\xff", b"\x02", b"\x01t", b"\xff" * 4]), max_size=30).map(

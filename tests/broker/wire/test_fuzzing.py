@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from benchmarks.fuzzing.frames import Frames
 from benchmarks.fuzzing.target import Fault, FuzzedBroker
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import decode_request, decode_request_header, encode_request
 from harness.broker.wire.dispatch import Dispatcher
-from harness.broker.wire.messages import REQUESTS, ApiKey, DeleteTopicsRequest, FetchRequest, MetadataRequest
+from harness.broker.wire.messages import ApiKey, DeleteTopicsRequest, FetchRequest, MetadataRequest
 from harness.simulation.loop import run
 
 STREAMS = 20
@@ -36,12 +37,12 @@ def test_no_stream_of_bytes_harms_a_broker(rng: random.Random) -> None:
     run(play())
 
 
-@pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)
 def test_frames_are_requests_before_they_are_damaged(key: ApiKey) -> None:
     frames, rng = Frames(random.Random(1)), random.Random(2)
     made = [frame for frame in VALID if frame[:2] == key.to_bytes(2)]
     headers = [decode_request_header(frame) for frame in made]
-    assert {type(decode_request(REQUESTS[key], header)) for header in headers} == {REQUESTS[key]}
+    assert {type(decode_request(APIS[key].request, header)) for header in headers} == {APIS[key].request}
     assert any(frames.damaged(frame, rng.choice(made)) != frame for frame in made)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire import inter_broker
 from harness.broker.wire.codec import (
     decode_request,
@@ -15,7 +16,6 @@ from harness.broker.wire.codec import (
     encode_response,
 )
 from harness.broker.wire.messages import (
-    REQUESTS,
     ApiKey,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -215,7 +215,7 @@ def test_request_has_kafkas_bytes(message: Any, version: int, layout: str) -> No
 def test_request_is_read_from_kafkas_bytes(message: Any, version: int, layout: str) -> None:
     header = decode_request_header(bytes.fromhex(layout))
 
-    decoded = decode_request(REQUESTS[ApiKey(header.api_key)], header)
+    decoded = decode_request(APIS[ApiKey(header.api_key)].request, header)
     assert decoded.to_dict() == type(message)(version=version, **given(message)).to_dict()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.broker.configs.config import Endpoint, parse_config
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import encode_request
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.limits import ServerLimits, server_limits
@@ -72,7 +73,7 @@ async def server() -> AsyncIterator[Callable[..., Awaitable[tuple[SocketServer, 
     running: list[SocketServer] = []
 
     async def start(handlers: Any, limits: ServerLimits) -> tuple[SocketServer, list[int]]:
-        made = SocketServer(Dispatcher(handlers), limits)
+        made = SocketServer(Dispatcher(APIS, handlers), limits)
         running.append(made)
         ports = [made.bind(Endpoint(name=name, host="127.0.0.1", port=0)) for name in ("CLIENT", "REPL")]
         await made.serve()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.broker.configs.config import Endpoint
+from harness.broker.handlers.apis import APIS
 from harness.broker.wire.codec import decode_response, encode_request
 from harness.broker.wire.connections import take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
@@ -221,7 +222,7 @@ async def test_each_listener_names_itself() -> None:
         names.append(context.listener)
         return await echo(request, context)
 
-    server = SocketServer(Dispatcher({ApiKey.METADATA: remember}))
+    server = SocketServer(Dispatcher(APIS, {ApiKey.METADATA: remember}))
     ports = [server.bind(Endpoint(name=name, host="127.0.0.1", port=0)) for name in ("CLIENT", "REPL")]
     await server.serve()
     for port in ports:
@@ -235,7 +236,7 @@ async def test_each_listener_names_itself() -> None:
 
 
 async def test_client_that_comes_before_serving_begins_waits_for_it(connect: Connect) -> None:
-    server = SocketServer(Dispatcher(HANDLERS))
+    server = SocketServer(Dispatcher(APIS, HANDLERS))
     port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
     client = await connect(port)
     client.send(metadata(1))
@@ -247,7 +248,7 @@ async def test_client_that_comes_before_serving_begins_waits_for_it(connect: Con
 
 
 async def test_taken_port_is_named() -> None:
-    first, second = SocketServer(Dispatcher({})), SocketServer(Dispatcher({}))
+    first, second = SocketServer(Dispatcher(APIS, {})), SocketServer(Dispatcher(APIS, {}))
     port = first.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
 
     with pytest.raises(OSError, match=f"cannot listen on CLIENT://127.0.0.1:{port}: Address already in use"):
@@ -266,7 +267,7 @@ async def test_stop_frees_the_port_drops_connections_and_cancels_requests(connec
         finally:
             cancelled.set()
 
-    server = SocketServer(Dispatcher({ApiKey.METADATA: hang}))
+    server = SocketServer(Dispatcher(APIS, {ApiKey.METADATA: hang}))
     port = server.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=0))
     await server.serve()
     busy, idle = await connect(port), await connect(port)
@@ -278,6 +279,6 @@ async def test_stop_frees_the_port_drops_connections_and_cancels_requests(connec
     assert cancelled.is_set()
     assert await busy.closed()
     assert await idle.closed()
-    again = SocketServer(Dispatcher(HANDLERS))
+    again = SocketServer(Dispatcher(APIS, HANDLERS))
     assert again.bind(Endpoint(name="CLIENT", host="127.0.0.1", port=port)) == port
     await again.stop()

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import BadVersion
 from harness.broker.zookeeper.partition_state import (
     VersionedState,
@@ -16,6 +15,7 @@ from harness.broker.zookeeper.znodes import PartitionStateZnode, decode_isr_chan
 from harness.events import ZkWrite
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 PATH = "/brokers/topics/t/partitions/0/state"
 BEFORE = PartitionStateZnode(leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=5)

@@ -5,7 +5,6 @@ import pytest
 
 from harness.broker.configs.config import Endpoint
 from harness.broker.rules import ProtocolRules, rules_with
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper.client import NoNode
 from harness.broker.zookeeper.registration import (
     BrokerIdTaken,
@@ -19,6 +18,7 @@ from harness.broker.zookeeper.znodes import PERSISTENT_PATHS, BrokerRegistration
 from harness.events import BrokerRegistered
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.recording_state_log import RecordingStateLog
 
 PATH = "/brokers/ids/1"
 RIGHT = ProtocolRules()

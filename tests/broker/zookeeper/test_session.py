@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-from harness.broker.state_log import RecordingStateLog
 from harness.broker.zookeeper import session as session_module
 from harness.broker.zookeeper.client import ConnectionLoss, SessionExpired
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -10,6 +9,7 @@ from harness.events import ZkSession
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from harness.system.waiting import until
+from tests.broker.recording_state_log import RecordingStateLog
 
 
 class StampedStateLog(RecordingStateLog):

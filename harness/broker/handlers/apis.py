@@ -1,0 +1,102 @@
+"""Which APIs does the broker serve, in which versions, and what answers them? One row an API.
+
+A new API is a row here, a handler (a method of a class beside this module, which has the parts that it uses), and the
+imports of its messages in `harness.broker.wire.messages`. Dispatch, ApiVersions, the fuzzer and the tests of the wire
+read this table.
+
+The versions are those of Kafka 2.5 below the flexible versions of the client APIs. They are not to be trimmed: clients
+infer what a broker can do from them, and kafka-python even the record format.
+"""
+
+from types import FunctionType, MethodType
+
+from harness.broker.handlers.admin import AdminHandlers
+from harness.broker.handlers.configs import ConfigHandlers
+from harness.broker.handlers.control import ControlHandlers
+from harness.broker.handlers.data import DataHandlers
+from harness.broker.handlers.groups import GroupHandlers
+from harness.broker.handlers.leadership import LeadershipHandlers
+from harness.broker.handlers.log_dirs import LogDirHandlers
+from harness.broker.handlers.metadata import MetadataHandlers
+from harness.broker.handlers.producer_ids import ProducerIdHandlers
+from harness.broker.handlers.topics import TopicHandlers
+from harness.broker.wire import messages as m
+from harness.broker.wire.dispatch import Api, Dispatcher, Handler
+from harness.broker.wire.messages import ApiKey
+from harness.broker.wire.versions import versions
+
+_ROWS = (
+    # librdkafka up to 2.11 does not compress when version 0 is missing (KAFKA-18659); Kafka 4 refuses 0 to 2 as well.
+    Api.of(m.ProduceRequest, m.ProduceResponse, versions(0, 8, served_from=3), DataHandlers.produce),
+    Api.of(m.FetchRequest, m.FetchResponse, versions(4, 11), DataHandlers.fetch),
+    Api.of(m.ListOffsetsRequest, m.ListOffsetsResponse, versions(1, 5), DataHandlers.list_offsets),
+    # librdkafka encodes "all topics" of version 9 and up with stray bytes.
+    Api.of(m.MetadataRequest, m.MetadataResponse, versions(0, 8), MetadataHandlers.describe),
+    # Requests without a broker epoch cannot be fenced (KIP-380), so older controllers are not served.
+    Api.of(
+        m.LeaderAndIsrRequest, m.LeaderAndIsrResponse, versions(0, 4, served_from=4), ControlHandlers.leader_and_isr
+    ),
+    Api.of(m.StopReplicaRequest, m.StopReplicaResponse, versions(0, 3, served_from=2), ControlHandlers.stop_replica),
+    Api.of(
+        m.UpdateMetadataRequest,
+        m.UpdateMetadataResponse,
+        versions(0, 6, served_from=6),
+        ControlHandlers.update_metadata,
+    ),
+    Api.of(
+        m.ControlledShutdownRequest,
+        m.ControlledShutdownResponse,
+        versions(1, 3, served_from=3),
+        AdminHandlers.controlled_shutdown,
+    ),
+    Api.of(m.OffsetCommitRequest, m.OffsetCommitResponse, versions(2, 7), GroupHandlers.commit),
+    Api.of(m.OffsetFetchRequest, m.OffsetFetchResponse, versions(1, 5), GroupHandlers.fetch),
+    Api.of(m.FindCoordinatorRequest, m.FindCoordinatorResponse, versions(0, 2), MetadataHandlers.find_coordinator),
+    Api.of(m.ApiVersionsRequest, m.ApiVersionsResponse, versions(0, 3), Dispatcher.api_versions),
+    Api.of(m.CreateTopicsRequest, m.CreateTopicsResponse, versions(2, 4), AdminHandlers.create_topics),
+    Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 3), TopicHandlers.delete_topics),
+    Api.of(m.DeleteRecordsRequest, m.DeleteRecordsResponse, versions(0, 1), LogDirHandlers.delete_records),
+    Api.of(m.InitProducerIdRequest, m.InitProducerIdResponse, versions(0, 1), ProducerIdHandlers.init_producer_id),
+    Api.of(
+        m.OffsetForLeaderEpochRequest,
+        m.OffsetForLeaderEpochResponse,
+        versions(0, 3),
+        DataHandlers.offset_for_leader_epoch,
+    ),
+    Api.of(m.DescribeConfigsRequest, m.DescribeConfigsResponse, versions(1, 3), ConfigHandlers.describe),
+    Api.of(m.AlterConfigsRequest, m.AlterConfigsResponse, versions(0, 1), ConfigHandlers.alter),
+    Api.of(m.DescribeLogDirsRequest, m.DescribeLogDirsResponse, versions(0, 1), LogDirHandlers.describe),
+    Api.of(m.CreatePartitionsRequest, m.CreatePartitionsResponse, versions(0, 1), TopicHandlers.create_partitions),
+    Api.of(
+        m.IncrementalAlterConfigsRequest,
+        m.IncrementalAlterConfigsResponse,
+        versions(0, 0),
+        ConfigHandlers.incremental_alter,
+    ),
+    Api.of(m.ElectLeadersRequest, m.ElectLeadersResponse, versions(0, 1), LeadershipHandlers.elect_leaders),
+    Api.of(
+        m.AlterPartitionReassignmentsRequest,
+        m.AlterPartitionReassignmentsResponse,
+        versions(0, 0),
+        LeadershipHandlers.alter_reassignments,
+    ),
+    Api.of(
+        m.ListPartitionReassignmentsRequest,
+        m.ListPartitionReassignmentsResponse,
+        versions(0, 0),
+        LeadershipHandlers.list_reassignments,
+    ),
+    # Kafka has it from 2.8 on; Java's tools ask for it.
+    Api.of(m.DescribeClusterRequest, m.DescribeClusterResponse, versions(0, 1), MetadataHandlers.describe_cluster),
+)
+
+APIS: dict[ApiKey, Api] = {api.key: api for api in _ROWS}
+"""The table by the APIs' keys."""
+
+
+def bound(*objects: object) -> dict[ApiKey, Handler]:
+    """Return the handler of every API that is served by a method of one of these objects."""
+    owners: dict[object, object] = {
+        method: each for each in objects for method in vars(type(each)).values() if isinstance(method, FunctionType)
+    }
+    return {api.key: MethodType(api.handler, owners[api.handler]) for api in _ROWS if api.handler in owners}
