@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.broker.configs.config import BrokerConfig, parse_config
-from harness.broker.configs.topic_properties import topic_defaults
+from harness.broker.configs.topic_properties import inherited
 from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
@@ -150,7 +150,7 @@ class Broker:
             zookeeper=lambda: self.zookeeper,
             state_log=state_log,
             rules=rules,
-            topic_config=lambda _: topic_defaults(self.config),
+            topic_config=lambda _: inherited(self.config.values),
         )
         self.sessions = FetchSessions(
             slots=self.config["max.incremental.fetch.session.cache.slots"],

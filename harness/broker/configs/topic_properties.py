@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.configs.config import PROPERTIES, BrokerConfig
+from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import (
     BOOLEAN,
     COMPRESSION_TYPE,
@@ -94,11 +94,6 @@ def parse_topic_config(properties: Mapping[str, str]) -> dict[str, Any]:
         ConfigError: names every unknown and malformed property at once.
     """
     return _parse("topic property", properties, BY_NAME)
-
-
-def topic_defaults(config: BrokerConfig) -> dict[str, Any]:
-    """Return what holds for a topic that sets nothing: the broker's own properties under the topic's names."""
-    return inherited(config.values)
 
 
 def inherited(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,6 @@ from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_Placement = dict[int, tuple[int, ...]]
-"""Partition → replicas."""
-
 
 class TopicEvents:
     """Keeps topics and leadership of the context, and acts on every change of them."""

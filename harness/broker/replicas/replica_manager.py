@@ -52,9 +52,9 @@ class ReplicaManager:
     deleter: Deleter = field(init=False)
     fetch_server: FetchServer = field(init=False)
     isr: IsrKeeper = field(init=False)
+    control: ControlRequests = field(init=False)
     _deleted_logs: DeletedLogs = field(init=False)
     _fetchers: Fetchers = field(init=False)
-    control: ControlRequests = field(init=False)
     _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
     _checkpointed: dict[TopicPartition, int] | None = field(init=False, default=None)
     """None while it is not known which of two checkpoints is on disk."""
@@ -116,8 +116,6 @@ class ReplicaManager:
             compression=config["compression.type"],
         )
 
-    # --- life ---
-
     async def start(self) -> None:
         """Begin to work; the logs are loaded."""
         self.replicas.load_high_watermarks()
@@ -159,8 +157,6 @@ class ReplicaManager:
         if in_place:
             self._checkpointed = high_watermarks
             self.state_log.emit(HighWatermarkCheckpoint(count=len(high_watermarks)))
-
-    # --- configuration ---
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
         """Let the logs of a topic obey its new properties from now on."""

@@ -2,7 +2,7 @@ import pytest
 
 from harness.broker.configs.config import parse_config
 from harness.broker.configs.config_types import ConfigError
-from harness.broker.configs.topic_properties import parse_topic_config, topic_defaults
+from harness.broker.configs.topic_properties import inherited, parse_topic_config
 
 MINIMAL = {
     "broker.id": "1",
@@ -83,7 +83,7 @@ def test_all_problems_are_named_at_once() -> None:
 
 def test_a_topic_inherits_what_the_broker_says() -> None:
     config = parse_config(MINIMAL | {"min.insync.replicas": "2", "message.max.bytes": "1000"})
-    defaults = topic_defaults(config)
+    defaults = inherited(config.values)
     assert (defaults["min.insync.replicas"], defaults["max.message.bytes"]) == (2, 1000)
     assert defaults | parse_topic_config({"min.insync.replicas": "1"}) == defaults | {"min.insync.replicas": 1}
 
@@ -108,7 +108,7 @@ def test_problems_of_a_topic_are_named_at_once() -> None:
     ],
 )
 def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: str, value: object) -> None:
-    assert topic_defaults(parse_config(MINIMAL | broker))[name] == value
+    assert inherited(parse_config(MINIMAL | broker).values)[name] == value
 
 
 @pytest.mark.parametrize(
