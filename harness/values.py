@@ -1,4 +1,4 @@
-"""Values that are made by the thousand: dataclasses that cost no more to make than to fill.
+"""What harness and broker both know: Kafka's own names for values, and a dataclass for values made by the thousand.
 
 A frozen dataclass sets each of its fields through `object.__setattr__`, which takes two to three times as long. These
 are frozen for the type checker, which refuses every assignment, and plain slots at run time. They are declared like any
@@ -9,7 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["value_class"]
+__all__ = ["ACKS_ALL", "OFFSETS_TOPIC", "TopicPartition", "value_class"]
+
+TopicPartition = tuple[str, int]
+ACKS_ALL = -1
+"""What a producer asks for that waits for the whole ISR."""
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Where brokers keep the offsets that groups commit."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as value_class
