@@ -51,7 +51,7 @@ def operations(history: SimulatedHistory) -> int:
 
 def lines(history: SimulatedHistory) -> int:
     """Return how many lines of evidence a schedule leaves."""
-    said = sum(len(log.said) for log in history.logs.values())
+    said = sum(len(log.events) for log in history.logs.values())
     done = sum(len(operations) for operations in history.operations.values())
     return said + done + len(history.znodes) + len(history.journal)
 

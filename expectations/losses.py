@@ -4,8 +4,7 @@ from expectations.tables import table_of
 from harness.analysis.schemas import LEADER_EPOCHS
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
-
-_OFFSETS_TOPIC = "__consumer_offsets"
+from harness.values import OFFSETS_TOPIC
 
 
 def losses_allowed(folder: RunFolder, settings: Settings) -> bool:
@@ -14,6 +13,6 @@ def losses_allowed(folder: RunFolder, settings: Settings) -> bool:
     if settings.power_loss or table is None:
         return settings.power_loss
     epochs = table.in_pandas(["topic", "unclean", "unclean_allowed"])
-    unclean = epochs[(epochs["topic"] == _OFFSETS_TOPIC) & epochs["unclean"].fillna(False).astype(bool)]
+    unclean = epochs[(epochs["topic"] == OFFSETS_TOPIC) & epochs["unclean"].fillna(False).astype(bool)]
     allowed = unclean["unclean_allowed"].astype("boolean").fillna(settings.unclean_leader_election)
     return bool(allowed.any())

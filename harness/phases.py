@@ -18,7 +18,7 @@ from harness.cluster.driver import CarriesOutRuns, ClusterDriver, ClusterRequest
 from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
-from harness.experiment.drive import drive as drive_cluster
+from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_elsewhere
 from harness.experiment.judge import Judging, assemble, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress
@@ -123,7 +123,7 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
     with _held(interrupts) as signals, entered(folder, Phase.DRIVE, progress) as notes:
         driver = driver_of(folder, scenario)
         if isinstance(driver, CarriesOutRuns):
-            driver.carry_out(scenario, plan, progress, notes)
+            driver.carry_out(progress, notes)
         else:
             signals.run(drive_cluster(folder, scenario, plan, driver, progress, notes))
 
@@ -180,7 +180,7 @@ def judge(
     read_version(folder)
     progress = progress or Logged()
     with _held(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
-        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.kept, judging))
+        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.shared, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
     return result

@@ -23,8 +23,6 @@ from harness.values import value_class
 
 if TYPE_CHECKING:
     from harness.progress import Progress
-    from harness.scenario.model import Scenario
-    from harness.scenario.plan import Plan
     from harness.store.phase_log import PhaseNotes
 
 
@@ -210,8 +208,8 @@ class CarriesOutRuns(Protocol):
         """Return the roles of workloads that it has clients for: they are its own, not the workload's."""
         ...
 
-    def carry_out(self, scenario: "Scenario", plan: "Plan", progress: "Progress", notes: "PhaseNotes") -> None:
-        """Put a cluster under the plan's load and faults, and leave all evidence in the run folder.
+    def carry_out(self, progress: "Progress", notes: "PhaseNotes") -> None:
+        """Put a cluster under load and faults, as the run folder's scenario and plan say, and leave all evidence there.
 
         No coroutine: a KeyboardInterrupt ends it.
 

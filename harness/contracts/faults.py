@@ -1,7 +1,8 @@
 """The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, Field
 
@@ -23,6 +24,10 @@ class Injection:
     parameters: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     """Whatever `confirm` and `heal` need to know: what was seen before the injection."""
+
+    def with_state(self, **state: Any) -> "Injection":
+        """Return the injection with more to know."""
+        return replace(self, state={**self.state, **state})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +54,13 @@ class Arena:
 
     driver: ClusterDriver
     view: ClusterView
-    said: StateChanges | None = None
-    """What the brokers say, if that is not in files."""
+    logs: StateChanges | None = None
+    """What the brokers log, if that is not in files."""
 
     @property
     def state_changes(self) -> StateChanges:
-        """What the brokers say they do."""
-        return self.said or LogFiles(self.driver)
+        """What the brokers log that they do."""
+        return self.logs or LogFiles(self.driver)
 
 
 class MayForfeit(Strict):
@@ -65,6 +70,20 @@ class MayForfeit(Strict):
         bool,
         Field(description="Begin only when every record has another whole replica; otherwise what is lost is expected"),
     ] = True
+
+
+class Reach(StrEnum):
+    """Which records a fault can take away, committed ones included."""
+
+    UNFLUSHED = "unflushed"
+    """Those that its targets had not flushed to disk when it was injected, of any partition that they have."""
+
+
+@runtime_checkable
+class TakesRecords(Protocol):
+    """A fault that can take records away declares how far that reaches."""
+
+    reach: ClassVar[Reach]
 
 
 class Fault(Protocol):

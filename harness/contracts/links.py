@@ -36,7 +36,7 @@ class Probed:
     """None when it did not come through in time."""
 
 
-def asked(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
+def links_of(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
     """Return which links an injection's parameters name."""
     return tuple(map(Side, parameters["sides"])), Direction(parameters["direction"])
 
@@ -44,7 +44,7 @@ def asked(parameters: dict[str, Any]) -> tuple[tuple[Side, ...], Direction]:
 async def probe(driver: ClusterDriver, injection: Injection, *, timeout_s: float) -> list[Probed]:
     """Send something over every link of an injection, all at once, and return what became of it."""
     assert isinstance(driver, CanProbe)
-    sides, direction = asked(injection.parameters)
+    sides, direction = links_of(injection.parameters)
     ways = [(broker, side, way) for broker in injection.targets for side in sides for way in direction.ways]
     hosts = await asyncio.gather(*(driver.probe(*way, timeout_s=timeout_s) for way in ways))
     return [

@@ -1,4 +1,4 @@
-"""Reads what a broker has said in its state-change log since some moment, while it goes on writing."""
+"""Reads what a broker has logged in its state-change log since some moment, while it goes on writing."""
 
 import json
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from harness.cluster.driver import ClusterDriver
 
 
 class StateChanges(Protocol):
-    """What the brokers of a cluster say they do; a place in a broker's log is a number."""
+    """What the brokers of a cluster log that they do; a position in a broker's log is a number."""
 
     async def end_of(self, broker_id: int) -> int:
         """Return where a broker's log ends now."""
         ...
 
-    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
-        """Return the events of these kinds from `place` on, and the place for the next look."""
+    async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `position` on, and the position for the next look."""
         ...
 
 
@@ -30,9 +30,9 @@ class LogFiles:
         """Return where a broker's log ends now."""
         return end_of(await self._path(broker_id))
 
-    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
-        """Return the events of these kinds from `place` on, and the place for the next look."""
-        return events_after(await self._path(broker_id), place, *kinds)
+    async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `position` on, and the position for the next look."""
+        return events_after(await self._path(broker_id), position, *kinds)
 
     async def _path(self, broker_id: int) -> Path:
         return (await self.driver.status()).broker(broker_id).state_change_log

@@ -123,12 +123,12 @@ async def resolve(target: Target, view: ClusterView) -> tuple[int, ...]:
         case Role.IDS:
             return target.broker_ids
         case Role.CONTROLLER:
-            found = [(await view.controller()).broker_id]
+            brokers = [(await view.controller()).broker_id]
         case Role.LEADER | Role.FOLLOWERS:
-            found = await _replicas(target, view)
+            brokers = await _replicas(target, view)
         case _:
             raise ValueError(f"the target `{target}` is drawn when the plan is made, not at injection")
-    return tuple(sorted(broker_id for broker_id in found if broker_id != NOBODY))
+    return tuple(sorted(broker_id for broker_id in brokers if broker_id != NOBODY))
 
 
 async def _replicas(target: Target, view: ClusterView) -> list[int]:

@@ -14,7 +14,6 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-TOPIC = "__consumer_offsets"
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
 OFFSET_VALUE_VERSIONS = (0, 1, 2, 3)

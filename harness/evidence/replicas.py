@@ -11,6 +11,7 @@ from harness.evidence import offsets_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaRecord, ReplicaState, line_of
+from harness.values import OFFSETS_TOPIC
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 """`topic-partition`; a replica on its way in or out has a suffix after it (`-delete`, `-future`, `-stray`)."""
@@ -107,7 +108,7 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
 
 
 def _described(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
-    decoded = offsets_topic.decode(record.key, record.value) if topic == offsets_topic.TOPIC else None
+    decoded = offsets_topic.decode(record.key, record.value) if topic == OFFSETS_TOPIC else None
     key, value = decoded if decoded is not None else (_text(record.key), _text(record.value))
     return ReplicaRecord(
         broker=broker_id,

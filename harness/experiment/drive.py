@@ -1,74 +1,147 @@
-"""The drive phase: topics, load, steady state, faults, steady state again, the end of the load."""
+"""The drive phase: topics, load, steady state, faults, steady state again, the end of the load.
+
+What fails in a fault is the answer of that fault's injection, and ends nothing; any other error ends the drive.
+"""
 
 import asyncio
-import time
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
 
 from harness.cluster.driver import CanRunClients, ClusterDriver
-from harness.contracts.faults import Arena
-from harness.errors import DeadlineError, PluginError
-from harness.experiment.journal import Journal
-from harness.experiment.load import Load
+from harness.contracts import registry
+from harness.contracts.faults import Arena, Fault
+from harness.errors import ClusterError, DeadlineError, PluginError
+from harness.experiment.journal import FaultLog, Journal
+from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
 from harness.progress import Progress
-from harness.scenario.model import Scenario
+from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 
 TOPICS_TIMEOUT_S = 30.0
+TOPICS_RETRY_S = 0.2
 STEADY_TIMEOUT_S = 60.0
 """Deadline for the steady state before the first fault."""
 
+CreateTopics = Callable[[Sequence[TopicSpec]], Awaitable[dict[str, str]]]
+"""Tries once to create topics; returns what was wrong with each that is not there now."""
 
-async def drive(
-    folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
-) -> None:
-    """Put the running cluster under load and under the plan's faults; return when the load has ended.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a scenario is carried out on: real and simulated runs differ in nothing else.
+
+    Time is that of the event loop: the monotonic clock, or virtual time.
+    """
+
+    arena: Arena
+    load: Load
+    journal: FaultLog
+    faults: Mapping[str, Fault]
+    """The plugins of the plan, by name."""
+    create_topics: CreateTopics
+
+
+async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
+    """Put a cluster under load and under the plan's faults; when this returns or raises, the load has ended.
 
     Raises:
         ClusterError: topics, load or the steady state before the first fault could not be had.
     """
-    from harness.experiment.topics import create_topics
+    load = stage.load
+
+    async def steady(timeout_s: float) -> None:
+        await steady_state(stage.arena.view, load.topics, load.processes, load.clients.progress(), timeout_s=timeout_s)
+
+    await create_topics(stage.create_topics, scenario.topics)
+    try:
+        await load.start()
+        progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
+        await steady(STEADY_TIMEOUT_S)
+        progress.message("steady state: every partition has its leader and full ISR, every client moves on")
+        await _disturb(stage, scenario, plan, progress)
+        try:
+            await steady(scenario.recovery_timeout_s)
+            progress.message("steady state again")
+        except DeadlineError as error:
+            notes.remark(f"after the last heal: {error}", damaged=True)
+            progress.message(f"deviated: {error}")
+    finally:
+        await load.stop(notes)
+        progress.message("the load has ended, consumers have read to the end")
+
+
+async def _disturb(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress) -> None:
+    """Carry out the faults, and hold the load for as long as the scenario says."""
+    clock = asyncio.get_running_loop().time
+    end_s = clock() + scenario.duration_s
+    nemesis = Nemesis(
+        arena=stage.arena, journal=stage.journal, faults=plan.faults, plugins=stage.faults, progress=progress
+    )
+    await nemesis.run()
+    await asyncio.sleep(max(0.0, end_s - clock()))
+
+
+async def create_topics(create: CreateTopics, topics: Sequence[TopicSpec]) -> None:
+    """Create every topic that is not there.
+
+    Raises:
+        ClusterError: the cluster refused one, or did not answer in time; says which and why.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline_s = clock() + TOPICS_TIMEOUT_S
+    remaining = list(topics)
+    while True:
+        problems = await create(remaining)
+        remaining = [topic for topic in remaining if topic.name in problems]
+        if not remaining:
+            return
+        if clock() >= deadline_s:
+            raise ClusterError("; ".join(f"topic {name} was not created: {why}" for name, why in problems.items()))
+        await asyncio.sleep(TOPICS_RETRY_S)
+
+
+def plugins_of(plan: Plan) -> dict[str, Fault]:
+    """Return the plugins of a plan's faults by name; raises PluginError."""
+    return {fault.fault: registry.fault(fault.fault) for fault in plan.faults}
+
+
+async def drive_cluster(
+    folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
+) -> None:
+    """Drive a running cluster with client processes, and watch its ZooKeeper meanwhile.
+
+    Raises:
+        ClusterError: as `drive`.
+        PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
+    """
+    from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
     from harness.zookeeper.observer import ZookeeperObserver
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
+    faults = plugins_of(plan)
     status = await driver.status()
-    topics = {topic.name: topic.partitions for topic in scenario.topics}
-    load = Load(driver, folder, plan, topics)
     async with AsyncExitStack() as stack:
         observer = ZookeeperObserver(status.zookeeper_connect, folder.zookeeper)
         await observer.start()
         stack.push_async_callback(observer.stop)
         view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
-        await create_topics(status.bootstrap_servers, scenario.topics, timeout_s=TOPICS_TIMEOUT_S)
-        try:
-            await load.start(status.bootstrap_servers)
-            progress.message(f"{len(load.processes)} clients write to and read from {', '.join(topics)}")
-            await steady_state(view, topics, load.processes, folder.operations, timeout_s=STEADY_TIMEOUT_S)
-            progress.message("steady state: every partition has its leader and full ISR, every client moves on")
-            await _disturb(folder, scenario, plan, Arena(driver=driver, view=view), progress)
-            try:
-                limit_s = scenario.recovery_timeout_s
-                await steady_state(view, topics, load.processes, folder.operations, timeout_s=limit_s)
-                progress.message("steady state again")
-            except DeadlineError as error:
-                notes.remark(f"after the last heal: {error}", damaged=True)
-                progress.message(f"deviated: {error}")
-        finally:
-            await load.stop(notes)
-            progress.message("the load has ended, consumers have read to the end")
-
-
-async def _disturb(folder: RunFolder, scenario: Scenario, plan: Plan, arena: Arena, progress: Progress) -> None:
-    """Carry out the schedule, and hold the load for as long as the scenario says."""
-    end_s = time.monotonic() + scenario.duration_s
-    journal = Journal(folder.journal)
-    try:
-        await Nemesis(arena=arena, journal=journal, faults=plan.faults, progress=progress).run()
-    finally:
-        journal.close()
-    await asyncio.sleep(max(0.0, end_s - time.monotonic()))
+        stage = Stage(
+            arena=Arena(driver=driver, view=view),
+            load=Load(
+                ClientProcesses(driver, folder),
+                plan,
+                scenario.topics,
+                bootstrap_servers=status.bootstrap_servers,
+            ),
+            journal=stack.enter_context(closing(Journal(folder.journal))),
+            faults=faults,
+            create_topics=TopicAdmin(status.bootstrap_servers).create,
+        )
+        await drive(stage, scenario, plan, progress, notes)

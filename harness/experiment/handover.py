@@ -23,10 +23,10 @@ async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> 
     Raises:
         DeadlineError: it survives SIGKILL.
     """
-    if not (running := _elsewhere(folder, phase)):
+    if not (running := _in_another_process(folder, phase)):
         return
     (entry,) = running
-    assert entry.process is not None, "only a phase whose process is known runs elsewhere"
+    assert entry.process is not None, "a phase of another process names it"
     progress.message(f"process {entry.process.pid} still carries out the phase {phase}: it is asked to end it")
     entry.process.send(signal.SIGTERM)
     try:
@@ -39,12 +39,12 @@ async def end_elsewhere(folder: RunFolder, phase: Phase, progress: Progress) -> 
 
 async def _over(folder: RunFolder, phase: Phase, timeout_s: float) -> None:
     async def running() -> list[Entry]:
-        return _elsewhere(folder, phase)
+        return _in_another_process(folder, phase)
 
-    await until(running, lambda found: not found, what=f"end of the phase {phase} elsewhere", timeout_s=timeout_s)
+    await until(running, lambda seen: not seen, what=f"end of the phase {phase} elsewhere", timeout_s=timeout_s)
 
 
-def _elsewhere(folder: RunFolder, phase: Phase) -> list[Entry]:
+def _in_another_process(folder: RunFolder, phase: Phase) -> list[Entry]:
     """Return the last time the phase was entered, if another process of this machine still carries it out."""
     return [
         entry

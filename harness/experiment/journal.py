@@ -84,7 +84,7 @@ class OpenInjection:
 
 def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
     """Return the injections that were intended and not healed, the latest first."""
-    found: dict[int, OpenInjection] = {}
+    still_open: dict[int, OpenInjection] = {}
     for entry in entries:
         if entry.step in (InjectionStep.INTENDED, InjectionStep.INJECTED):
             injection = Injection(
@@ -93,10 +93,10 @@ def open_injections(entries: Iterable[JournalEntry]) -> list[OpenInjection]:
                 parameters=entry.parameters,
                 state=entry.state,
             )
-            found[entry.injection] = OpenInjection(number=entry.injection, injection=injection)
+            still_open[entry.injection] = OpenInjection(number=entry.injection, injection=injection)
         elif entry.step is InjectionStep.HEALED:
-            found.pop(entry.injection, None)
-    return list(reversed(found.values()))
+            still_open.pop(entry.injection, None)
+    return list(reversed(still_open.values()))
 
 
 def fault_results(plan: Plan, entries: Iterable[JournalEntry]) -> list[FaultResult]:

@@ -1,12 +1,16 @@
-"""The client processes of a run: started through the driver, so that they end with it, and stopped in good order."""
+"""The clients of a run: started together, and stopped in good order."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import groupby
+from typing import Protocol
 
 from harness.cluster.driver import CanRunClients
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError
 from harness.experiment.client import client_argv, write_client_plan
+from harness.experiment.probes import ClientProgress, FileProgress
+from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
@@ -16,61 +20,95 @@ STOP_TIMEOUT_S = 90.0
 LOG_TAIL_LINES = 8
 
 
+class Clients(Protocol):
+    """Where clients run: as processes of a driver, or within a simulation."""
+
+    async def start(self, plan: ClientPlan) -> None:
+        """Start one; raises HarnessError when that is impossible."""
+        ...
+
+    async def stop(self, processes: Sequence[str]) -> list[str]:
+        """Let some of them finish, all at once; return a sentence on each that did not end well."""
+        ...
+
+    def progress(self) -> ClientProgress:
+        """Return what sees their progress from now on."""
+        ...
+
+
 class Load:
     """All clients of one run."""
 
-    def __init__(self, driver: CanRunClients, folder: RunFolder, plan: Plan, topics: dict[str, int]) -> None:
-        self._driver = driver
-        self._folder = folder
+    def __init__(
+        self, clients: Clients, plan: Plan, topics: Sequence[TopicSpec], *, bootstrap_servers: str = ""
+    ) -> None:
+        """Nothing is started yet; a simulation has no `bootstrap_servers`."""
+        self.clients = clients
+        self.topics = {topic.name: topic.partitions for topic in topics}
+        """Name to number of partitions."""
         self._plan = plan
-        self._topics = topics
+        self._bootstrap_servers = bootstrap_servers
 
     @property
     def processes(self) -> list[str]:
         """The names of the clients."""
         return [client.process for client in self._plan.clients]
 
-    async def start(self, bootstrap_servers: str) -> None:
-        """Start every client.
-
-        Raises:
-            ClusterError: one could not be started.
-        """
+    async def start(self) -> None:
+        """Start every client; raises HarnessError when one cannot be started."""
         for client in self._plan.clients:
-            path = self._folder.client_plan(client.process)
-            write_client_plan(
-                ClientPlan(
-                    process=client.process,
-                    workload=client.workload,
-                    role=client.role,
-                    bootstrap_servers=bootstrap_servers,
-                    topics=self._topics,
-                    seed=client.seed,
-                    parameters=client.parameters,
-                    stop_order=client.stop_order,
-                ),
-                path,
+            plan = ClientPlan(
+                process=client.process,
+                workload=client.workload,
+                role=client.role,
+                bootstrap_servers=self._bootstrap_servers,
+                topics=self.topics,
+                seed=client.seed,
+                parameters=client.parameters,
+                stop_order=client.stop_order,
             )
-            argv = client_argv(path.resolve(), self._folder.operations_of(client.process).resolve())
-            await self._driver.start_client(client.process, argv, self._folder.client_log(client.process))
+            await self.clients.start(plan)
 
     async def stop(self, notes: PhaseNotes) -> None:
         """Let the clients finish, those of one stop order together; remark on each that did not end well."""
         in_order = sorted(self._plan.clients, key=lambda client: client.stop_order)
         for _, group in groupby(in_order, key=lambda client: client.stop_order):
-            await asyncio.gather(*(self._stop_one(client.process, notes) for client in group))
+            for problem in await self.clients.stop([client.process for client in group]):
+                notes.remark(problem, damaged=True)
 
-    async def _stop_one(self, process: str, notes: PhaseNotes) -> None:
+
+class ClientProcesses:
+    """Implements `Clients` through the driver, so that they end with the cluster."""
+
+    def __init__(self, driver: CanRunClients, folder: RunFolder) -> None:
+        self._driver = driver
+        self._folder = folder
+
+    async def start(self, plan: ClientPlan) -> None:
+        """Start one; raises ClusterError when that is impossible."""
+        path = self._folder.client_plan(plan.process)
+        write_client_plan(plan, path)
+        argv = client_argv(path.resolve(), self._folder.operations_of(plan.process).resolve())
+        await self._driver.start_client(plan.process, argv, self._folder.client_log(plan.process))
+
+    async def stop(self, processes: Sequence[str]) -> list[str]:
+        """Let some of them finish, all at once; return a sentence on each that did not end well."""
+        return [problem for problem in await asyncio.gather(*map(self._stop_one, processes)) if problem]
+
+    def progress(self) -> ClientProgress:
+        """Return what sees their progress from now on."""
+        return FileProgress(folder=self._folder.operations)
+
+    async def _stop_one(self, process: str) -> str:
         try:
             status = await self._driver.stop_client(process, timeout_s=STOP_TIMEOUT_S)
         except ClusterError as error:
-            notes.remark(f"client {process} could not be stopped: {error}", damaged=True)
-            return
+            return f"client {process} could not be stopped: {error}"
         if status is None:
-            notes.remark(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s and was killed", damaged=True)
-        elif status != 0:
-            tail = self._log_tail(process)
-            notes.remark(f"client {process} ended with status {status}; the end of its log: {tail}", damaged=True)
+            return f"client {process} did not finish within {STOP_TIMEOUT_S:g} s and was killed"
+        if status != 0:
+            return f"client {process} ended with status {status}; the end of its log: {self._log_tail(process)}"
+        return ""
 
     def _log_tail(self, process: str) -> str:
         path = self._folder.client_log(process)

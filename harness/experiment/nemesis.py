@@ -1,7 +1,8 @@
 """Carries out the plan's fault schedule: intent into the journal first, then the act, its proof, and always the heal.
 
 Each injection is a task of its own, so that a slow one delays no other. Whatever happens to it (its proof fails, the
-plugin raises, the run is cancelled) what was intended is healed.
+plugin raises, the run is cancelled) what was intended is healed. An error of a plugin is the injection's answer,
+INCONCLUSIVE; any other one, such as a journal that cannot be written, goes on to the caller.
 """
 
 import asyncio
@@ -64,8 +65,8 @@ class Nemesis:
     journal: FaultLog
     faults: Iterable[PlannedFault]
     progress: Progress
-    plugins: Mapping[str, Fault] = field(default_factory=dict)
-    """Those that are loaded already, by name."""
+    plugins: Mapping[str, Fault]
+    """Of the faults, by name."""
     _in_force_claims: dict[int, Claim] = field(default_factory=dict)
     """By injection."""
 
@@ -85,7 +86,7 @@ class Nemesis:
     async def _at_its_instant(self, planned: PlannedFault, start_s: float) -> None:
         due_s = start_s + planned.at_s
         await asyncio.sleep(max(0.0, due_s - _now_s()))
-        plugin = self.plugins.get(planned.fault) or registry.fault(planned.fault)
+        plugin = self.plugins[planned.fault]
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
         except HarnessError as error:
@@ -112,9 +113,11 @@ class Nemesis:
         parameters = plugin.Parameters.model_validate(planned.parameters)
         injection = await plugin.prepare(self.arena, target, brokers, parameters, duration_s=planned.duration_s)
         claim = Claim(fault=plugin.name, composes=plugin.composes, brokers=frozenset(injection.targets))
-        held = [f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)]
-        if held:
-            raise ClusterError(f"refused, because another fault is in force: {', '.join(held)}")
+        blocking = [
+            f"{other} by injection {by}" for by, other in self._in_force_claims.items() if claim.excludes(other)
+        ]
+        if blocking:
+            raise ClusterError(f"refused, because another fault is in force: {', '.join(blocking)}")
         self._in_force_claims[planned.injection] = claim
         return injection
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.store.history import OpKind, OpType
 from harness.system.waiting import until
+from harness.values import TopicPartition
 from harness.zookeeper.view import ClusterView, PartitionView
 
 LOOK_EVERY_S = 0.1
@@ -18,9 +19,9 @@ class ClientProgress:
 
     moved: set[str] = field(default_factory=set)
     """Processes with an operation that ended ok."""
-    tried: set[tuple[str, int]] = field(default_factory=set)
+    tried: set[TopicPartition] = field(default_factory=set)
     """Partitions that somebody sent a record to."""
-    acknowledged: set[tuple[str, int]] = field(default_factory=set)
+    acknowledged: set[TopicPartition] = field(default_factory=set)
     """Partitions that acknowledged one that was sent since."""
     _started: dict[str, set[int]] = field(default_factory=dict)
     """Of each process, the sends that began since."""
@@ -29,16 +30,16 @@ class ClientProgress:
         """Take in what was written since the last look."""
         raise NotImplementedError
 
-    def take(self, process: str, index: int, kind: str, type_: str, place: tuple[str, int]) -> None:
+    def take(self, process: str, index: int, kind: str, type_: str, partition: TopicPartition) -> None:
         """Take one line of a process's operations in."""
         started = self._started.setdefault(process, set())
         if kind == OpKind.SEND and type_ == OpType.INVOKE:
             started.add(index)
-            self.tried.add(place)
+            self.tried.add(partition)
         elif type_ == OpType.OK:
             self.moved.add(process)
             if kind == OpKind.SEND and index in started:
-                self.acknowledged.add(place)
+                self.acknowledged.add(partition)
 
 
 @dataclass(slots=True)
@@ -68,19 +69,17 @@ async def steady_state(
     view: ClusterView,
     topics: Mapping[str, int],
     processes: list[str],
-    operations: Path | ClientProgress,
+    progress: ClientProgress,
     *,
     timeout_s: float,
 ) -> None:
-    """Return when the cluster is whole and every client has moved on since the call.
+    """Return when the cluster is whole and every client has moved on, as `progress` sees it.
 
-    `operations` is the folder of the clients' files, or what knows of their progress otherwise. `topics` maps the
-    run's topics to their number of partitions; topics of the brokers' own must be whole too.
+    `topics` maps the run's topics to their number of partitions; topics of the brokers' own must be whole too.
 
     Raises:
         DeadlineError: says what is missing.
     """
-    progress = FileProgress(folder=operations) if isinstance(operations, Path) else operations
 
     async def missing() -> list[str]:
         progress.look()
@@ -111,5 +110,5 @@ def not_moving(progress: ClientProgress, topics: Mapping[str, int], processes: l
     """Return in a sentence each which clients and partitions have not moved on."""
     idle = [f"client {process} has completed nothing" for process in processes if process not in progress.moved]
     everywhere = [(topic, partition) for topic, count in topics.items() for partition in range(count)]
-    silent = [place for place in everywhere if place not in progress.acknowledged] if progress.tried else []
+    silent = [each for each in everywhere if each not in progress.acknowledged] if progress.tried else []
     return idle + [f"{topic}-{partition} has acknowledged nothing new" for topic, partition in silent]

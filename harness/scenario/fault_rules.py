@@ -19,8 +19,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.errors import problems_of
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
-
-OFFSETS_TOPIC = "__consumer_offsets"
+from harness.values import OFFSETS_TOPIC
 
 
 def faults(draft: Draft) -> Iterator[Problem]:

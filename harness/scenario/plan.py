@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from harness.contracts import registry
 from harness.contracts.claims import Claim
@@ -18,15 +18,10 @@ from harness.errors import EvidenceError
 from harness.scenario.mix import Window, draw_mix
 from harness.scenario.model import FaultSpec, MixSpec, Scenario
 from harness.scenario.seeds import derived_seed
+from harness.store.result import Part
 
 VERSION = 1
 MAX_SEED = 2**63 - 1
-
-
-class Part(BaseModel):
-    """Refuses unknown keys; does not change once made."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PlannedFault(Part):

@@ -62,7 +62,7 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
         return {}
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
-        """Start every broker; what the cluster is made of was said when it was made."""
+        """Start every broker; its size was decided when it was made."""
         await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(request.brokers)))
         return await self.status()
 
@@ -159,20 +159,20 @@ class SimulatedView:
     async def controller(self) -> Controller:
         """Return who is controller."""
         nodes = self._ensemble.nodes
-        epoch, found = nodes.get("/controller_epoch"), nodes.get("/controller")
+        epoch, controller = nodes.get("/controller_epoch"), nodes.get("/controller")
         return controller_view(
             None if epoch is None else epoch.data,
-            None if found is None else (found.data, session_text(found.owner)),
+            None if controller is None else (controller.data, session_text(controller.owner)),
         )
 
     async def registrations(self) -> dict[int, Registration]:
         """Return the live brokers by id."""
-        found = {
+        registrations = {
             int(name): self._ensemble.nodes[f"/brokers/ids/{name}"] for name in self._ensemble.names("/brokers/ids")
         }
         return {
             broker_id: Registration(broker_id=broker_id, czxid=node.czxid, session=session_text(node.owner))
-            for broker_id, node in sorted(found.items())
+            for broker_id, node in sorted(registrations.items())
         }
 
     async def partitions(self) -> list[PartitionView]:
@@ -210,17 +210,17 @@ class SimulatedView:
 
 
 class SimulatedStateChanges:
-    """Implements `StateChanges`: a place in a log is the number of its lines."""
+    """Implements `StateChanges`: a position in a log is the number of its lines."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
     async def end_of(self, broker_id: int) -> int:
         """Return where a broker's log ends now."""
-        return len(self._cluster[broker_id].log.said)
+        return len(self._cluster[broker_id].log.events)
 
-    async def after(self, broker_id: int, place: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
-        """Return the events of these kinds from `place` on, and the place for the next look."""
+    async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the events of these kinds from `position` on, and the position for the next look."""
         log = self._cluster[broker_id].log
-        wanted = [said for said in log.said[place:] if said.event.ev in kinds]
-        return [json.loads(log.line(said)) for said in wanted], len(log.said)
+        wanted = [logged for logged in log.events[position:] if logged.event.ev in kinds]
+        return [json.loads(log.line(logged)) for logged in wanted], len(log.events)

@@ -1,4 +1,4 @@
-"""What simulated brokers and clients say they do: kept in memory, and as the lines that a real run has on file."""
+"""What simulated brokers log and the nemesis notes: in memory, and as the lines that a real run has on file."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def session_text(session_id: int) -> str:
 
 
 @dataclass(slots=True)
-class Said:
+class LoggedEvent:
     """One event with what its line says beside it."""
 
     time_ns: int
@@ -50,10 +50,10 @@ class Said:
 
 @dataclass(slots=True)
 class BrokerLog:
-    """All that one broker has said, over all its lives."""
+    """All that one broker has logged, over all its lives."""
 
     broker_id: int
-    said: list[Said] = field(default_factory=list)
+    events: list[LoggedEvent] = field(default_factory=list)
 
     def incarnation(self, name: str) -> "IncarnationLog":
         """Return the log of one life."""
@@ -61,20 +61,20 @@ class BrokerLog:
 
     def lines(self) -> list[bytes]:
         """Return the state-change log as it would be on file."""
-        return [self.line(said) for said in self.said]
+        return [self.line(logged) for logged in self.events]
 
-    def line(self, said: Said) -> bytes:
+    def line(self, logged: LoggedEvent) -> bytes:
         """Return one line as it would be on file."""
         common: dict[str, Any] = {
-            "ts": EPOCH_MS * 1_000_000 + said.time_ns - round(START_S * 1_000_000_000),
-            "mono": said.time_ns,
-            "seq": said.sequence,
+            "ts": EPOCH_MS * 1_000_000 + logged.time_ns - round(START_S * 1_000_000_000),
+            "mono": logged.time_ns,
+            "seq": logged.sequence,
             "broker": self.broker_id,
-            "inc": said.incarnation,
-            "session": said.session,
-            "broker_epoch": said.broker_epoch,
+            "inc": logged.incarnation,
+            "session": logged.session,
+            "broker_epoch": logged.broker_epoch,
         }
-        return encode(said.event, common)
+        return encode(logged.event, common)
 
 
 @dataclass(slots=True)
@@ -90,8 +90,8 @@ class IncarnationLog:
 
     def emit(self, event: Event) -> None:
         """Keep one event."""
-        said = Said(in_ns(self._loop), self._sequence, self.name, self._session, self._broker_epoch, event)
-        self.log.said.append(said)
+        logged = LoggedEvent(in_ns(self._loop), self._sequence, self.name, self._session, self._broker_epoch, event)
+        self.log.events.append(logged)
         self._sequence += 1
 
     def session_changed(self, session_id: int) -> None:

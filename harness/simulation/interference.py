@@ -20,11 +20,11 @@ class Interference:
 
     def __init__(self, links: Links) -> None:
         self._links = links
-        self._held: dict[str, _Hold] = {}
+        self._holds: dict[str, _Hold] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def cut(self, holder: str, links: Iterable[Link], *, at_most_s: float) -> None:
-        """Let nothing pass over some links, in the place of what the holder held before."""
+        """Let nothing pass over some links, instead of what the holder held before."""
         self._hold(holder, _Hold(tuple(links), None), at_most_s)
 
     def slow(self, holder: str, links: Iterable[Link], extra_s: float, *, at_most_s: float) -> None:
@@ -33,24 +33,24 @@ class Interference:
 
     def release(self, holder: str) -> None:
         """Give up all that a holder holds; nothing happens when that is nothing."""
-        held = self._held.pop(holder, None)
-        if held is not None:
+        hold = self._holds.pop(holder, None)
+        if hold is not None:
             self._timers.pop(holder).cancel()
-            self._apply(held)
+            self._apply(hold)
 
     def holds(self, holder: str) -> bool:
         """Return whether something is in force."""
-        return holder in self._held
+        return holder in self._holds
 
     def _hold(self, holder: str, hold: _Hold, at_most_s: float) -> None:
         self.release(holder)
-        self._held[holder] = hold
+        self._holds[holder] = hold
         self._timers[holder] = asyncio.get_running_loop().call_later(at_most_s, self.release, holder)
         self._apply(hold)
 
     def _apply(self, changed: _Hold) -> None:
         for link in changed.links:
-            holds = [hold.extra_s for hold in self._held.values() if link in hold.links]
+            holds = [hold.extra_s for hold in self._holds.values() if link in hold.links]
             if changed.extra_s is not None:
                 self._links.slow(*link, max((extra_s for extra_s in holds if extra_s is not None), default=0.0))
             elif None in holds:

@@ -1,17 +1,18 @@
 """The clients of a schedule, each a process of its own, and what they have recorded."""
 
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Protocol
 
+from harness.client_rules.committing import Committing
+from harness.client_rules.reading import Reading
 from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
+from harness.experiment.load import STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
-from harness.scenario.plan import Plan, PlannedClient
-from harness.simulation.clients.committer import SimulatedCommitter
-from harness.simulation.clients.consumer import SimulatedConsumer
+from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
+from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.producer import SimulatedProducer
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.evidence import in_ns
@@ -20,99 +21,73 @@ from harness.simulation.transport import MemoryTransport
 from harness.store.history import Operation
 from harness.store.recording import Recorder
 
-STOP_TIMEOUT_S = 90.0
+Client = SimulatedProducer | SimulatedGroupMember
 
 
-class SimulatedClient(Protocol):
-    """What every kind of client does."""
+class SimulatedClients:
+    """Implements `Clients`, in virtual time."""
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Do the work until `stop` is set, then finish it."""
-        ...
-
-
-CLIENTS: dict[str, type[SimulatedProducer] | type[SimulatedConsumer] | type[SimulatedCommitter]] = {
-    "producer": SimulatedProducer,
-    "consumer": SimulatedConsumer,
-    "committer": SimulatedCommitter,
-}
-"""By the role that a workload gives a process."""
-
-
-class SimulatedLoad:
-    """All clients of one schedule."""
-
-    def __init__(self, cluster: SimulatedCluster, plan: Plan, topics: dict[str, int]) -> None:
-        self.operations: dict[str, list[Operation]] = {client.process: [] for client in plan.clients}
+    def __init__(self, cluster: SimulatedCluster, processes: Iterable[str]) -> None:
+        self.operations: dict[str, list[Operation]] = {process: [] for process in processes}
         """What every process has recorded."""
-        clock_ns = partial(in_ns, asyncio.get_running_loop())
-        self.recorders = {
-            process: Recorder(process, operations.append, clock_ns) for process, operations in self.operations.items()
-        }
         self._cluster = cluster
-        self._plan = plan
-        self._topics = topics
+        self._clock_ns = partial(in_ns, asyncio.get_running_loop())
         self._stops: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def start(self) -> None:
-        """Start every client.
+    async def start(self, plan: ClientPlan) -> None:
+        """Start one; raises PluginError when there is no simulation of its kind."""
+        self._stops[plan.process] = asyncio.Event()
+        self._tasks[plan.process] = Process(plan.process).call(self._run, plan)
 
-        Raises:
-            PluginError: a workload has a kind of client that there is no simulation of.
-        """
-        for client in self._plan.clients:
-            if client.role not in CLIENTS:
-                raise PluginError(f"the workload {client.workload} has no simulated {client.role}")
-            self._stops[client.process] = asyncio.Event()
-            self._tasks[client.process] = Process(client.process).call(self._run, client)
+    def _run(self, plan: ClientPlan) -> "asyncio.Task[None]":
+        return asyncio.ensure_future(self._client(plan).run(self._stops[plan.process]))
 
-    def _run(self, client: PlannedClient) -> "asyncio.Task[None]":
-        plan = ClientPlan(
-            process=client.process,
-            workload=client.workload,
-            role=client.role,
-            bootstrap_servers="",
-            topics=self._topics,
-            seed=client.seed,
-            parameters=client.parameters,
-            stop_order=client.stop_order,
-        )
-        transport = MemoryTransport(self._cluster.network, client.process)
-        recorder = self.recorders[client.process]
-        numbered = client.role == "producer" and client.parameters.get("idempotence", False)
-        kind = IdempotentProducer if numbered else CLIENTS[client.role]
-        work = kind(plan, recorder, transport, self._cluster.bootstrap)
-        return asyncio.ensure_future(work.run(self._stops[client.process]))
+    def _client(self, plan: ClientPlan) -> Client:
+        transport = MemoryTransport(self._cluster.network, plan.process)
+        recorder = Recorder(plan.process, self.operations[plan.process].append, self._clock_ns)
+        bootstrap = self._cluster.bootstrap
+        match plan.role:
+            case "producer":
+                kind = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
+                return kind(plan, recorder, transport, bootstrap)
+            case "consumer":
+                return SimulatedGroupMember(plan, Reading(plan, recorder, now_s), transport, bootstrap)
+            case "committer":
+                return SimulatedGroupMember(plan, Committing(plan, recorder, now_s), transport, bootstrap)
+        raise PluginError(f"the workload {plan.workload} has no simulated {plan.role}")
 
-    async def stop(self) -> list[str]:
-        """Let the clients finish, those of one stop order together; return a sentence on each that did not end well."""
-        problems = []
-        in_order = sorted(self._plan.clients, key=lambda client: client.stop_order)
-        for _, group in groupby(in_order, key=lambda client: client.stop_order):
-            tasks = {client.process: self._tasks[client.process] for client in group}
-            for process in tasks:
-                self._stops[process].set()
+    async def stop(self, processes: Sequence[str]) -> list[str]:
+        """Let some of them finish, all at once; return a sentence on each that did not end well."""
+        tasks = {process: self._tasks[process] for process in processes if process in self._tasks}
+        for process in tasks:
+            self._stops[process].set()
+        if tasks:
             await asyncio.wait(tasks.values(), timeout=STOP_TIMEOUT_S)
-            for process, task in tasks.items():
-                if not task.done():
-                    problems.append(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s")
-                elif (error := task.exception()) is not None:
-                    problems.append(f"client {process} failed: {error!r}")
+        problems = []
+        for process, task in tasks.items():
+            if not task.done():
+                problems.append(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s")
+            elif (error := task.exception()) is not None:
+                problems.append(f"client {process} failed: {error!r}")
         return problems
+
+    def progress(self) -> ClientProgress:
+        """Return what sees their progress from now on."""
+        return RecordedProgress(self.operations)
 
 
 class RecordedProgress(ClientProgress):
     """Progress as it shows in what the clients record."""
 
-    def __init__(self, load: SimulatedLoad) -> None:
+    def __init__(self, operations: Mapping[str, list[Operation]]) -> None:
         super().__init__()
-        self._operations = load.operations
-        self._looked = {process: len(operations) for process, operations in self._operations.items()}
+        self._operations = operations
+        self._looked = {process: len(recorded) for process, recorded in operations.items()}
 
     def look(self) -> None:
         """Take in what was recorded since the last look."""
-        for process, operations in self._operations.items():
-            for each in operations[self._looked[process] :]:
+        for process, recorded in self._operations.items():
+            for each in recorded[self._looked[process] :]:
                 self.take(process, each.index, each.kind, each.type, (each.topic, each.partition))
-            self._looked[process] = len(operations)
+            self._looked[process] = len(recorded)

@@ -66,7 +66,7 @@ class NetworkPowers:
         return names | {session.connection} if Side.ZOOKEEPER in sides and session and session.connection else names
 
     async def reset_connections(self, broker_id: int, sides: tuple[Side, ...]) -> None:
-        """Break every connection; both ends are told."""
+        """Break every connection; both ends learn it."""
         hosts = [host for side in sides for host in self._hosts(broker_id, side)]
         for end in self._cluster.network.connections(host_of(broker_id), hosts):
             end.reset()

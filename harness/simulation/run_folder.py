@@ -4,26 +4,18 @@ import shutil
 from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
-from harness.progress import Progress, Silent
-from harness.scenario.file import scenario_yaml
+from harness.progress import Silent
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, entered
 
 
-def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Progress | None = None) -> None:
-    """Write everything that the history holds; the folder exists."""
-    folder.scenario.write_text(scenario_yaml(history.scenario), encoding="utf-8")
-    folder.plan.write_text(history.plan.to_json(), encoding="utf-8")
-    write_evidence(history, folder, progress)
-
-
-def write_evidence(history: SimulatedHistory, folder: RunFolder, progress: Progress | None = None) -> None:
+def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
     """Write what there is to judge, and how its phases went. Disks are dumped by the parser of real runs."""
-    with entered(folder, Phase.DRIVE, progress or Silent()) as notes:
+    with entered(folder, Phase.DRIVE, Silent()) as notes:
         leave_evidence(history, folder, notes)
-    with entered(folder, Phase.COLLECT, progress or Silent()) as notes:
+    with entered(folder, Phase.COLLECT, Silent()) as notes:
         for broker_id in history.disks:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:

@@ -9,13 +9,11 @@ from typing import NoReturn
 from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
 from harness.errors import ClusterError
 from harness.progress import Progress
-from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 
 POWERS = frozenset(CAPABILITIES)
-"""All of them: what a broker takes from outside is the simulation's, and it has clients of its own."""
+"""All of them: whatever reaches a broker from outside is simulated, and so are the clients."""
 ROLES = frozenset({"producer", "consumer", "committer"})
 """What kinds of clients those are (`harness.simulation.load`)."""
 
@@ -44,17 +42,19 @@ class SimulatedRuns:
         """Return the roles of workloads that there is a simulated client for."""
         return ROLES
 
-    def carry_out(self, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
-        """Simulate all of it, and write down what came of it.
+    def carry_out(self, progress: Progress, notes: PhaseNotes) -> None:
+        """Simulate the run folder's scenario and plan, and write down what came of it.
 
         Raises:
             ClusterError: brokers, topics or the steady state before the first fault could not be had.
             SimulationError: it does not end, or something reached out of the simulation.
         """
+        from harness.experiment.judge import scenario_of
+        from harness.scenario.plan import load_plan
         from harness.simulation.run_folder import leave_evidence
         from harness.simulation.schedule import simulate_plan
 
-        history = simulate_plan(scenario, plan, progress=progress)
+        history = simulate_plan(scenario_of(self._folder), load_plan(self._folder.plan), progress=progress)
         progress.message(f"{history.virtual_s:.1f} s of virtual time in {history.events} events")
         leave_evidence(history, self._folder, notes)
 

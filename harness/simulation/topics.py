@@ -1,58 +1,46 @@
-"""Creates the topics of a schedule, as an admin client does: asks the controller, again until they are there."""
+"""Creates the topics of a schedule, as an admin client does: it asks the controller."""
 
-import asyncio
 from collections.abc import Sequence
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import CreateTopicsRequest, MetadataRequest
 from harness.broker.wire.transport import Message, PeerError
-from harness.errors import ClusterError
 from harness.scenario.model import TopicSpec
 from harness.simulation.clients.metadata import METADATA_VERSION
-from harness.simulation.clients.outcomes import described
+from harness.simulation.clients.refusals import described
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster, host_of
 from harness.simulation.transport import MemoryTransport
 
-TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 10.0
-RETRY_S = 0.2
 CREATE_TOPICS_VERSION = 4
 
 
-async def create_topics(cluster: SimulatedCluster, topics: Sequence[TopicSpec]) -> None:
-    """Create every topic that is not there.
+class SimulatedTopicAdmin:
+    """An admin client of one simulated cluster."""
 
-    Raises:
-        ClusterError: the cluster refused one, or did not answer in time; says which and why.
-    """
-    clock = asyncio.get_running_loop().time
-    deadline_s = clock() + TIMEOUT_S
-    remaining = list(topics)
-    while True:
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    async def create(self, topics: Sequence[TopicSpec]) -> dict[str, str]:
+        """Try once to create topics; return what was wrong with each that is not there now."""
         try:
-            problems = await _create(cluster, remaining)
+            return await _create(self._cluster, topics)
         except PeerError as error:
-            problems = {topic.name: str(error) for topic in remaining}
-        remaining = [topic for topic in remaining if topic.name in problems]
-        if not remaining:
-            return
-        if clock() >= deadline_s:
-            raise ClusterError("; ".join(f"topic {name} was not created: {why}" for name, why in problems.items()))
-        await asyncio.sleep(RETRY_S)
+            return {topic.name: str(error) for topic in topics}
 
 
 async def _create(cluster: SimulatedCluster, topics: Sequence[TopicSpec]) -> dict[str, str]:
-    """Try once; return what was wrong with each topic that is not there now."""
-    wanted = CreateTopicsRequest.CreatableTopic
+    of_topic = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
         topics=[
-            wanted(
+            of_topic(
                 name=topic.name,
                 num_partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
                 assignments=[],
                 configs=[
-                    wanted.CreatableTopicConfig(name=name, value=value) for name, value in sorted(topic.config.items())
+                    of_topic.CreatableTopicConfig(name=name, value=value)
+                    for name, value in sorted(topic.config.items())
                 ],
             )
             for topic in topics

@@ -20,7 +20,7 @@ from harness.values import value_class
 
 
 class OpType(StrEnum):
-    """Where an operation stands: asked, and one of three ends."""
+    """Where an operation stands: begun, or one of three ends."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -65,7 +65,7 @@ class Operation:
     process: str
     """Name of the client, which does one thing after the other."""
     type: OpType
-    """Where it stands: asked, or ended and how; an info is an end of which nobody knows whether it happened."""
+    """Where it stands: begun, or ended and how; an info is an end of which nobody knows whether it happened."""
     kind: OpKind
     topic: str = ""
     partition: int = -1
@@ -185,7 +185,7 @@ class ReplicaState:
     leader_epochs: tuple[tuple[int, int], ...]
     """Entries (epoch, start offset) of `leader-epoch-checkpoint`."""
     damage: str
-    """Empty, or what was found wrong and where reading stopped."""
+    """Empty, or what is wrong and where reading stopped."""
 
 
 Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState

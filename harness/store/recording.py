@@ -6,14 +6,14 @@ from harness.store.history import Operation, OpKind, OpType, Record
 
 
 class Recorder:
-    """The operations of one process, numbered; where they are kept and what time it is, it is told."""
+    """Numbers the operations of one process and hands each to `write`, with the time of `clock_ns`."""
 
-    __slots__ = ("_clock_ns", "_keep", "next_index", "process")
+    __slots__ = ("_clock_ns", "_write", "next_index", "process")
 
-    def __init__(self, process: str, keep: Callable[[Operation], object], clock_ns: Callable[[], int]) -> None:
+    def __init__(self, process: str, write: Callable[[Operation], object], clock_ns: Callable[[], int]) -> None:
         self.process = process
         self.next_index = 0
-        self._keep = keep
+        self._write = write
         self._clock_ns = clock_ns
 
     def invoke(
@@ -29,7 +29,7 @@ class Recorder:
         group: str = "",
         mode: str = "",
     ) -> Operation:
-        """Keep that something is about to be tried."""
+        """Write down that something is about to be tried."""
         invoked = Operation(
             index=self.next_index,
             time_ns=self._clock_ns(),
@@ -46,7 +46,7 @@ class Recorder:
             mode=mode,
         )
         self.next_index += 1
-        self._keep(invoked)
+        self._write(invoked)
         return invoked
 
     def end(
@@ -58,8 +58,8 @@ class Recorder:
         records: tuple[Record, ...] = (),
         error: str = "",
     ) -> None:
-        """Keep how it ended, with what is known now."""
-        self._keep(
+        """Write down how it ended, with what is known now."""
+        self._write(
             Operation(
                 index=invoked.index,
                 time_ns=self._clock_ns(),

@@ -25,7 +25,7 @@ from harness.system.scratch import scratch_folder
 
 EVIDENCE = "evidence"
 Lines = list[tuple[str, list[str]]]
-"""Lines of files, without their ends, by the file's place within the run folder."""
+"""Lines of files, without their ends, by the file's path within the run folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def simulate_candidates(
 
 
 def _simulated(number: int, scenario: Scenario, plan: Plan, apart_from_others: bool) -> SimulatedSchedule:
-    """Return a schedule, or what kept it from having a history."""
+    """Return a schedule, or why it has no history."""
     run_id = f"{scenario.name}-{number:06}-{plan.seed:016x}"
     simulating = partial(_within_limits, number, run_id, scenario, plan)
     try:

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import ClusterError, EvidenceError
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
-from harness.store.result import CheckResult, RunResult
+from harness.store.result import CheckResult, Part, RunResult
 from harness.store.version import UNNUMBERED, VERSION, known_version
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
@@ -67,12 +67,6 @@ class Sweep:
     def summary(self) -> Path:
         """What all of it came to, as JSON."""
         return self.root / "summary.json"
-
-
-class Part(BaseModel):
-    """Refuses unknown keys; does not change once made."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Asked(Part):

@@ -1,8 +1,8 @@
 """Ctrl-C, SIGTERM and an alarm: counted, and turned into the cancellation of what runs, so that it can heal and stop.
 
 The first signal asks a phase to end in good order, another one to end at once. A phase that must not be cut short has
-patience with the first, or with all. SIGALRM is how a scheduler ends what takes too long: it counts twice, because that
-is nothing to have patience with once more.
+patience with the first, or with all. SIGALRM is how a scheduler ends what takes too long: it counts as two signals, so
+that it ends a phase with patience for one too.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self.kept = ExitStack()
+        self.shared = ExitStack()
         """What the pieces of work share; it is closed in the thread when the last one is done."""
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._left = False
@@ -106,7 +106,7 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._left:
-            self.run(self.kept.close)
+            self.run(self.shared.close)
         self._work.put(None)
 
     def run(self, work: Callable[[], T]) -> T:

@@ -27,7 +27,8 @@ from harness.cluster.layout import ClusterLayout
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.evidence.segments import ReplicaLog
-from harness.experiment.topics import create_topics
+from harness.experiment.drive import create_topics
+from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 from harness.store.history import read_jsonl
 from harness.system.pids import read_pid_file, state_of
@@ -119,9 +120,8 @@ async def produce(driver: Driver, topic: str) -> None:
     """Create a topic of one partition and write a record to all its replicas."""
     status = await driver.status()
     replicas = len(status.brokers)
-    await create_topics(
-        status.bootstrap_servers, [TopicSpec(name=topic, partitions=1, replication_factor=replicas)], timeout_s=20
-    )
+    spec = TopicSpec(name=topic, partitions=1, replication_factor=replicas)
+    await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
     outcomes: list[str] = []
 
     def write() -> None:

@@ -11,7 +11,8 @@ from harness.cluster.process import ProcessDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena
 from harness.contracts.targets import NOBODY, parse_target, resolve
-from harness.experiment.topics import create_topics
+from harness.experiment.drive import create_topics
+from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
@@ -36,9 +37,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 async def started(driver: ProcessDriver) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
     status = await driver.start(ClusterRequest(brokers=3, properties=QUICK))
-    await create_topics(
-        status.bootstrap_servers, [TopicSpec(name="moved", partitions=1, replication_factor=2)], timeout_s=30
-    )
+    spec = TopicSpec(name="moved", partitions=1, replication_factor=2)
+    await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
 
 
 async def all_in_sync(view: ClusterView) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.contracts import registry
+from harness.contracts.faults import MayForfeit, TakesRecords
 from harness.contracts.registry import Kind
 from harness.errors import PluginError
 from harness.scenario.catalogue import catalogue
@@ -61,6 +62,12 @@ def test_a_misdeclared_plugin_is_an_error_that_names_the_file(
 def test_the_simulated_driver_can_carry_out_every_built_in_fault() -> None:
     needed = {name for fault in registry.names(Kind.FAULT) for name in registry.fault(fault).requires}
     assert needed <= registry.capabilities("simulated")
+
+
+def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
+    faults = {name: registry.fault(name) for name in registry.names(Kind.FAULT)}
+    forfeiting = [name for name, fault in faults.items() if issubclass(fault.Parameters, MayForfeit)]
+    assert [name for name, fault in faults.items() if isinstance(fault, TakesRecords)] == forfeiting == ["power-loss"]
 
 
 def test_the_process_driver_refuses_what_takes_a_network_or_a_disk_of_its_own() -> None:

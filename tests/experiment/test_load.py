@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from harness.experiment.client import client_argv, read_client_plan, run_client
-from harness.experiment.load import Load
+from harness.experiment.load import ClientProcesses, Load
+from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
@@ -35,13 +36,15 @@ def cluster(tmp_path: Path) -> FakeCluster:
 @pytest.fixture
 def load(folder: RunFolder, cluster: FakeCluster) -> Load:
     clients = [client("reader", 1), client("writer-1", 0), client("writer-2", 0)]
-    return Load(cluster, folder, Plan(scenario="x", seed=1, faults=[], clients=clients), {"orders": 3})
+    plan = Plan(scenario="x", seed=1, faults=[], clients=clients)
+    topics = [TopicSpec(name="orders", partitions=3)]
+    return Load(ClientProcesses(cluster, folder), plan, topics, bootstrap_servers="127.0.0.1:9")
 
 
 async def test_every_client_gets_its_plan_and_its_operations_file(
     load: Load, folder: RunFolder, cluster: FakeCluster
 ) -> None:
-    await load.start("127.0.0.1:9")
+    await load.start()
     plan = read_client_plan(folder.client_plan("writer-1"))
     assert (plan.process, plan.bootstrap_servers, plan.topics) == ("writer-1", "127.0.0.1:9", {"orders": 3})
     assert (plan.seed, plan.parameters, plan.stop_order) == (5, {"acks": 1}, 0)

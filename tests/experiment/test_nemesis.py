@@ -92,7 +92,13 @@ class Stage:
         return self.steps
 
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
-        return Nemesis(arena=self.cluster.arena, journal=journal, faults=faults, progress=Silent())
+        return Nemesis(
+            arena=self.cluster.arena,
+            journal=journal,
+            faults=faults,
+            plugins={"fake": self.fault},
+            progress=Silent(),
+        )
 
     @property
     def steps(self) -> list[str]:

@@ -108,8 +108,8 @@ def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
 async def test_the_deadline_says_what_is_missing(tmp_path: Path) -> None:
     cluster: Any = FakeCluster(root=tmp_path, isr=[1])
     with pytest.raises(DeadlineError, match=r"steady state: not within 0 s; last saw \['orders-0 has the ISR \[1\]"):
-        await steady_state(cluster, TOPICS, [], tmp_path, timeout_s=0)
+        await steady_state(cluster, TOPICS, [], FileProgress(folder=tmp_path), timeout_s=0)
 
 
 async def test_a_whole_cluster_under_moving_clients_is_steady(tmp_path: Path) -> None:
-    await steady_state(FakeCluster(root=tmp_path), TOPICS, [], tmp_path, timeout_s=0)
+    await steady_state(FakeCluster(root=tmp_path), TOPICS, [], FileProgress(folder=tmp_path), timeout_s=0)

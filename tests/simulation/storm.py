@@ -4,14 +4,16 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from harness.experiment.drive import create_topics
+from harness.experiment.load import Load
 from harness.scenario.plan import make_plan
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.evidence import znode_changes
 from harness.simulation.guard import Guard
-from harness.simulation.load import SimulatedLoad
-from harness.simulation.loop import START_S, SimulatedLoop, run
-from harness.simulation.schedule import SimulatedHistory
-from harness.simulation.topics import create_topics
+from harness.simulation.load import SimulatedClients
+from harness.simulation.loop import run
+from harness.simulation.schedule import SimulatedHistory, history_of
+from harness.simulation.topics import SimulatedTopicAdmin
+from harness.store.phase_log import PhaseNotes
 from tests.simulation.scenarios import scenario
 
 STATE = "/brokers/topics/orders/partitions/0/state"
@@ -110,9 +112,10 @@ def weather(seed: int, *, through_codecs: bool | None = None) -> SimulatedHistor
             through_codecs=through_codecs,
         )
         await asyncio.gather(*(broker.start() for broker in cluster.brokers.values()))
-        await create_topics(cluster, made.topics)
-        load = SimulatedLoad(cluster, plan, {topic.name: topic.partitions for topic in made.topics})
-        load.start()
+        await create_topics(SimulatedTopicAdmin(cluster).create, made.topics)
+        clients, notes = SimulatedClients(cluster, [client.process for client in plan.clients]), PhaseNotes()
+        load = Load(clients, plan, made.topics)
+        await load.start()
         await asyncio.sleep(1)
         storm = Storm(cluster, rng)
         rng.shuffle(storm.powers)
@@ -120,21 +123,8 @@ def weather(seed: int, *, through_codecs: bool | None = None) -> SimulatedHistor
             await power(rng.randrange(3))
             await asyncio.sleep(rng.random())
         await asyncio.sleep(5)
-        remarks = await load.stop()
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, SimulatedLoop)
-        return SimulatedHistory(
-            scenario=made,
-            plan=plan,
-            operations=load.operations,
-            logs={broker_id: broker.log for broker_id, broker in cluster.brokers.items()},
-            znodes=znode_changes(cluster.ensemble.history),
-            journal=[],
-            disks={broker_id: broker.disk for broker_id, broker in cluster.brokers.items()},
-            remarks=[*remarks, *loop.complaints],
-            virtual_s=loop.time() - START_S,
-            events=loop.events,
-        )
+        await load.stop(notes)
+        return history_of(cluster, clients.operations, [], notes.remarks)
 
     with Guard():
         return run(play())

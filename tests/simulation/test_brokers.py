@@ -37,18 +37,18 @@ def registered(cluster: SimulatedCluster) -> list[str]:
 
 
 def said(cluster: SimulatedCluster, broker_id: int, kind: type) -> list:
-    return [said.event for said in cluster[broker_id].log.said if isinstance(said.event, kind)]
+    return [logged.event for logged in cluster[broker_id].log.events if isinstance(logged.event, kind)]
 
 
 def test_a_killed_broker_says_no_more_and_its_session_lives_on_until_it_times_out() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].kill()
-        lines = len(cluster[1].log.said)
+        lines = len(cluster[1].log.events)
         await asyncio.sleep(SESSION_S / 2)
         assert registered(cluster) == ["0", "1", "2"]
         await asyncio.sleep(SESSION_S)
         assert registered(cluster) == ["0", "2"]
-        assert (len(cluster[1].log.said), cluster[1].state) == (lines, "stopped")
+        assert (len(cluster[1].log.events), cluster[1].state) == (lines, "stopped")
         assert await cluster[1].start()
         assert registered(cluster) == ["0", "1", "2"]
         assert [start.clean_marker for start in said(cluster, 1, BrokerStart)] == [False, False]
@@ -82,9 +82,9 @@ def test_a_clean_stop_takes_the_registration_along_and_leaves_its_marker() -> No
 def test_a_paused_broker_stands_still_and_the_world_goes_on(length_s: float, states: list[str]) -> None:
     async def story(cluster: SimulatedCluster) -> None:
         cluster[1].pause(at_most_s=length_s)
-        lines = len(cluster[1].log.said)
+        lines = len(cluster[1].log.events)
         await asyncio.sleep(length_s - 0.01)
-        assert (len(cluster[1].log.said), cluster[1].state) == (lines, "paused")
+        assert (len(cluster[1].log.events), cluster[1].state) == (lines, "paused")
         assert ("1" in registered(cluster)) == (length_s < SESSION_S)
         await asyncio.sleep(2)
         assert (cluster[1].state, registered(cluster)) == ("running", ["0", "1", "2"])

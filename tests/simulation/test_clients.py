@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from harness.broker.wire.messages import ProduceRequest
-from harness.scenario.model import Scenario
+from harness.experiment.drive import create_topics
+from harness.experiment.load import Load
 from harness.scenario.plan import make_plan
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.load import SimulatedLoad
+from harness.simulation.load import SimulatedClients
 from harness.simulation.loop import run
-from harness.simulation.topics import create_topics
+from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryConnection
 from harness.store.history import Operation, OpKind, OpType
+from harness.store.phase_log import PhaseNotes
 from tests.simulation.scenarios import scenario
 
 Story = Callable[[SimulatedCluster], Awaitable[None]]
@@ -25,23 +27,21 @@ def told(story: Story, load_s: float = 6.0, **changed: Any) -> dict[str, list[Op
     made = scenario(**changed)
 
     async def play() -> dict[str, list[Operation]]:
-        cluster, load = await _loaded(made)
+        cluster = SimulatedCluster([0, 1, 2], seed=1, properties=made.cluster.properties)
+        assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
+        await create_topics(SimulatedTopicAdmin(cluster).create, made.topics)
+        plan, notes = make_plan(made, 1), PhaseNotes()
+        clients = SimulatedClients(cluster, [client.process for client in plan.clients])
+        load = Load(clients, plan, made.topics)
+        await load.start()
         await asyncio.sleep(2)
         await story(cluster)
         await asyncio.sleep(load_s)
-        assert await load.stop() == []
-        return load.operations
+        await load.stop(notes)
+        assert notes.remarks == []
+        return clients.operations
 
     return run(play())
-
-
-async def _loaded(made: Scenario) -> tuple[SimulatedCluster, SimulatedLoad]:
-    cluster = SimulatedCluster([0, 1, 2], seed=1, properties=made.cluster.properties)
-    assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
-    await create_topics(cluster, made.topics)
-    load = SimulatedLoad(cluster, make_plan(made, 1), {topic.name: topic.partitions for topic in made.topics})
-    load.start()
-    return cluster, load
 
 
 def ends(operations: dict[str, list[Operation]], kind: OpKind) -> list[Operation]:

@@ -43,7 +43,9 @@ def written_twice(history: SimulatedHistory) -> list[str]:
 
 
 def producer_ids(history: SimulatedHistory) -> set[int]:
-    appended = [said.event for log in history.logs.values() for said in log.said if isinstance(said.event, Append)]
+    appended = [
+        logged.event for log in history.logs.values() for logged in log.events if isinstance(logged.event, Append)
+    ]
     return {event.producer_id for event in appended if event.topic == "orders"}
 
 

@@ -9,10 +9,11 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import CreatePartitionsRequest, DeleteTopicsRequest
 from harness.broker.wire.transport import Message
 from harness.broker.zookeeper.znodes import ControllerZnode
+from harness.experiment.drive import create_topics
 from harness.scenario.model import TopicSpec
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster, host_of
 from harness.simulation.loop import run
-from harness.simulation.topics import create_topics
+from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 
 DELAY_S = 60
@@ -34,7 +35,7 @@ def in_cluster(story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: in
 
 
 async def create(cluster: SimulatedCluster) -> None:
-    await create_topics(cluster, [TopicSpec(name="t", partitions=3, replication_factor=3)])
+    await create_topics(SimulatedTopicAdmin(cluster).create, [TopicSpec(name="t", partitions=3, replication_factor=3)])
 
 
 def controller(cluster: SimulatedCluster) -> int:

@@ -141,7 +141,7 @@ def test_pieces_of_background_work_share_a_thread_and_what_they_keep() -> None:
 
     def first() -> None:
         note()
-        background.kept.callback(note)
+        background.shared.callback(note)
 
     with Background() as background:
         background.run(first)

@@ -1,16 +1,18 @@
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from harness.client_rules.committing import Committing
+from harness.client_rules.steps import Restart, carry_out
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients import committer
-from kafka_chaos.workloads.clients.committer import Committer, commit
+from kafka_chaos.workloads.clients.group_member import GroupMember
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
 PLACE = ("orders", 0)
@@ -62,14 +64,20 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "committer-1.jsonl"
 
 
-def made(path: Path) -> Committer:
-    return Committer(plan(), Recorder("committer-1", JsonlWriter(path).write, now_ns), {PLACE: 0})
+class Committer(GroupMember):
+    """A committing process, connected to a fake."""
+
+    def __init__(self, path: Path, group: FakeGroup) -> None:
+        recorder = Recorder("committer-1", JsonlWriter(path).write, now_ns)
+        self.rules = Committing(plan(), recorder, time.monotonic)
+        super().__init__(plan(), self.rules, threading.Event(), lambda _configuration: cast("Consumer", group))
+        self.act(Restart())
 
 
 def test_each_commit_is_one_further_than_the_one_before(path: Path) -> None:
-    group, subject = FakeGroup(), made(path)
+    subject = Committer(path, FakeGroup())
     for _ in range(2):
-        subject.commit(cast("Consumer", group))
+        subject.act(subject.rules.commit())
     assert [(line["type"], line["offset"], line["group"]) for line in lines(path)] == [
         ("invoke", 1, "committer-1"),
         ("ok", 1, "committer-1"),
@@ -89,23 +97,24 @@ def test_each_commit_is_one_further_than_the_one_before(path: Path) -> None:
 def test_a_commit_that_failed_says_how_and_is_not_tried_again(
     path: Path, partly: bool, error: int, outcome: str
 ) -> None:
-    group, subject = FakeGroup(), made(path)
+    group = FakeGroup()
     group.refusal, group.partly = KafkaError(error), partly
-    subject.commit(cast("Consumer", group))
+    subject = Committer(path, group)
+    subject.act(subject.rules.commit())
     assert [line["type"] for line in lines(path)] == ["invoke", outcome]
 
 
 def test_a_restart_goes_on_from_what_it_reads_back(path: Path) -> None:
-    subject = made(path)
-    subject.resume(cast("Consumer", FakeGroup(stored=41)), deadline_s=float("inf"))
-    assert (subject.positions, lines(path)[-1]["kind"], lines(path)[-1]["offset"]) == (
+    subject = Committer(path, FakeGroup(stored=41))
+    carry_out(subject.rules.read_back(deadline_s=float("inf")), subject.act)
+    assert (subject.rules.positions, lines(path)[-1]["kind"], lines(path)[-1]["offset"]) == (
         {PLACE: 41},
         "fetch_committed",
         41,
     )
 
 
-def test_it_restarts_until_it_is_stopped_and_reads_back_in_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_restarts_until_it_is_stopped_and_reads_back_in_the_end(path: Path) -> None:
     group, stop = FakeGroup(), threading.Event()
     closed = group.close
 
@@ -115,8 +124,10 @@ def test_it_restarts_until_it_is_stopped_and_reads_back_in_the_end(path: Path, m
             stop.set()
 
     group.close = close  # type: ignore[method-assign]
-    monkeypatch.setattr(committer, "Consumer", lambda _: group)
-    commit(plan(restart_interval_s=0.001, commit_interval_s=0.001), JsonlWriter(path), stop)
+    operations = JsonlWriter(path)
+    made = plan(restart_interval_s=0.001, commit_interval_s=0.001)
+    rules = Committing(made, Recorder(made.process, operations.write, now_ns), time.monotonic)
+    GroupMember(made, rules, stop, lambda _configuration: cast("Consumer", group)).run()
     read_back = [line["offset"] for line in lines(path) if line["kind"] == "fetch_committed" and line["type"] == "ok"]
     assert len(read_back) == group.closed == 4
     assert (read_back[0], read_back[-1]) == (-1, group.stored)

@@ -1,6 +1,7 @@
 import json
-import random
-from dataclasses import dataclass
+import threading
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,10 +9,12 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 from pydantic import ValidationError
 
+from harness.client_rules.reading import AGAIN, Reading
+from harness.client_rules.steps import Restart, carry_out
 from harness.contracts.workloads import ClientPlan
-from harness.store.history import JsonlWriter, now_ns
+from harness.store.history import JsonlWriter, OpKind, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients.consumer import AGAIN, Consumer, Reader, read_to_the_end, value_id
+from kafka_chaos.workloads.clients.group_member import Consumer, GroupMember, value_id
 from kafka_chaos.workloads.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
@@ -130,7 +133,7 @@ class TestSender:
     def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
         plan = clients(**parameters)[0]
         recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Sender(plan, recorder, cast("Producer", producer), random.Random(plan.seed))
+        return Sender(plan, recorder, cast("Producer", producer))
 
     def test_the_invoke_is_on_file_before_the_record_is_handed_over(self, path: Path) -> None:
         producer = FakeProducer()
@@ -217,6 +220,8 @@ class FakeConsumer:
         assert asynchronous
         self.commits.append(offsets)
 
+    def close(self) -> None: ...
+
     def get_watermark_offsets(self, _place: TopicPartition, **_limits: Any) -> tuple[int, int]:
         return 0, self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
 
@@ -235,18 +240,35 @@ def record(offset: int, value: bytes = b"producer-1-1") -> FakeMessage:
     return FakeMessage("orders", 0, offset, value)
 
 
+class Reader(GroupMember):
+    """A consumer process, connected to a fake."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder, consumer: FakeConsumer) -> None:
+        self.rules = Reading(plan, recorder, time.monotonic)
+        super().__init__(plan, self.rules, threading.Event(), lambda _configuration: cast("Consumer", consumer))
+        self.act(Restart())
+
+
+def poll(reader: Reader) -> None:
+    carry_out(reader.rules.poll(), reader.act)
+
+
+def commit(reader: Reader) -> None:
+    carry_out(reader.rules.commit(), reader.act)
+
+
 class TestReader:
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
         return tmp_path / "consumer-1.jsonl"
 
     def reader(self, path: Path, consumer: FakeConsumer) -> Reader:
-        plan = clients(producers=0)[0]
+        plan = replace(clients(producers=0)[0], topics={"orders": 1})
         recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Reader(plan, recorder, cast("Consumer", consumer), [("orders", 0)])
+        return Reader(plan, recorder, consumer)
 
     def test_a_poll_keeps_records_in_the_order_they_came(self, path: Path) -> None:
-        self.reader(path, FakeConsumer([record(5), record(6, b"producer-2-9")])).poll()
+        poll(self.reader(path, FakeConsumer([record(5), record(6, b"producer-2-9")])))
         invoke, ok = lines(path)
         assert (invoke["type"], ok["type"], ok["mode"]) == ("invoke", "ok", "assign")
         assert [(item["offset"], item["value"], item["leader_epoch"]) for item in ok["records"]] == [
@@ -255,7 +277,7 @@ class TestReader:
         ]
 
     @pytest.mark.parametrize(
-        ("poll", "outcome", "records"),
+        ("polled", "outcome", "records"),
         [
             pytest.param([], "ok", 0, id="nothing there"),
             pytest.param(KafkaException(KafkaError(KafkaError._TRANSPORT)), "fail", 0, id="it raised"),
@@ -265,19 +287,19 @@ class TestReader:
                          id="records and an error"),
         ],
     )  # fmt: skip
-    def test_how_a_poll_ends(self, path: Path, poll: Any, outcome: str, records: int) -> None:
-        self.reader(path, FakeConsumer(poll)).poll()
+    def test_how_a_poll_ends(self, path: Path, polled: Any, outcome: str, records: int) -> None:
+        poll(self.reader(path, FakeConsumer(polled)))
         assert (lines(path)[-1]["type"], len(lines(path)[-1]["records"])) == (outcome, records)
 
     def test_a_commit_is_the_next_offset_and_never_goes_back(self, path: Path) -> None:
         consumer = FakeConsumer([record(5)], [record(2)])
         reader = self.reader(path, consumer)
-        reader.poll()
-        reader.commit()
-        reader.commit_answered(None, [TopicPartition("orders", 0, 6)])
-        reader.poll()  # from the start again, after a truncation
-        reader.commit()
-        assert [[place.offset for place in commit] for commit in consumer.commits] == [[6]]
+        poll(reader)
+        commit(reader)
+        reader.committed(None, [TopicPartition("orders", 0, 6)])
+        poll(reader)  # from the start again, after a truncation
+        commit(reader)
+        assert [[place.offset for place in each] for each in consumer.commits] == [[6]]
         written = [line for line in lines(path) if line["kind"] == "commit"]
         assert [(line["type"], line["offset"], line["group"]) for line in written] == [
             ("invoke", 6, "consumer-1"),
@@ -287,14 +309,14 @@ class TestReader:
     def test_it_reads_on_while_a_commit_is_on_its_way_and_starts_no_second_one(self, path: Path) -> None:
         consumer = FakeConsumer([record(5)], [record(6)])
         reader = self.reader(path, consumer)
-        reader.poll()
-        reader.commit()
-        reader.poll()
-        reader.commit()
+        poll(reader)
+        commit(reader)
+        poll(reader)
+        commit(reader)
         assert len(consumer.commits) == 1
-        reader.commit_answered(None, [])
-        reader.commit()
-        assert [commit[0].offset for commit in consumer.commits] == [6, 7]
+        reader.committed(None, [])
+        commit(reader)
+        assert [each[0].offset for each in consumer.commits] == [6, 7]
 
     @pytest.mark.parametrize(
         ("of_all", "of_one", "outcome"),
@@ -306,38 +328,39 @@ class TestReader:
     )
     def test_how_a_commit_ends(self, path: Path, of_all: int | None, of_one: int | None, outcome: str) -> None:
         reader = self.reader(path, FakeConsumer([record(5)]))
-        reader.poll()
-        reader.commit()
+        poll(reader)
+        commit(reader)
         answer = Answer("orders", 0, None if of_one is None else KafkaError(of_one))
-        reader.commit_answered(None if of_all is None else KafkaError(of_all), cast("Any", [answer]))
+        reader.committed(None if of_all is None else KafkaError(of_all), cast("Any", [answer]))
         assert lines(path)[-1]["type"] == outcome
 
     def test_it_reads_until_the_end_stands_still(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("kafka_chaos.workloads.clients.consumer.SETTLE_S", 0.0)
+        monkeypatch.setattr("harness.client_rules.reading.SETTLE_S", 0.0)
         consumer = FakeConsumer([record(0)], [record(1)], ends=(1, 2, 2))
         reader = self.reader(path, consumer)
-        assert read_to_the_end(reader, deadline_s=float("inf"))
-        assert reader.positions == {("orders", 0): 2}
+        assert carry_out(reader.rules.read_to_the_end(deadline_s=float("inf")), reader.act)
+        assert reader.rules.positions == {("orders", 0): 2}
         ends = [line["offset"] for line in lines(path) if line["kind"] == "end_offset" and line["type"] == "ok"]
         assert ends == [1, 2, 2]
 
     def test_reading_again_starts_at_the_first_record_and_says_so(self, path: Path) -> None:
         consumer = FakeConsumer([record(7)], [record(0)], ends=(8, 8))
         reader = self.reader(path, consumer)
-        reader.poll()
-        reader.mode = AGAIN
-        reader.read_from_the_start()
-        assert reader.positions == {}
-        reader.poll()
-        assert reader.positions == {("orders", 0): 1}
+        poll(reader)
+        carry_out(reader.rules.read_from_the_start(AGAIN), reader.act)
+        assert reader.rules.positions == {}
+        poll(reader)
+        assert reader.rules.positions == {("orders", 0): 1}
         assert [place.offset for place in consumer.assigned[0]] == [OFFSET_BEGINNING]
         assert [line["mode"] for line in lines(path) if line["type"] == "ok"] == ["assign", "reread"]
 
     def test_past_the_deadline_it_says_that_it_did_not_get_there(self, path: Path) -> None:
-        assert not read_to_the_end(self.reader(path, FakeConsumer(ends=(3,))), deadline_s=0.0)
+        reader = self.reader(path, FakeConsumer(ends=(3,)))
+        assert not carry_out(reader.rules.read_to_the_end(deadline_s=0.0), reader.act)
 
     def test_no_committed_offset_reads_back_as_none(self, path: Path) -> None:
-        self.reader(path, FakeConsumer()).read_committed(("orders", 0), deadline_s=0.0)
+        reader = self.reader(path, FakeConsumer())
+        carry_out(reader.rules.ask(OpKind.FETCH_COMMITTED, ("orders", 0), deadline_s=0.0), reader.act)
         assert (lines(path)[-1]["kind"], lines(path)[-1]["offset"]) == ("fetch_committed", -1)
 
 

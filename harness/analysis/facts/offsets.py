@@ -7,8 +7,8 @@ from harness.analysis.facts.clients import completed
 from harness.analysis.frames import conform, in_order
 from harness.analysis.schemas import COMMITTED_OFFSETS
 from harness.store.history import OpKind, OpType
+from harness.values import OFFSETS_TOPIC
 
-_OFFSETS_TOPIC = "__consumer_offsets"
 _KEY = ("run_id", "group", "topic", "partition")
 
 
@@ -47,7 +47,7 @@ def _in_log(dumps: DataFrame) -> DataFrame:
     """Commits in the offsets topic, each once however many replicas hold it; needs dumps with decoded records."""
     key = F.from_json("key", "`group` string, topic string, partition int")
     return (
-        dumps.where((F.col("type") == "record") & (F.col("topic") == _OFFSETS_TOPIC))
+        dumps.where((F.col("type") == "record") & (F.col("topic") == OFFSETS_TOPIC))
         .select(
             "run_id", "partition", "offset", key.alias("whose"), F.from_json("value", "offset bigint").alias("what")
         )

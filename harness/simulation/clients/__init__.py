@@ -1,1 +1,1 @@
-"""Kafka clients under virtual time: as careful as librdkafka, recording the operations that the real ones record."""
+"""Kafka clients under virtual time: the rules of `harness.client_rules`, and as much of librdkafka as they need."""

@@ -21,24 +21,25 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchRequest
 from harness.broker.wire.sentinels import EARLIEST
 from harness.broker.wire.transport import PeerError
-from harness.simulation.clients.metadata import ClusterClient, Place
-from harness.simulation.clients.outcomes import Refused
+from harness.client_rules.steps import RETRY_S
+from harness.simulation.clients.metadata import ClusterClient
+from harness.simulation.clients.refusals import Refused
 from harness.store.history import Record
+from harness.values import TopicPartition
 
 CONSUMER = -1
 FETCH_WAIT_MS = 500
 FETCH_BYTES = 1 << 20
-RETRY_S = 0.1
 
 
-async def list_offset(client: ClusterClient, broker_id: int, place: Place, timestamp: int) -> int:
+async def list_offset(client: ClusterClient, broker_id: int, key: TopicPartition, timestamp: int) -> int:
     """Return the earliest or latest offset of a partition; raises PeerError or Refused."""
-    request = list_offsets_request(CONSUMER, PartitionRequest(place, -1, timestamp))
+    request = list_offsets_request(CONSUMER, PartitionRequest(key, -1, timestamp))
     answer = await client.ask(broker_id, request, LIST_OFFSETS_VERSION)
-    told = answer.topics[0].partitions[0]
-    if told.error_code != ErrorCode.NONE:
-        raise Refused(told.error_code)
-    offset: int = told.offset
+    partition = answer.topics[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        raise Refused(partition.error_code)
+    offset: int = partition.offset
     return offset
 
 
@@ -50,7 +51,7 @@ class _Position:
     last_epoch: int = -1
     """Leader epoch of the record before; -1 when none was read."""
     validated_in: int = -1
-    """The leader's epoch in which the position was found to be right."""
+    """The leader's epoch in which the leader confirmed the position."""
     buffered: bool = False
     """Whether records wait for the next poll: until then nothing more is fetched."""
 
@@ -58,10 +59,10 @@ class _Position:
 class Fetching:
     """The records of some partitions, from their start on."""
 
-    def __init__(self, client: ClusterClient, places: Iterable[Place]) -> None:
+    def __init__(self, client: ClusterClient, partitions: Iterable[TopicPartition]) -> None:
         self._client = client
-        self._places = list(places)
-        self._positions: dict[Place, _Position] = {}
+        self._partitions = list(partitions)
+        self._positions: dict[TopicPartition, _Position] = {}
         self._buffer: deque[Record] = deque()
         self._wake = asyncio.Event()
         self._fetchers: dict[int, asyncio.Task[None]] = {}
@@ -69,7 +70,7 @@ class Fetching:
 
     def from_the_start(self) -> None:
         """Let the next records be each partition's first ones."""
-        self._positions = {place: _Position() for place in self._places}
+        self._positions = {key: _Position() for key in self._partitions}
         self._buffer.clear()
         self._wake_all()
 
@@ -102,13 +103,13 @@ class Fetching:
     async def _fetch_from(self, broker_id: int) -> None:
         while True:
             wake = self._wake
-            led = self._client.led_by(broker_id, self._places)
-            wanted = [place for place in led if not self._positions[place].buffered]
+            led = self._client.led_by(broker_id, self._partitions)
+            wanted = [key for key in led if not self._positions[key].buffered]
             if not wanted:
                 await wake.wait()
                 continue
             try:
-                ready = [place for place in wanted if await self._is_valid(broker_id, place)]
+                ready = [key for key in wanted if await self._is_valid(broker_id, key)]
                 if ready:
                     await self._fetch(broker_id, ready)
                 else:
@@ -117,45 +118,45 @@ class Fetching:
                 self._client.refresh_soon()
                 await asyncio.sleep(RETRY_S)
 
-    async def _is_valid(self, broker_id: int, place: Place) -> bool:
+    async def _is_valid(self, broker_id: int, key: TopicPartition) -> bool:
         """Whether a position may be read from; after a change of leader the leader's epochs decide."""
-        position, leader = self._positions[place], self._client.leaders[place]
+        position, leader = self._positions[key], self._client.leaders[key]
         if position.last_epoch < 0 or position.validated_in == leader.leader_epoch:
             return True
-        asked = (position.offset, position.last_epoch)
+        before = (position.offset, position.last_epoch)
         request = offset_for_leader_epoch_request(
-            CONSUMER, [PartitionRequest(place, leader.leader_epoch, position.last_epoch)]
+            CONSUMER, [PartitionRequest(key, leader.leader_epoch, position.last_epoch)]
         )
         answer = await self._client.ask(broker_id, request, OFFSET_FOR_LEADER_EPOCH_VERSION)
-        told = answer.topics[0].partitions[0]
-        if told.error_code != ErrorCode.NONE:
+        partition = answer.topics[0].partitions[0]
+        if partition.error_code != ErrorCode.NONE:
             self._client.refresh_soon()
             return False
-        if self._positions[place] is not position or (position.offset, position.last_epoch) != asked:
+        if self._positions[key] is not position or (position.offset, position.last_epoch) != before:
             return False  # another leader's records have come meanwhile: this one's answer is not about them
         position.validated_in = leader.leader_epoch
-        if told.end_offset < position.offset:
-            position.offset, position.last_epoch = max(told.end_offset, 0), told.leader_epoch
+        if partition.end_offset < position.offset:
+            position.offset, position.last_epoch = max(partition.end_offset, 0), partition.leader_epoch
         return True
 
-    async def _fetch(self, broker_id: int, places: list[Place]) -> None:
-        asked = {place: (self._positions[place], self._positions[place].offset) for place in places}
-        answer = await self._client.ask(broker_id, self._fetch_request(places), FETCH_VERSION)
+    async def _fetch(self, broker_id: int, keys: list[TopicPartition]) -> None:
+        before = {key: (self._positions[key], self._positions[key].offset) for key in keys}
+        answer = await self._client.ask(broker_id, self._fetch_request(keys), FETCH_VERSION)
         for topic in answer.responses:
-            for told in topic.partitions:
-                place = (topic.topic, told.partition_index)
-                position, offset = asked[place]
-                if self._positions[place] is not position or position.offset != offset:
+            for partition in topic.partitions:
+                key = (topic.topic, partition.partition_index)
+                position, offset = before[key]
+                if self._positions[key] is not position or position.offset != offset:
                     continue  # it is read from the start again, or another leader has answered meanwhile
-                if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    await self._reset(broker_id, place)
-                elif told.error_code != ErrorCode.NONE:
+                if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    await self._reset(broker_id, key)
+                elif partition.error_code != ErrorCode.NONE:
                     self._client.refresh_soon()
                     await asyncio.sleep(RETRY_S)
-                elif told.records:
-                    self._take(place, bytes(told.records))
+                elif partition.records:
+                    self._take(key, bytes(partition.records))
 
-    def _fetch_request(self, places: list[Place]) -> FetchRequest:
+    def _fetch_request(self, keys: list[TopicPartition]) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
         return FetchRequest(
             replica_id=CONSUMER,
@@ -177,21 +178,21 @@ class Fetching:
                         )
                     ],
                 )
-                for topic, partition in places
+                for topic, partition in keys
             ],
         )
 
-    async def _reset(self, broker_id: int, place: Place) -> None:
+    async def _reset(self, broker_id: int, key: TopicPartition) -> None:
         """Read a partition from its start, as its position is none any more."""
-        position = self._positions[place]
+        position = self._positions[key]
         offset = position.offset
-        earliest = await list_offset(self._client, broker_id, place, EARLIEST)
+        earliest = await list_offset(self._client, broker_id, key, EARLIEST)
         if position.offset == offset:
             position.offset, position.last_epoch = earliest, -1
 
-    def _take(self, place: Place, data: bytes) -> None:
-        position = self._positions[place]
-        topic, partition = place
+    def _take(self, key: TopicPartition, data: bytes) -> None:
+        position = self._positions[key]
+        topic, partition = key
         for header, batch in iter_batches(data):
             for record in parse_records(batch):
                 if record.offset >= position.offset:

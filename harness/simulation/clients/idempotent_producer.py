@@ -15,12 +15,13 @@ from harness.broker.log.batch import Numbering
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest
 from harness.broker.wire.transport import PeerError
+from harness.client_rules.outcomes import REFUSED_WHATEVER_THE_STATE
 from harness.contracts.workloads import ClientPlan
-from harness.simulation.clients.metadata import Place
-from harness.simulation.clients.outcomes import REFUSED_WHATEVER_THE_STATE
-from harness.simulation.clients.producer import RETRY_S, Pending, SimulatedProducer, now_s
+from harness.simulation.clients.metadata import now_s
+from harness.simulation.clients.producer import RETRY_S, Pending, SimulatedProducer
 from harness.simulation.transport import MemoryTransport
 from harness.store.recording import Recorder
+from harness.values import TopicPartition
 
 INIT_PRODUCER_ID_VERSION = 1
 NO_TIMEOUT_MS = 2**31 - 1
@@ -47,7 +48,7 @@ class Numbered:
     """Of the next new record."""
     undecided: deque[Batch] = field(default_factory=deque)
     """Batches that were sent, in the order of their numbers."""
-    asking: asyncio.Task[None] | None = None
+    requesting: asyncio.Task[None] | None = None
 
     def number(self, records: list[Pending]) -> Batch:
         """Return the next batch; more than 2³¹ records are more than a simulation sends."""
@@ -69,49 +70,49 @@ class IdempotentProducer(SimulatedProducer):
         self, plan: ClientPlan, recorder: Recorder, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
     ) -> None:
         super().__init__(plan, recorder, transport, bootstrap)
-        self._numbered = {place: Numbered() for place in self._places}
+        self._numbered = {key: Numbered() for key in self._queues}
 
     def _close(self) -> None:
         for numbered in self._numbered.values():
-            if numbered.asking is not None:
-                numbered.asking.cancel()
+            if numbered.requesting is not None:
+                numbered.requesting.cancel()
         super()._close()
 
     # --- sending ---
 
-    def _pump(self, place: Place) -> None:
+    def _pump(self, key: TopicPartition) -> None:
         """Send again what must be, in its order, and then what is new."""
-        numbered = self._numbered[place]
+        numbered = self._numbered[key]
         for batch in numbered.undecided:
             if batch.retry_s is NEVER_S:
                 continue
-            connection = self._free_connection(place)
+            connection = self._free_connection(key)
             if connection is None or batch.retry_s > now_s():
                 return
-            self._send_numbered(place, batch)
-        while self._queues[place] and self._has_number(place) and self._free_connection(place) is not None:
-            records = self._next_batch(self._queues[place])
+            self._send_numbered(key, batch)
+        while self._queues[key] and self._has_number(key) and self._free_connection(key) is not None:
+            records = self._next_batch(self._queues[key])
             if not records:
                 return
-            self._send_numbered(place, numbered.number(records))
+            self._send_numbered(key, numbered.number(records))
 
-    def _send_numbered(self, place: Place, batch: Batch) -> None:
-        connection = self._free_connection(place)
+    def _send_numbered(self, key: TopicPartition, batch: Batch) -> None:
+        connection = self._free_connection(key)
         assert connection is not None
         batch.retry_s = NEVER_S
-        self._send_batch(connection, place, batch.records, batch.numbering)
+        self._send_batch(connection, key, batch.records, batch.numbering)
 
-    def _has_number(self, place: Place) -> bool:
+    def _has_number(self, key: TopicPartition) -> bool:
         """Whether a new batch may be numbered; asks for a producer id when there is none."""
-        numbered = self._numbered[place]
+        numbered = self._numbered[key]
         if numbered.producer_id is None:
-            if not numbered.undecided and (numbered.asking is None or numbered.asking.done()):
-                numbered.asking = asyncio.ensure_future(self._ask_for_id(place))
+            if not numbered.undecided and (numbered.requesting is None or numbered.requesting.done()):
+                numbered.requesting = asyncio.ensure_future(self._request_id(key))
             return False
         most: int = self._plan.parameters["max_in_flight"]
         return len(numbered.undecided) < most
 
-    async def _ask_for_id(self, place: Place) -> None:
+    async def _request_id(self, key: TopicPartition) -> None:
         """Ask one broker after the other for a fresh producer id."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TIMEOUT_MS)
         for attempt in count():
@@ -123,56 +124,56 @@ class IdempotentProducer(SimulatedProducer):
                     self._client.refresh_soon()
                 else:
                     if answer.error_code == ErrorCode.NONE:
-                        numbered = self._numbered[place]
+                        numbered = self._numbered[key]
                         numbered.producer_id, numbered.epoch = answer.producer_id, answer.producer_epoch
                         numbered.sequence = 0
                         break
             await asyncio.sleep(RETRY_S)
-        self._pump(place)
+        self._pump(key)
 
     # --- answers ---
 
-    def _acknowledged(self, place: Place, records: Sequence[Pending], base_offset: int) -> None:
-        batch = self._numbered[place].batch_of(records)
+    def _acknowledged(self, key: TopicPartition, records: Sequence[Pending], base_offset: int) -> None:
+        batch = self._numbered[key].batch_of(records)
         if batch is not None:
-            self._numbered[place].undecided.remove(batch)
-            super()._acknowledged(place, records, base_offset)
+            self._numbered[key].undecided.remove(batch)
+            super()._acknowledged(key, records, base_offset)
 
-    def _again(self, place: Place, records: Sequence[Pending], code: int) -> None:
+    def _again(self, key: TopicPartition, records: Sequence[Pending], code: int) -> None:
         """Let a batch be sent again as it is, unless every attempt would end the same way."""
-        batch = self._numbered[place].batch_of(records)
+        batch = self._numbered[key].batch_of(records)
         if batch is None:
             return
         if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # too long ago for the broker to know at which offset
-            self._acknowledged(place, records, -1)
+            self._acknowledged(key, records, -1)
             return
         if code in REFUSED_WHATEVER_THE_STATE or records[0].attempts > self._plan.parameters["retries"]:
-            self._give_up_from(place, batch, code)
+            self._give_up_from(key, batch, code)
         else:
             batch.retry_s = now_s() + RETRY_S
             self._client.refresh_soon()
-        asyncio.get_running_loop().call_later(RETRY_S, self._pump, place)
+        asyncio.get_running_loop().call_later(RETRY_S, self._pump, key)
 
     def _expire(self) -> None:
         super()._expire()
-        for place, numbered in self._numbered.items():
+        for key, numbered in self._numbered.items():
             late = (b for b in numbered.undecided if b.retry_s < NEVER_S and b.records[0].expires_s <= now_s())
             batch = next(late, None)
             if batch is not None:
-                self._give_up_from(place, batch, ErrorCode.REQUEST_TIMED_OUT)
-                self._pump(place)
+                self._give_up_from(key, batch, ErrorCode.REQUEST_TIMED_OUT)
+                self._pump(key)
 
-    def _give_up_from(self, place: Place, first: Batch, code: int) -> None:
+    def _give_up_from(self, key: TopicPartition, first: Batch, code: int) -> None:
         """Give up a batch and those after it; the partition goes on under another id."""
-        numbered = self._numbered[place]
+        numbered = self._numbered[key]
         behind = False
-        kept: deque[Batch] = deque()
+        before: deque[Batch] = deque()
         for batch in numbered.undecided:
             behind = behind or batch is first
             if not behind:
-                kept.append(batch)
+                before.append(batch)
                 continue
             for pending in batch.records:
                 self._give_up(pending, code if batch is first else ErrorCode.REQUEST_TIMED_OUT)
-        numbered.undecided = kept
+        numbered.undecided = before
         numbered.producer_id = None

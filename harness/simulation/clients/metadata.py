@@ -1,4 +1,4 @@
-"""What every client keeps: connections to brokers, who leads which partition, and how to find out anew."""
+"""What every client has: connections to brokers, who leads which partition, and how to learn it anew."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -8,19 +8,17 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import MetadataRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.transport import MemoryConnection, MemoryTransport
+from harness.values import TopicPartition
 
 METADATA_VERSION = 8
 REFRESH_S = 2.0
-"""At the latest after this, clients ask who leads what …"""
+"""Between two requests for metadata while nothing shows that it is old."""
 REFRESH_SOON_S = 0.05
-"""… and so soon after something showed that they know it no more, at first, and …"""
+"""Before the first request after something showed that the metadata is old; doubled while answers bring nothing new."""
 REFRESH_LATER_S = 0.4
-"""… when asking brought nothing new, after twice as long, up to this."""
+"""The longest of these pauses."""
 CONNECT_TIMEOUT_S = 1.0
 NOBODY = -1
-
-Place = tuple[str, int]
-"""Topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class ClusterClient:
         timeout_s: float,
         changed: Callable[[], None],
     ) -> None:
-        self.leaders: dict[Place, Leader] = {}
+        self.leaders: dict[TopicPartition, Leader] = {}
         self.timeout_s = timeout_s
         self._transport = transport
         self._bootstrap = tuple(bootstrap)
@@ -65,9 +63,9 @@ class ClusterClient:
         """Something showed that the metadata is old."""
         self._stale.set()
 
-    def led_by(self, broker_id: int, places: Iterable[Place]) -> list[Place]:
-        """Return those of the places that a broker leads."""
-        return [place for place in places if (led := self.leaders.get(place)) and led.broker_id == broker_id]
+    def led_by(self, broker_id: int, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of the partitions that a broker leads."""
+        return [each for each in partitions if (led := self.leaders.get(each)) and led.broker_id == broker_id]
 
     @property
     def broker_ids(self) -> list[int]:
@@ -114,12 +112,12 @@ class ClusterClient:
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         for topic in answer.topics:
             for partition in topic.partitions:
-                place = (topic.name, partition.partition_index)
-                known = self.leaders.get(place)
+                key = (topic.name, partition.partition_index)
+                known = self.leaders.get(key)
                 if partition.error_code != ErrorCode.NONE or partition.leader_id not in self._addresses:
                     self._stale.set()
                 elif known is None or partition.leader_epoch >= known.leader_epoch:  # KIP-320: never back in time
-                    self.leaders[place] = Leader(partition.leader_id, partition.leader_epoch)
+                    self.leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
 
     # --- connections ---
 
@@ -176,6 +174,11 @@ class ClusterClient:
             task.cancel()
         for connection in self._connections.values():
             connection.close()
+
+
+def now_s() -> float:
+    """Return the virtual time in seconds."""
+    return asyncio.get_running_loop().time()
 
 
 async def _set_within(event: asyncio.Event, limit_s: float) -> None:

@@ -4,7 +4,6 @@ Without idempotence: a retried batch may be in the log twice, and may be overtak
 """
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,18 +14,21 @@ from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ProduceRequest
 from harness.broker.wire.transport import Message, PeerError
+from harness.client_rules.outcomes import REFUSED_WHATEVER_THE_STATE
+from harness.client_rules.sending import Sending
+from harness.client_rules.steps import partitions_of
 from harness.contracts.workloads import ClientPlan
-from harness.simulation.clients.metadata import ClusterClient, Place
-from harness.simulation.clients.outcomes import REFUSED_WHATEVER_THE_STATE, described, send_outcome
+from harness.simulation.clients.metadata import ClusterClient, now_s
+from harness.simulation.clients.refusals import described
 from harness.simulation.evidence import wall_ms
 from harness.simulation.transport import MemoryConnection, MemoryTransport
-from harness.store.history import Operation, OpKind, OpType
+from harness.store.history import Operation
 from harness.store.recording import Recorder
+from harness.values import TopicPartition
 
 PRODUCE_VERSION = 8
 RETRY_S = 0.05
 NO_ACKS = 0
-FLUSH_MARGIN_S = 2.0
 BATCH_BYTES = 1_000_000
 """librdkafka's `batch.size`, less than what brokers take by default; a larger record goes alone."""
 RECORD_BYTES = 40
@@ -57,14 +59,11 @@ class SimulatedProducer:
         self, plan: ClientPlan, recorder: Recorder, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
     ) -> None:
         parameters = plan.parameters
-        self.recorder = recorder
+        self._rules = Sending(plan, recorder)
         self._plan = plan
-        self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
         self._acks: int = parameters["acks"]
-        self._places = [(topic, p) for topic, count in sorted(plan.topics.items()) for p in range(count)]
-        self._queues: dict[Place, deque[Pending]] = {place: deque() for place in self._places}
+        self._queues: dict[TopicPartition, deque[Pending]] = {key: deque() for key in partitions_of(plan.topics)}
         self._in_flight: dict[MemoryConnection, int] = {}
-        self._sent = 0
         self._undecided = 0
         self._linger_s = parameters["linger_ms"] / 1000
         self._request_timeout_s = min(parameters["request_timeout_ms"], parameters["message_timeout_ms"]) / 1000
@@ -84,7 +83,7 @@ class SimulatedProducer:
             self._send()
             await asyncio.sleep(interval_s)
             self._expire()
-        deadline_s = now_s() + self._plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
+        deadline_s = now_s() + self._rules.flush_s
         while self._undecided and now_s() < deadline_s:
             await asyncio.sleep(RETRY_S)
             self._expire()
@@ -96,46 +95,38 @@ class SimulatedProducer:
     # --- sending ---
 
     def _send(self) -> None:
-        """Send one record; a key always goes to the same partition."""
-        parameters = self._plan.parameters
-        key_number = self._rng.randrange(parameters["keys"])
-        topic, partition = self._places[key_number % len(self._places)]
-        self._sent += 1
-        prefix = f"{self._plan.process}-"
-        value = f"{prefix}{self._sent:0{max(1, parameters['value_bytes'] - len(prefix))}d}"
-        invoked = self.recorder.invoke(
-            OpKind.SEND, topic=topic, partition=partition, key=f"key-{key_number}", value=value, acks=self._acks
-        )
+        """Send one record."""
+        invoked = self._rules.invoke()
         sent_s = now_s()
-        record = Record(key=invoked.key.encode(), value=value.encode(), timestamp_ms=wall_ms())
-        expires_s = sent_s + parameters["message_timeout_ms"] / 1000
-        place = (topic, partition)
-        self._queues[place].append(Pending(invoked, record, sent_s + self._linger_s, expires_s))
+        record = Record(key=invoked.key.encode(), value=invoked.value.encode(), timestamp_ms=wall_ms())
+        expires_s = sent_s + self._plan.parameters["message_timeout_ms"] / 1000
+        key = (invoked.topic, invoked.partition)
+        self._queues[key].append(Pending(invoked, record, sent_s + self._linger_s, expires_s))
         self._undecided += 1
         if self._linger_s:
-            asyncio.get_running_loop().call_later(self._linger_s, self._pump, place)
+            asyncio.get_running_loop().call_later(self._linger_s, self._pump, key)
         else:
-            self._pump(place)
+            self._pump(key)
 
     def _pump_all(self) -> None:
-        for place in self._places:
-            self._pump(place)
+        for key in self._queues:
+            self._pump(key)
 
-    def _pump(self, place: Place) -> None:
+    def _pump(self, key: TopicPartition) -> None:
         """Send what a partition has to send, as far as limits allow."""
-        queue = self._queues[place]
+        queue = self._queues[key]
         while queue:
-            connection = self._free_connection(place)
+            connection = self._free_connection(key)
             if connection is None:
                 return
             batch = self._next_batch(queue)
             if not batch:
                 return
-            self._send_batch(connection, place, batch)
+            self._send_batch(connection, key, batch)
 
-    def _free_connection(self, place: Place) -> MemoryConnection | None:
+    def _free_connection(self, key: TopicPartition) -> MemoryConnection | None:
         """Return the connection to a partition's leader, if there is one that may take a request more."""
-        leader = self._client.leaders.get(place)
+        leader = self._client.leaders.get(key)
         if leader is None:
             self._client.refresh_soon()
             return None
@@ -158,11 +149,11 @@ class SimulatedProducer:
         return batch
 
     def _send_batch(
-        self, connection: MemoryConnection, place: Place, batch: list[Pending], numbering: Numbering = UNNUMBERED
+        self, connection: MemoryConnection, key: TopicPartition, batch: list[Pending], numbering: Numbering = UNNUMBERED
     ) -> None:
         for pending in batch:
             pending.attempts += 1
-        topic, number = place
+        topic, number = key
         data = ProduceRequest.TopicProduceData
         records = build_batch([each.record for each in batch], numbering=numbering)
         partition = data.PartitionProduceData(index=number, records=records)
@@ -174,19 +165,19 @@ class SimulatedProducer:
         )
         answer = connection.send(request, PRODUCE_VERSION, answered=self._acks != NO_ACKS)
         if self._acks == NO_ACKS:
-            self._acknowledged(place, batch, -1)
+            self._acknowledged(key, batch, -1)
             return
         self._in_flight[connection] = self._in_flight.get(connection, 0) + 1
-        # A broker answers within the time-out that it was given; one that does not is given up.
+        # A broker answers within the time-out of the request; one that does not is given up.
         timer = asyncio.get_running_loop().call_later(2 * self._request_timeout_s, connection.close)
-        answer.add_done_callback(partial(self._answered, connection, place, batch, timer))
+        answer.add_done_callback(partial(self._answered, connection, key, batch, timer))
 
     # --- answers ---
 
     def _answered(
         self,
         connection: MemoryConnection,
-        place: Place,
+        key: TopicPartition,
         batch: list[Pending],
         timer: asyncio.TimerHandle,
         answer: "asyncio.Future[Message]",
@@ -198,34 +189,33 @@ class SimulatedProducer:
         error = answer.exception()
         if error is not None:
             assert isinstance(error, PeerError)
-            self._again(place, batch, ErrorCode.NETWORK_EXCEPTION)
+            self._again(key, batch, ErrorCode.NETWORK_EXCEPTION)
             return
-        told = answer.result().responses[0].partition_responses[0]
-        if told.error_code == ErrorCode.NONE:
-            self._acknowledged(place, batch, told.base_offset)
+        partition = answer.result().responses[0].partition_responses[0]
+        if partition.error_code == ErrorCode.NONE:
+            self._acknowledged(key, batch, partition.base_offset)
         else:
-            self._again(place, batch, told.error_code)
-        self._pump(place)
+            self._again(key, batch, partition.error_code)
+        self._pump(key)
 
-    def _acknowledged(self, _place: Place, batch: Sequence[Pending], base_offset: int) -> None:
+    def _acknowledged(self, _key: TopicPartition, batch: Sequence[Pending], base_offset: int) -> None:
         for delta, pending in enumerate(batch):
             self._undecided -= 1
-            offset = base_offset + delta if base_offset >= 0 else -1
-            self.recorder.end(pending.invoked, OpType.OK, offset=offset)
+            self._rules.acknowledged(pending.invoked, base_offset + delta if base_offset >= 0 else -1)
 
-    def _again(self, place: Place, batch: Sequence[Pending], code: int) -> None:
+    def _again(self, key: TopicPartition, batch: Sequence[Pending], code: int) -> None:
         """Put a batch back at the head of its queue, but for the records that are not to be tried again."""
         retries = self._plan.parameters["retries"]
-        kept = []
+        still = []
         for pending in batch:
             if code in REFUSED_WHATEVER_THE_STATE or pending.attempts > retries:
                 self._give_up(pending, code)
             else:
                 pending.ready_s = now_s() + RETRY_S
-                kept.append(pending)
-        self._queues[place].extendleft(reversed(kept))
+                still.append(pending)
+        self._queues[key].extendleft(reversed(still))
         self._client.refresh_soon()
-        asyncio.get_running_loop().call_later(RETRY_S, self._pump, place)
+        asyncio.get_running_loop().call_later(RETRY_S, self._pump, key)
 
     def _expire(self) -> None:
         """Give up what was tried for too long."""
@@ -235,10 +225,4 @@ class SimulatedProducer:
 
     def _give_up(self, pending: Pending, code: int) -> None:
         self._undecided -= 1
-        outcome = send_outcome(code, attempts=pending.attempts)
-        self.recorder.end(pending.invoked, outcome, error=described(code))
-
-
-def now_s() -> float:
-    """Return the virtual time in seconds."""
-    return asyncio.get_running_loop().time()
+        self._rules.given_up(pending.invoked, code, described(code), tried_once=pending.attempts == 1)

@@ -13,9 +13,9 @@ from harness.analysis.findings import event, finding, severity, unreadable
 from harness.analysis.frames import in_order
 from harness.contracts.checks import Check, Settings
 from harness.store.history import OpType
+from harness.values import OFFSETS_TOPIC
 
 _KEY = ("run_id", "group", "topic", "partition")
-_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class OffsetRegression:
@@ -92,7 +92,7 @@ def _unclean_offsets_topic(leader_epochs: DataFrame, settings: Settings) -> Data
     """One row a run in which the offsets topic saw an unclean election that the configuration allowed."""
     allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
     return (
-        leader_epochs.where((F.col("topic") == _OFFSETS_TOPIC) & F.col("unclean") & allowed)
+        leader_epochs.where((F.col("topic") == OFFSETS_TOPIC) & F.col("unclean") & allowed)
         .select("run_id", F.lit(True).alias("unclean"))
         .distinct()
     )

@@ -63,12 +63,7 @@ class ControlledShutdown:
                 await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
             except DeadlineError as error:
                 late[str(broker)] = str(error)
-        return Injection(
-            fault=self.name,
-            targets=injection.targets,
-            parameters=injection.parameters,
-            state={**injection.state, "late": late},
-        )
+        return injection.with_state(late=late)
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
@@ -81,9 +76,9 @@ class ControlledShutdown:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not stops[-1]["controlled"]:
-                said = "a stop that was not controlled" if stops else "no clean stop"
+                logged = "a stop that was not controlled" if stops else "no clean stop"
                 why = await _hindrance(arena, injection)
-                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {said}{why}")
+                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {logged}{why}")
         timeout_s = injection.parameters["stop_timeout_s"]
         try:
             await until(
@@ -134,8 +129,8 @@ async def _hindrance(arena: Arena, injection: Injection) -> str:
 def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[str, Any], PartitionView]]:
     """Return what each partition was before, with what it is now."""
     now = {(view.topic, view.partition): view for view in seen}
-    places = [((before["topic"], before["partition"]), before) for before in injection.state["led"]]
-    return [(before, now[place]) for place, before in places if place in now]
+    led = [((before["topic"], before["partition"]), before) for before in injection.state["led"]]
+    return [(before, now[partition]) for partition, before in led if partition in now]
 
 
 def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanDelay
 from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.links import LinkParameters, asked, probe
+from harness.contracts.links import LinkParameters, links_of, probe
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 
@@ -43,7 +43,7 @@ class Delay:
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Slow the links down."""
         assert isinstance(arena.driver, CanDelay)
-        sides, direction = asked(injection.parameters)
+        sides, direction = links_of(injection.parameters)
         extra_s = injection.parameters["extra_ms"] / 1000
         for broker in injection.targets:
             await arena.driver.delay(broker, sides, direction, extra_s=extra_s, at_most_s=injection.state["at_most_s"])

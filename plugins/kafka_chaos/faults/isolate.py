@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanIsolate, CanReset
 from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.links import LinkParameters, asked, probe
+from harness.contracts.links import LinkParameters, links_of, probe
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 
@@ -46,7 +46,7 @@ class Isolate:
         driver = arena.driver
         assert isinstance(driver, CanIsolate)
         assert isinstance(driver, CanReset)
-        sides, direction = asked(injection.parameters)
+        sides, direction = links_of(injection.parameters)
         for broker in injection.targets:
             if injection.parameters["reset"]:
                 await driver.reset_connections(broker, sides)

@@ -49,13 +49,13 @@ class LoseZookeeperReply:
         )
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
-        """Lie in wait for the next write, and provoke it if asked to."""
+        """Lie in wait for the next write, and provoke it if the scenario says so."""
         assert isinstance(arena.driver, CanLoseReplies)
-        asked = injection.parameters
+        parameters = injection.parameters
         for broker in injection.targets:
-            await arena.driver.lose_reply(broker, carried_out=asked["carried_out"], at_most_s=asked["wait_s"])
+            await arena.driver.lose_reply(broker, carried_out=parameters["carried_out"], at_most_s=parameters["wait_s"])
             session = injection.state["sessions"].get(str(broker))
-            if session is not None and asked["write"] == "registration":
+            if session is not None and parameters["write"] == "registration":
                 await arena.view.expire(session)
         return injection
 

@@ -49,12 +49,7 @@ class MoveController:
             if not await arena.view.delete("/controller"):
                 raise ClusterError("there was no controller to depose")
             reigns.append(_described(await self._next(arena, injection, before)))
-        return Injection(
-            fault=self.name,
-            targets=injection.targets,
-            parameters=injection.parameters,
-            state={**injection.state, "reigns": reigns},
-        )
+        return injection.with_state(reigns=reigns)
 
     async def _next(self, arena: Arena, injection: Injection, before: Controller) -> Controller:
         return await until(

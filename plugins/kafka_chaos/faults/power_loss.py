@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanCutPower
-from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, not_running
+from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, Reach, not_running
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
@@ -34,6 +34,7 @@ class PowerLoss:
     requires: ClassVar[tuple[str, ...]] = ("power",)
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
@@ -67,12 +68,7 @@ class PowerLoss:
         before = {str(broker): await driver.bytes_on_disk(broker) for broker in injection.state["running"]}
         for broker in injection.state["running"]:
             await driver.cut_power(broker, torn=injection.parameters["torn"])
-        return Injection(
-            fault=self.name,
-            targets=injection.targets,
-            parameters=injection.parameters,
-            state={**injection.state, "bytes": before},
-        )
+        return injection.with_state(bytes=before)
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until every process is gone, and its registration too; say what the disks have lost."""

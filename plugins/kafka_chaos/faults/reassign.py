@@ -16,7 +16,7 @@ from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 
-ASKED = "/admin/reassign_partitions"
+REQUEST = "/admin/reassign_partitions"
 
 
 class Parameters(Strict):
@@ -73,19 +73,19 @@ class Reassign:
         """Move it back, and wait until it is there."""
         state = injection.state
         seen = await _assignment(arena, state["topic"], state["partition"])
-        if seen == tuple(state["before"]) and not await arena.view.exists(ASKED):
+        if seen == tuple(state["before"]) and not await arena.view.exists(REQUEST):
             return
         await self._ask(arena, injection, injection.state["before"])
         await self._done(arena, injection, injection.state["before"])
 
     async def _ask(self, arena: Arena, injection: Injection, replicas: list[int]) -> None:
         state = injection.state
-        asked = {"topic": state["topic"], "partition": state["partition"], "replicas": replicas}
-        data = json.dumps({"version": 1, "partitions": [asked]}, separators=(",", ":")).encode()
+        move = {"topic": state["topic"], "partition": state["partition"], "replicas": replicas}
+        data = json.dumps({"version": 1, "partitions": [move]}, separators=(",", ":")).encode()
         await until(
-            lambda: arena.view.create(ASKED, data),
+            lambda: arena.view.create(REQUEST, data),
             bool,
-            what=f"the end of what {ASKED} asked for before",
+            what=f"the end of what {REQUEST} asked for before",
             timeout_s=injection.parameters["done_timeout_s"],
         )
 

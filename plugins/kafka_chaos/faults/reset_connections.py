@@ -45,12 +45,7 @@ class ResetConnections:
         for broker in injection.targets:
             before[str(broker)] = sorted(await driver.connections(broker, _sides(injection)))
             await driver.reset_connections(broker, _sides(injection))
-        return Injection(
-            fault=self.name,
-            targets=injection.targets,
-            parameters=injection.parameters,
-            state={"connections": before},
-        )
+        return injection.with_state(connections=before)
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See that none of the connections of before is open any more."""

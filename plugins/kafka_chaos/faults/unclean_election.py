@@ -74,10 +74,7 @@ class UncleanElection:
         lag = await self._leader_moves_on(arena, injection, since, timeout_s)
         await driver.kill_broker(state["leader"])
         await start_stopped(arena, tuple(state["followers"]))
-        before = {"isr": list(alone.isr), "leader_epoch": alone.leader_epoch, "lag_records": lag}
-        return Injection(
-            fault=self.name, targets=injection.targets, parameters=injection.parameters, state={**state, **before}
-        )
+        return injection.with_state(isr=list(alone.isr), leader_epoch=alone.leader_epoch, lag_records=lag)
 
     async def _leader_moves_on(self, arena: Arena, injection: Injection, since: int, timeout_s: float) -> int:
         """Return how many records the leader took alone, once they are enough."""
@@ -129,8 +126,8 @@ async def _partition(arena: Arena, topic: str, partition: int) -> PartitionView:
 
 def _of(state: dict[str, Any], event: dict[str, Any]) -> bool:
     """Return whether an append was the leader's own, to this partition, while nobody else was in the ISR."""
-    place = (event["topic"], event["partition"])
-    return place == (state["topic"], state["partition"]) and event["role"] == "leader" and event["isr_size"] == 1
+    partition = (event["topic"], event["partition"])
+    return partition == (state["topic"], state["partition"]) and event["role"] == "leader" and event["isr_size"] == 1
 
 
 PLUGIN: type[Fault] = UncleanElection

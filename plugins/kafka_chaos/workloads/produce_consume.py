@@ -12,6 +12,7 @@ from harness.contracts.parameters import Size, Strict
 from harness.contracts.workloads import ClientPlan, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
+from harness.values import ACKS_ALL
 
 Acks = Literal[0, 1, "all"]
 MOST_NUMBERED = 5
@@ -96,7 +97,7 @@ class ProduceConsume:
             (
                 "producer",
                 number + 1,
-                {**settings, "acks": -1 if (acks := parameters.acks_of(number)) == "all" else acks},
+                {**settings, "acks": ACKS_ALL if (acks := parameters.acks_of(number)) == "all" else acks},
             )
             for number in range(parameters.producers)
         ]
@@ -123,11 +124,11 @@ class ProduceConsume:
 
             produce(plan, operations, stop)
         elif plan.role == "committer":
-            from kafka_chaos.workloads.clients.committer import commit
+            from kafka_chaos.workloads.clients.group_member import commit
 
             commit(plan, operations, stop)
         else:
-            from kafka_chaos.workloads.clients.consumer import consume
+            from kafka_chaos.workloads.clients.group_member import consume
 
             consume(plan, operations, stop)
 

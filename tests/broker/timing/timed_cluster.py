@@ -11,10 +11,11 @@ from harness.broker.wire.messages import FetchRequest, ProduceRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.broker.zookeeper.znodes import ControllerZnode, PartitionStateZnode
 from harness.events import Event
+from harness.experiment.drive import create_topics
 from harness.scenario.model import TopicSpec
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster
 from harness.simulation.loop import SimulatedLoop, run
-from harness.simulation.topics import create_topics
+from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 
 LAG_S, SESSION_S, PING_S = 3.0, 4.0, 4.0 / 3
@@ -70,7 +71,7 @@ class TimedCluster:
         return [broker.host for other, broker in self.cluster.brokers.items() if other != broker_id]
 
     def said(self, broker_id: int, kind: type[E]) -> list[E]:
-        return [said.event for said in self.cluster[broker_id].log.said if isinstance(said.event, kind)]
+        return [logged.event for logged in self.cluster[broker_id].log.events if isinstance(logged.event, kind)]
 
     async def until(self, condition: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
         """Return how long it took until something was true."""
@@ -155,7 +156,7 @@ def timed(story: Story, *, seed: int = 1, zookeeper_servers: int = 1, **properti
         cluster = SimulatedCluster([0, 1, 2], seed=seed, properties=named, zookeeper_servers=zookeeper_servers)
         assert all(await asyncio.gather(*(broker.start() for broker in cluster.brokers.values())))
         spec = TopicSpec(name=TOPIC, partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
-        await create_topics(cluster, [spec])
+        await create_topics(SimulatedTopicAdmin(cluster).create, [spec])
         timing = TimedCluster(cluster)
         await timing.until(lambda: STATE in cluster.ensemble.nodes and len(timing.state.isr) == 3, "topic")
         await asyncio.sleep(1)

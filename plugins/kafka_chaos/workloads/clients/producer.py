@@ -1,25 +1,23 @@
-"""One producer process: unique values at a steady rate, every send recorded before it is tried and when it ended."""
+"""One producer process: the rules of `harness.client_rules.sending`, at a steady rate, carried out with librdkafka."""
 
 import logging
-import random
 import threading
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from harness.client_rules.sending import Sending
 from harness.contracts.workloads import ClientPlan
-from harness.store.history import JsonlWriter, Operation, OpKind, OpType, now_ns
+from harness.store.history import JsonlWriter, Operation, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients.outcomes import described, send_outcome
+from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
 
 MAX_LAG_S = 0.5
 """A producer that could not send for longer than this skips what it missed instead of sending it as a burst."""
-FLUSH_MARGIN_S = 2.0
 
 
 def configuration(plan: ClientPlan) -> dict[str, Any]:
@@ -46,62 +44,42 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
     }
 
 
-@dataclass(slots=True)
 class Sender:
-    """Makes the records and writes down what becomes of them."""
+    """Hands records to librdkafka, and its reports to the rules."""
 
-    plan: ClientPlan
-    recorder: Recorder
-    producer: Producer
-    rng: random.Random
-    sent: int = 0
-    slots: list[tuple[str, int]] = field(default_factory=list)
-    """Every topic and partition."""
-
-    def __post_init__(self) -> None:
-        self.slots = [(topic, p) for topic, count in sorted(self.plan.topics.items()) for p in range(count)]
+    def __init__(self, plan: ClientPlan, recorder: Recorder, producer: Producer) -> None:
+        self.rules = Sending(plan, recorder)
+        self._producer = producer
+        self._tried_once = plan.parameters["retries"] == 0
 
     def send(self) -> None:
-        """Send one record; a key always goes to the same partition."""
-        key_number = self.rng.randrange(self.plan.parameters["keys"])
-        topic, partition = self.slots[key_number % len(self.slots)]
-        value = self._unique_value()
-        invoked = self.recorder.invoke(
-            OpKind.SEND,
-            topic=topic,
-            partition=partition,
-            key=f"key-{key_number}",
-            value=value,
-            acks=self.plan.parameters["acks"],
-        )
+        """Send one record."""
+        invoked = self.rules.invoke()
         try:
-            self.producer.produce(
-                topic, value=value, key=invoked.key, partition=partition, on_delivery=partial(self._delivered, invoked)
+            self._producer.produce(
+                invoked.topic,
+                value=invoked.value,
+                key=invoked.key,
+                partition=invoked.partition,
+                on_delivery=partial(self._delivered, invoked),
             )
         except BufferError as error:
-            self.recorder.end(invoked, OpType.FAIL, error=f"queue full: {error}")
+            self.rules.never_left(invoked, f"queue full: {error}")
         except KafkaException as error:
-            self.recorder.end(invoked, OpType.FAIL, error=described(error.args[0]))
-
-    def _unique_value(self) -> str:
-        """Return the next value: the process, and its number with as many zeros as the length asks for."""
-        self.sent += 1
-        prefix = f"{self.plan.process}-"
-        return f"{prefix}{self.sent:0{max(1, self.plan.parameters['value_bytes'] - len(prefix))}d}"
+            self.rules.never_left(invoked, described(error.args[0]))
 
     def _delivered(self, invoked: Operation, error: KafkaError | None, message: Message) -> None:
         if error is None:
             offset = message.offset()
-            self.recorder.end(invoked, OpType.OK, offset=-1 if offset is None or offset < 0 else offset)
-            return
-        outcome = send_outcome(error.code(), retries=self.plan.parameters["retries"])
-        self.recorder.end(invoked, outcome, error=described(error))
+            self.rules.acknowledged(invoked, -1 if offset is None else offset)
+        else:
+            self.rules.given_up(invoked, error.code(), described(error), tried_once=self._tried_once)
 
 
 def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
     """Send at the plan's rate until `stop` is set, then wait for what is still on its way."""
     producer = Producer(configuration(plan))
-    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns), producer, random.Random(plan.seed))  # noqa: S311  repeatable, not secret
+    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns), producer)
     interval_s = 1.0 / plan.parameters["rate_per_s"]
     due_s = time.monotonic()
     while not stop.is_set():
@@ -113,5 +91,5 @@ def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
             due_s = now_s
         sender.send()
         due_s += interval_s
-    left = producer.flush(plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S)
-    log.info("producer.complete process=%s sent=%d undecided=%d", plan.process, sender.sent, left)
+    undecided = producer.flush(sender.rules.flush_s)
+    log.info("producer.complete process=%s sent=%d undecided=%d", plan.process, sender.rules.sent, undecided)

@@ -1,8 +1,10 @@
 import pytest
 from confluent_kafka import KafkaError
 
+from harness.broker.wire.error_codes import ErrorCode
+from harness.client_rules import outcomes
+from harness.client_rules.outcomes import commit_outcome, send_outcome
 from harness.store.history import OpType
-from kafka_chaos.workloads.clients.outcomes import commit_outcome, send_outcome
 
 FAIL, INFO = OpType.FAIL, OpType.INFO
 
@@ -26,12 +28,36 @@ FAIL, INFO = OpType.FAIL, OpType.INFO
     ],
 )
 def test_only_what_certainly_did_not_happen_is_a_fail(code: int, retries: int, outcome: OpType) -> None:
-    assert send_outcome(code, retries=retries) is outcome
+    assert send_outcome(code, tried_once=retries == 0) is outcome
+
+
+def test_librdkafka_has_the_numbers_of_the_table() -> None:
+    assert {code: code for code in outcomes.REFUSED_WHATEVER_THE_STATE} == {
+        ErrorCode.MESSAGE_TOO_LARGE: KafkaError.MSG_SIZE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE: KafkaError.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION: KafkaError.TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUIRED_ACKS: KafkaError.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TIMESTAMP: KafkaError.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.INVALID_RECORD: KafkaError.INVALID_RECORD,
+        outcomes.TOPIC_AUTHORIZATION_FAILED: KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        outcomes.CLUSTER_AUTHORIZATION_FAILED: KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        outcomes.QUEUE_FULL: KafkaError._QUEUE_FULL,
+    }
+    assert {KafkaError.NOT_ENOUGH_REPLICAS} == outcomes.REFUSED_BEFORE_APPEND
+    assert {
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+        KafkaError.INVALID_GROUP_ID,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_COMMIT_OFFSET_SIZE,
+        KafkaError._NO_OFFSET,
+    } == outcomes.COMMIT_REFUSED
 
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
+        pytest.param(KafkaError.NO_ERROR, OpType.OK, id="no error"),
         pytest.param(KafkaError.REQUEST_TIMED_OUT, INFO, id="may have been committed"),
         pytest.param(KafkaError._TRANSPORT, INFO, id="connection lost"),
         pytest.param(KafkaError.NOT_COORDINATOR, INFO, id="an earlier try may have been carried out"),

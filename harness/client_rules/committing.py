@@ -1,0 +1,85 @@
+"""What is committed, and what is written down of it: one operation a partition, one request for all."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.client_rules.outcomes import commit_outcome
+from harness.client_rules.steps import RETRY_S, Commit, Pause, Restart, Script, ask, partitions_of
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation, OpKind
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+
+
+class Commits:
+    """The commits of one group, one after the other."""
+
+    def __init__(self, group: str, recorder: Recorder) -> None:
+        self.undecided: dict[TopicPartition, Operation] = {}
+        """Of the commit that is on its way."""
+        self._group = group
+        self._recorder = recorder
+
+    def invoke(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> Commit:
+        """Return the commit of some positions, which is written down."""
+        self.undecided = {
+            (topic, partition): self._recorder.invoke(
+                OpKind.COMMIT, topic=topic, partition=partition, offset=offset, group=self._group
+            )
+            for (topic, partition), offset in positions.items()
+        }
+        return Commit(dict(positions), wait)
+
+    def decided(self, partition: TopicPartition, code: int = ErrorCode.NONE, error: str = "") -> None:
+        """Write down what became of one partition's part."""
+        self._recorder.end(self.undecided.pop(partition), commit_outcome(code), error=error)
+
+
+class GroupRules(Protocol):
+    """What a client with a group does."""
+
+    commits: Commits
+
+    def script(self, stopped: Callable[[], bool]) -> Script[object]:
+        """Do its work until `stopped`, and then finish it."""
+        ...
+
+
+class Committing:
+    """A process that only commits: rising positions; after each restart it goes on from what it reads back."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float]) -> None:
+        self.commits = Commits(plan.process, recorder)
+        self.positions = dict.fromkeys(partitions_of(plan.topics), 0)
+        """Highest position that was tried to commit, or read back."""
+        self._plan = plan
+        self._recorder = recorder
+        self._now_s = now_s
+
+    def script(self, stopped: Callable[[], bool]) -> Script[None]:
+        """Commit and restart until `stopped`; then read everything back."""
+        while True:
+            yield Restart()
+            yield from self.read_back(self._now_s() + self._plan.parameters["final_read_timeout_s"])
+            if stopped():
+                return
+            restart_s = self._now_s() + self._plan.parameters["restart_interval_s"]
+            while not stopped() and self._now_s() < restart_s:
+                yield self.commit()
+                yield Pause(self._plan.parameters["commit_interval_s"], until_stopped=True)
+
+    def commit(self) -> Commit:
+        """Return a commit of every partition one step further."""
+        self.positions = {partition: position + 1 for partition, position in self.positions.items()}
+        return self.commits.invoke(self.positions, wait=True)
+
+    def read_back(self, deadline_s: float) -> Script[None]:
+        """Read every position back, and go on from there."""
+        for partition in self.positions:
+            while self._now_s() < deadline_s:
+                answer = yield from ask(self._recorder, self._plan.process, OpKind.FETCH_COMMITTED, partition)
+                if answer is not None:
+                    self.positions[partition] = max(self.positions[partition], answer.offset)
+                    break
+                yield Pause(RETRY_S)

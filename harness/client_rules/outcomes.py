@@ -1,0 +1,60 @@
+"""What an error says about an operation: that it certainly did not happen (fail), or that nobody knows (info).
+
+Declaring a fail is a promise that the value can never be read, so only what is certain is a fail. A retried request may
+have been carried out at an earlier attempt whose answer was lost, so a refusal that depends on the state of the
+cluster is certain only for a request that was tried once.
+
+Errors go by Kafka's numbers. librdkafka has the same ones, and negative ones of its own for what no broker said.
+"""
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.store.history import OpType
+
+# What a 2.5 broker without authorization never answers, and so `ErrorCode` does not name.
+TOPIC_AUTHORIZATION_FAILED = 29
+GROUP_AUTHORIZATION_FAILED = 30
+CLUSTER_AUTHORIZATION_FAILED = 31
+# librdkafka's own.
+QUEUE_FULL = -184
+NO_OFFSET = -168
+
+REFUSED_WHATEVER_THE_STATE = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.INVALID_RECORD,
+        TOPIC_AUTHORIZATION_FAILED,
+        CLUSTER_AUTHORIZATION_FAILED,
+        QUEUE_FULL,
+    }
+)
+"""The record itself is not acceptable, or never left the client: every attempt ends the same way."""
+REFUSED_BEFORE_APPEND = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS})
+"""NOT_LEADER_FOR_PARTITION is none of these: a leader that lost its role answers so after it appended."""
+COMMIT_REFUSED = frozenset(
+    {
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+        GROUP_AUTHORIZATION_FAILED,
+        NO_OFFSET,
+    }
+)
+
+
+def send_outcome(code: int, *, tried_once: bool) -> OpType:
+    """Return how a send ended whose last attempt got this error."""
+    if code in REFUSED_WHATEVER_THE_STATE or (tried_once and code in REFUSED_BEFORE_APPEND):
+        return OpType.FAIL
+    return OpType.INFO
+
+
+def commit_outcome(code: int) -> OpType:
+    """Return how a commit ended that got this error; clients retry commits by themselves."""
+    if code == ErrorCode.NONE:
+        return OpType.OK
+    return OpType.FAIL if code in COMMIT_REFUSED else OpType.INFO

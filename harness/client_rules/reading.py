@@ -1,0 +1,136 @@
+"""What a consumer does: polls every partition and commits; in the end reads to the end, and its commits back."""
+
+from collections.abc import Callable, Mapping
+
+from harness.client_rules.committing import Commits
+from harness.client_rules.steps import (
+    RETRY_S,
+    Answer,
+    Pause,
+    Poll,
+    ReadFromTheStart,
+    Restart,
+    Script,
+    ask,
+    partitions_of,
+)
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import OpKind, OpType
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+
+SETTLE_S = 0.5
+"""The end has settled when it stays where it is for this long."""
+LIVE, AGAIN = "assign", "reread"
+"""Modes of a poll: following the log as it grows, and from the start once more."""
+
+
+class Reading:
+    """One consumer process, in a group of its own."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder, now_s: Callable[[], float]) -> None:
+        self.commits = Commits(plan.process, recorder)
+        self.positions: dict[TopicPartition, int] = {}
+        """Next offset that a poll will hand out, of every partition that gave a record."""
+        self._committed: dict[TopicPartition, int] = {}
+        """Highest position whose commit was tried; a commit never goes back on purpose."""
+        self._mode = LIVE
+        self._partitions = partitions_of(plan.topics)
+        self._plan = plan
+        self._recorder = recorder
+        self._now_s = now_s
+
+    def script(self, stopped: Callable[[], bool]) -> Script[bool]:
+        """Poll and commit until `stopped`; then read to the end, commit, and read the commits back.
+
+        Returns whether it has read to the end.
+        """
+        parameters = self._plan.parameters
+        yield Restart()
+        yield from self.read_from_the_start(LIVE)
+        commit_due_s = self._now_s() + parameters["commit_interval_s"]
+        while not stopped():
+            yield from self.poll()
+            if self._now_s() >= commit_due_s:
+                yield from self.commit()
+                commit_due_s = self._now_s() + parameters["commit_interval_s"]
+        deadline_s = self._now_s() + parameters["final_read_timeout_s"]
+        if parameters["reread"]:
+            yield from self.read_from_the_start(AGAIN)
+        whole = yield from self.read_to_the_end(deadline_s)
+        yield from self._commit_the_rest(deadline_s)
+        for partition in self._partitions:
+            yield from self.ask(OpKind.FETCH_COMMITTED, partition, deadline_s)
+        return whole
+
+    def read_from_the_start(self, mode: str) -> Script[None]:
+        """Forget how far it has read, and begin with each partition's first records."""
+        self._mode = mode
+        self.positions = {}
+        yield ReadFromTheStart()
+
+    def poll(self) -> Script[None]:
+        """Take what there is; a poll failed when it gave an error and nothing else."""
+        invoked = self._recorder.invoke(OpKind.POLL, mode=self._mode)
+        answer = yield Poll()
+        for record in answer.records:
+            self.positions[record.topic, record.partition] = record.offset + 1
+        outcome = OpType.OK if answer.records or answer.error is None else OpType.FAIL
+        self._recorder.end(invoked, outcome, records=answer.records, error=answer.error or "")
+
+    def commit(self) -> Script[None]:
+        """Begin a commit of the positions that have moved on, unless one is still on its way.
+
+        Polls go on meanwhile: waiting for the answer would keep this process from reading for as long as its group has
+        no coordinator.
+        """
+        positions = sorted(self.positions.items())
+        moved = {partition: to for partition, to in positions if to > self._committed.get(partition, -1)}
+        if moved and not self.commits.undecided:
+            self._committed |= moved
+            yield self.commits.invoke(moved)
+
+    def _commit_the_rest(self, deadline_s: float) -> Script[None]:
+        """Commit the last positions and wait for the answers."""
+        yield from self._await_commit(deadline_s)
+        yield from self.commit()
+        yield from self._await_commit(deadline_s)
+
+    def _await_commit(self, deadline_s: float) -> Script[None]:
+        while self.commits.undecided and self._now_s() < deadline_s:
+            yield from self.poll()
+
+    def read_to_the_end(self, deadline_s: float) -> Script[bool]:
+        """Read until the ends of all partitions are reached and stay where they are; False past the deadline."""
+        settled: dict[TopicPartition, int | None] = {}
+        while self._now_s() < deadline_s:
+            ends: dict[TopicPartition, int | None] = {}
+            for partition in self._partitions:
+                ends[partition] = yield from self._end_of(partition, deadline_s)
+            if None not in ends.values() and ends == settled:
+                return True
+            settled = ends
+            settle_s = self._now_s() + SETTLE_S
+            while self._now_s() < deadline_s and (self._now_s() < settle_s or self._is_behind(ends)):
+                yield from self.poll()
+        return False
+
+    def _is_behind(self, ends: Mapping[TopicPartition, int | None]) -> bool:
+        return any(end is not None and self.positions.get(partition, 0) < end for partition, end in ends.items())
+
+    def _end_of(self, partition: TopicPartition, deadline_s: float) -> Script[int | None]:
+        """Return the high watermark of a partition; a log that starts later than it was read is read from there."""
+        answer = yield from self.ask(OpKind.END_OFFSET, partition, deadline_s)
+        if answer is None:
+            return None
+        if answer.log_start is not None:
+            self.positions.setdefault(partition, answer.log_start)
+        return answer.offset
+
+    def ask(self, kind: OpKind, partition: TopicPartition, deadline_s: float) -> Script[Answer | None]:
+        """Ask until there is an answer or the deadline has passed; every try is an operation."""
+        while True:
+            answer = yield from ask(self._recorder, self._plan.process, kind, partition)
+            if answer is not None or self._now_s() >= deadline_s:
+                return answer
+            yield Pause(RETRY_S)

@@ -1,0 +1,56 @@
+"""What a producer sends, and what is written down of it: before a record is handed over, and when it is decided."""
+
+import random
+
+from harness.client_rules.outcomes import send_outcome
+from harness.client_rules.steps import partitions_of
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import Operation, OpKind, OpType
+from harness.store.recording import Recorder
+
+FLUSH_MARGIN_S = 2.0
+
+
+class Sending:
+    """The sends of one process: every value is unique, and a key always goes to the same partition."""
+
+    def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
+        self.sent = 0
+        self.flush_s: float = plan.parameters["message_timeout_ms"] / 1000 + FLUSH_MARGIN_S
+        """How long to wait in the end for what is undecided."""
+        self._plan = plan
+        self._recorder = recorder
+        self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
+        self._partitions = partitions_of(plan.topics)
+
+    def invoke(self) -> Operation:
+        """Return the next send, which is written down."""
+        parameters = self._plan.parameters
+        key_number = self._rng.randrange(parameters["keys"])
+        topic, partition = self._partitions[key_number % len(self._partitions)]
+        return self._recorder.invoke(
+            OpKind.SEND,
+            topic=topic,
+            partition=partition,
+            key=f"key-{key_number}",
+            value=self._unique_value(),
+            acks=parameters["acks"],
+        )
+
+    def _unique_value(self) -> str:
+        """Return the next value: the process, and its number with as many zeros as the length asks for."""
+        self.sent += 1
+        prefix = f"{self._plan.process}-"
+        return f"{prefix}{self.sent:0{max(1, self._plan.parameters['value_bytes'] - len(prefix))}d}"
+
+    def acknowledged(self, invoked: Operation, offset: int) -> None:
+        """Write down that a record is in the log; a negative offset means that nobody said where."""
+        self._recorder.end(invoked, OpType.OK, offset=max(-1, offset))
+
+    def never_left(self, invoked: Operation, error: str) -> None:
+        """Write down that a record was never sent."""
+        self._recorder.end(invoked, OpType.FAIL, error=error)
+
+    def given_up(self, invoked: Operation, code: int, error: str, *, tried_once: bool) -> None:
+        """Write down that a record is tried no more, and what its last error says about it."""
+        self._recorder.end(invoked, send_outcome(code, tried_once=tried_once), error=error)

@@ -1,0 +1,120 @@
+"""How rules and shell speak: rules yield what is to be done next, the shell does it and answers with what came of it.
+
+A script of rules is a generator, so that one that waits (real clients) and one that awaits (simulated ones) can carry
+it out.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.store.history import OpKind, OpType, Record
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+
+T = TypeVar("T")
+
+RETRY_S = 0.1
+"""Between two tries of one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Drop the connections that there are, and make new ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFromTheStart:
+    """Let the next poll give each partition's first records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Take the records that there are after a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Send one commit of these positions; `Commits.decided` hears what becomes of each."""
+
+    positions: Mapping[TopicPartition, int]
+    wait: bool = False
+    """Until all of it is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Ask once for the end of a partition, or for the group's committed offset of it."""
+
+    kind: OpKind
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Do nothing for a while."""
+
+    length_s: float
+    until_stopped: bool = False
+    """Whether it may end as soon as the process is to stop."""
+
+
+Step = Restart | ReadFromTheStart | Poll | Commit | Question | Pause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a step."""
+
+    records: tuple[Record, ...] = ()
+    """Of a poll."""
+    offset: int = -1
+    """Of a question; negative for none."""
+    log_start: int | None = None
+    """Of a question for the end, where the shell learns it too."""
+    error: str | None = None
+    """Why there is no answer, or only a part of it."""
+
+
+DONE = Answer()
+Script = Generator[Step, Answer, T]
+
+
+def carry_out(script: Script[T], act: Callable[[Step], Answer]) -> T:
+    """Return what a script comes to, each of its steps done by `act`."""
+    try:
+        step = next(script)
+        while True:
+            step = script.send(act(step))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def carry_out_async(script: Script[T], act: Callable[[Step], Awaitable[Answer]]) -> T:
+    """Return what a script comes to, each of its steps awaited."""
+    try:
+        step = next(script)
+        while True:
+            step = script.send(await act(step))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def ask(recorder: Recorder, group: str, kind: OpKind, partition: TopicPartition) -> Script[Answer | None]:
+    """Return the answer to one question, None when there was none; one try is one operation."""
+    topic, number = partition
+    of_group = group if kind is OpKind.FETCH_COMMITTED else ""
+    invoked = recorder.invoke(kind, topic=topic, partition=number, group=of_group)
+    answer = yield Question(kind, partition)
+    if answer.error is not None:
+        recorder.end(invoked, OpType.FAIL, error=answer.error)
+        return None
+    recorder.end(invoked, OpType.OK, offset=max(-1, answer.offset))
+    return answer
+
+
+def partitions_of(topics: Mapping[str, int]) -> list[TopicPartition]:
+    """Return every partition of some topics, in order."""
+    return [(topic, partition) for topic, count in sorted(topics.items()) for partition in range(count)]

@@ -1,0 +1,103 @@
+"""Consumers and committers: clients of a group, which do in virtual time what their rules say."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import LATEST
+from harness.broker.wire.transport import PeerError
+from harness.client_rules import steps
+from harness.client_rules.committing import GroupRules
+from harness.contracts.workloads import ClientPlan
+from harness.simulation.clients.fetching import Fetching, list_offset
+from harness.simulation.clients.metadata import ClusterClient
+from harness.simulation.clients.offsets import GroupOffsets
+from harness.simulation.clients.refusals import Refused
+from harness.simulation.transport import MemoryTransport
+from harness.store.history import OpKind
+from harness.values import TopicPartition
+
+POLL_S = 0.25
+"""How long one poll collects records."""
+
+
+class SimulatedGroupMember:
+    """One process in a group of its own."""
+
+    _client: ClusterClient
+    """Since the first step, which is a restart; so is the next one."""
+    _offsets: GroupOffsets
+
+    def __init__(
+        self, plan: ClientPlan, rules: GroupRules, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
+    ) -> None:
+        self._plan = plan
+        self._rules = rules
+        self._transport = transport
+        self._bootstrap = tuple(bootstrap)
+        self._open = ExitStack()
+        self._fetching: Fetching | None = None
+        """None until the rules say to read, which those of a committer never do."""
+        self._committing: asyncio.Task[None] | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Do what the rules say, to the end that they come to after `stop` is set."""
+        with self._open:
+            await steps.carry_out_async(self._rules.script(stop.is_set), self._act)
+
+    async def _act(self, step: steps.Step) -> steps.Answer:
+        match step:
+            case steps.Restart():
+                self._open.close()
+                self._connect()
+            case steps.ReadFromTheStart():
+                self._read_from_the_start()
+            case steps.Poll():
+                await asyncio.sleep(POLL_S)
+                return steps.Answer(records=self._fetching.take() if self._fetching else ())
+            case steps.Commit(positions, wait):
+                commit = self._offsets.commit(positions, self._rules.commits.decided)
+                if wait:
+                    await commit
+                else:
+                    self._committing = asyncio.ensure_future(commit)
+            case steps.Question(kind, partition):
+                return await self._ask(kind, partition)
+            case steps.Pause(length_s):
+                await asyncio.sleep(length_s)
+        return steps.DONE
+
+    def _connect(self) -> None:
+        self._client = ClusterClient(
+            self._transport,
+            self._bootstrap,
+            self._plan.topics,
+            client_id=self._plan.process,
+            timeout_s=max(1.0, self._plan.parameters["request_timeout_ms"] / 1000),
+            changed=lambda: self._fetching.look_again() if self._fetching else None,
+        )
+        self._open.callback(self._client.close)
+        self._offsets = GroupOffsets(self._plan.process, self._client)
+
+    def _read_from_the_start(self) -> None:
+        if self._fetching is None:
+            self._fetching = Fetching(self._client, steps.partitions_of(self._plan.topics))
+            self._open.callback(self._fetching.stop)
+        self._fetching.from_the_start()
+
+    async def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.Answer:
+        try:
+            offset = self._end_offset if kind is OpKind.END_OFFSET else self._offsets.committed
+            return steps.Answer(offset=await offset(partition))
+        except (PeerError, Refused) as error:
+            self._offsets.forget_coordinator()
+            if self._fetching is not None:  # who only commits does not mind who leads what
+                self._client.refresh_soon()
+            return steps.Answer(error=str(error))
+
+    async def _end_offset(self, partition: TopicPartition) -> int:
+        leader = self._client.leaders.get(partition)
+        if leader is None:
+            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE)
+        return await list_offset(self._client, leader.broker_id, partition, LATEST)

@@ -1,0 +1,179 @@
+"""A consumer or committer process: a client of a group, which does with librdkafka what its rules say."""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Position
+
+from harness.client_rules import steps
+from harness.client_rules.committing import Committing, GroupRules
+from harness.client_rules.reading import Reading
+from harness.contracts.workloads import ClientPlan
+from harness.store.history import JsonlWriter, OpKind, Record, now_ns
+from harness.store.recording import Recorder
+from harness.values import TopicPartition
+from kafka_chaos.workloads.clients.errors import described
+
+log = logging.getLogger(__name__)
+
+POLL_TIMEOUT_S = 0.1
+POLL_RECORDS = 500
+QUESTION_TIMEOUT_S = 3.0
+
+
+def configuration(plan: ClientPlan) -> dict[str, Any]:
+    """Return librdkafka's: a group of its own, commits by hand, soon retries, and reading anew after a truncation."""
+    return {
+        "bootstrap.servers": plan.bootstrap_servers,
+        "client.id": plan.process,
+        "group.id": plan.process,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "socket.timeout.ms": max(1000, plan.parameters["request_timeout_ms"]),
+        "retry.backoff.ms": 50,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 200,
+        "socket.connection.setup.timeout.ms": 1000,
+        "topic.metadata.refresh.fast.interval.ms": 50,
+        "topic.metadata.refresh.interval.ms": 2000,
+        "coordinator.query.interval.ms": 500,
+        "auto.offset.reset": "earliest",
+        "check.crcs": True,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 50,
+    }
+
+
+class GroupMember:
+    """Carries out the rules of one process."""
+
+    _consumer: Consumer
+    """Since the first step, which is a restart."""
+
+    def __init__(
+        self,
+        plan: ClientPlan,
+        rules: GroupRules,
+        stop: threading.Event,
+        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+    ) -> None:
+        self._plan = plan
+        self._rules = rules
+        self._stop = stop
+        self._connect = connect
+        self._open = ExitStack()
+
+    def run(self) -> object:
+        """Do what the rules say, to the end that they come to after `stop` is set."""
+        with self._open:
+            return steps.carry_out(self._rules.script(self._stop.is_set), self.act)
+
+    def act(self, step: steps.Step) -> steps.Answer:
+        """Do one step."""
+        match step:
+            case steps.Restart():
+                self._open.close()
+                self._consumer = self._connect({**configuration(self._plan), "on_commit": self.committed})
+                self._open.callback(self._consumer.close)
+            case steps.ReadFromTheStart():
+                partitions = steps.partitions_of(self._plan.topics)
+                self._consumer.assign([Position(*partition, OFFSET_BEGINNING) for partition in partitions])
+            case steps.Poll():
+                return self._poll()
+            case steps.Commit():
+                self._commit(step)
+            case steps.Question(kind, partition):
+                return self._ask(kind, partition)
+            case steps.Pause(length_s, until_stopped=True):
+                self._stop.wait(length_s)
+            case steps.Pause(length_s):
+                time.sleep(length_s)
+        return steps.DONE
+
+    def _poll(self) -> steps.Answer:
+        try:
+            messages = self._consumer.consume(num_messages=POLL_RECORDS, timeout=POLL_TIMEOUT_S)
+        except KafkaException as error:
+            return steps.Answer(error=described(error.args[0]))
+        errors = [described(each) for message in messages if (each := message.error()) is not None]
+        records = tuple(record_of(message) for message in messages if message.error() is None)
+        return steps.Answer(records=records, error="; ".join(errors) if errors else None)
+
+    def _commit(self, commit: steps.Commit) -> None:
+        positions = [Position(*partition, offset) for partition, offset in commit.positions.items()]
+        try:
+            if commit.wait:
+                self.committed(None, self._consumer.commit(offsets=positions, asynchronous=False) or [])
+            else:
+                self._consumer.commit(offsets=positions, asynchronous=True)
+        except KafkaException as error:
+            self.committed(error.args[0], [])
+
+    def committed(self, error: KafkaError | None, answers: list[Position]) -> None:
+        """Take the answer to the commit that is on its way: one error of all, or one each; none is a success.
+
+        Should librdkafka report a commit again that was waited for, nothing of it is undecided any more.
+        """
+        errors = {(answer.topic, answer.partition): answer.error for answer in answers}
+        for partition in list(self._rules.commits.undecided):
+            refusal = error or errors.get(partition)
+            if refusal is None:
+                self._rules.commits.decided(partition)
+            else:
+                self._rules.commits.decided(partition, refusal.code(), described(refusal))
+
+    def _ask(self, kind: OpKind, partition: TopicPartition) -> steps.Answer:
+        place = Position(*partition)
+        try:
+            if kind is OpKind.END_OFFSET:
+                log_start, end = self._consumer.get_watermark_offsets(place, timeout=QUESTION_TIMEOUT_S, cached=False)
+                return steps.Answer(offset=end, log_start=log_start)
+            (position,) = self._consumer.committed([place], timeout=QUESTION_TIMEOUT_S)
+        except KafkaException as error:
+            return steps.Answer(error=described(error.args[0]))
+        return steps.Answer(offset=position.offset, error=None if position.error is None else described(position.error))
+
+
+def record_of(message: Message) -> Record:
+    """Return one record of a poll as it goes into the history."""
+    return Record(
+        topic=str(message.topic()),
+        partition=_number(message.partition()),
+        offset=_number(message.offset()),
+        value=value_id(message.value()),
+        leader_epoch=_number(message.leader_epoch()),
+    )
+
+
+def value_id(value: bytes | str | None) -> str:
+    """Return the value as text where it is UTF-8, as all of ours are, else its SHA-256."""
+    if not isinstance(value, bytes):
+        return value or ""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(value).hexdigest()
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def consume(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    """Poll and commit until `stop` is set; then read to the end, commit, and read the committed offsets back."""
+    rules = Reading(plan, Recorder(plan.process, operations.write, now_ns), time.monotonic)
+    whole = GroupMember(plan, rules, stop).run()
+    log.info("consumer.complete process=%s read_to_the_end=%s", plan.process, whole)
+
+
+def commit(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
+    """Commit and restart until `stop` is set; then read everything back."""
+    rules = Committing(plan, Recorder(plan.process, operations.write, now_ns), time.monotonic)
+    GroupMember(plan, rules, stop).run()
+    log.info("committer.complete process=%s", plan.process)

@@ -1,0 +1,168 @@
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from harness.contracts.workloads import ClientPlan
+from harness.errors import ClusterError, DeadlineError
+from harness.experiment.drive import Stage, create_topics, drive
+from harness.experiment.load import Load
+from harness.experiment.probes import ClientProgress
+from harness.progress import Silent
+from harness.scenario.model import Scenario, TopicSpec
+from harness.scenario.plan import Plan, PlannedClient
+from harness.simulation.evidence import MemoryJournal
+from harness.simulation.loop import run
+from harness.store.phase_log import PhaseNotes
+from tests.experiment.test_nemesis import FakeFault, planned
+from tests.fake_cluster import FakeCluster
+from tests.simulation.scenarios import KILL_LEADER, scenario
+
+
+class Moving(ClientProgress):
+    """One client that has always just ended something."""
+
+    def look(self) -> None:
+        self.moved.add("reader")
+
+
+@dataclass
+class FakeClients:
+    """Starts and stops as the test says."""
+
+    calls: list[str] = field(default_factory=list)
+    start_error: ClusterError | None = None
+    problems: list[str] = field(default_factory=list)
+
+    async def start(self, plan: ClientPlan) -> None:
+        self.calls.append(f"start {plan.process}")
+        if self.start_error is not None:
+            raise self.start_error
+
+    async def stop(self, processes: Sequence[str]) -> list[str]:
+        self.calls.append(f"stop {', '.join(processes)}")
+        return self.problems
+
+    def progress(self) -> ClientProgress:
+        return Moving()
+
+
+@dataclass
+class Played:
+    """A drive over a fake cluster, in virtual time."""
+
+    cluster: FakeCluster
+    clients: FakeClients = field(default_factory=FakeClients)
+    fault: FakeFault = field(default_factory=FakeFault)
+    notes: PhaseNotes = field(default_factory=PhaseNotes)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    made: Scenario = field(default_factory=lambda: scenario(KILL_LEADER, recovery_timeout_s=5.0))
+
+    def play(self) -> float:
+        """Drive, and return how long it took."""
+        client = PlannedClient(process="reader", workload="w", role="r", seed=1, stop_order=0, parameters={})
+        plan = Plan(scenario="x", seed=1, faults=[planned(at_s=1.0)], clients=[client])
+        stage = Stage(
+            arena=self.cluster.arena,
+            load=Load(self.clients, plan, self.made.topics),
+            journal=self.journal,
+            faults={"fake": self.fault},
+            create_topics=nothing_wrong,
+        )
+
+        async def timed() -> float:
+            clock = asyncio.get_running_loop().time
+            start_s = clock()
+            await drive(stage, self.made, plan, Silent(), self.notes)
+            return clock() - start_s
+
+        return run(timed())
+
+
+async def nothing_wrong(_topics: Sequence[TopicSpec]) -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Played:
+    return Played(FakeCluster(root=tmp_path))
+
+
+def test_the_load_is_held_for_as_long_as_the_scenario_says_and_then_ended(played: Played) -> None:
+    assert played.play() == pytest.approx(played.made.duration_s, abs=1.0)
+    assert played.clients.calls == ["start reader", "stop reader"]
+    assert [entry.step for entry in played.journal.entries] == ["intended", "injected", "confirmed", "healed"]
+    assert (played.notes.remarks, played.notes.damaged) == ([], False)
+
+
+def test_an_error_of_a_fault_is_its_answer_and_ends_nothing(played: Played) -> None:
+    played.fault.raises = {"inject": RuntimeError("a bug")}
+    assert played.play() == pytest.approx(played.made.duration_s, abs=1.0)
+    assert [(entry.step, entry.detail) for entry in played.journal.entries] == [
+        ("intended", ""),
+        ("inconclusive", "RuntimeError: a bug"),
+        ("healed", ""),
+    ]
+    assert played.notes.remarks == []
+
+
+def test_a_cluster_that_does_not_recover_is_a_remark_and_forbids_pass(played: Played) -> None:
+    played.fault.raises = {"heal": ClusterError("no")}
+    heal = played.fault.heal
+
+    async def leave_it_broken(*arguments: object) -> None:
+        played.cluster.isr = [1]
+        await heal(*arguments)  # type: ignore[arg-type]
+
+    played.fault.heal = leave_it_broken  # type: ignore[method-assign]
+    played.play()
+    assert played.notes.damaged
+    assert played.notes.remarks[0].startswith("after the last heal: steady state: not within 5 s")
+    assert played.clients.calls[-1] == "stop reader"
+
+
+@pytest.mark.parametrize(
+    ("isr", "start_error", "message"),
+    [
+        pytest.param([1], None, "steady state: not within 60 s", id="no steady state before the first fault"),
+        pytest.param([0, 1, 2], ClusterError("no room"), "no room", id="a client cannot be started"),
+    ],
+)
+def test_whatever_ends_the_drive_ends_the_load_and_injects_nothing(
+    played: Played, isr: list[int], start_error: ClusterError | None, message: str
+) -> None:
+    played.cluster.isr, played.clients.start_error = isr, start_error
+    played.clients.problems = ["client reader failed"]
+    with pytest.raises((ClusterError, DeadlineError), match=message):
+        played.play()
+    assert played.clients.calls[-1] == "stop reader"
+    assert played.notes.remarks == ["client reader failed"]
+    assert played.journal.entries == []
+
+
+@pytest.mark.parametrize(
+    ("problems", "tries"),
+    [
+        pytest.param([{}], [["a", "b"]], id="at once"),
+        pytest.param([{"b": "no controller"}, {}], [["a", "b"], ["b"]], id="those that are missing are tried again"),
+    ],
+)
+def test_topics_are_created_until_all_are_there(problems: list[dict[str, str]], tries: list[list[str]]) -> None:
+    attempts: list[list[str]] = []
+
+    async def create(topics: Sequence[TopicSpec]) -> dict[str, str]:
+        attempts.append([topic.name for topic in topics])
+        return problems[len(attempts) - 1]
+
+    run(create_topics(create, [TopicSpec(name=name, partitions=1) for name in "ab"]))
+    assert attempts == tries
+
+
+def test_a_topic_that_cannot_be_created_says_why() -> None:
+    async def refuse(topics: Sequence[TopicSpec]) -> dict[str, str]:
+        return {topic.name: "INVALID_REPLICATION_FACTOR" for topic in topics}
+
+    with pytest.raises(ClusterError, match="topic a was not created: INVALID_REPLICATION_FACTOR"):
+        run(create_topics(refuse, [TopicSpec(name="a", partitions=1)]))
