@@ -14,6 +14,8 @@ from harness.values import value_class
 
 NO_LEADER = -1
 NO_OFFSET = -1
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Kafka's topic of committed offsets."""
 
 COMMON: tuple[tuple[str, type], ...] = (
     ("ts", int),  # wall clock, nanoseconds since 1970; never used to order events of two brokers

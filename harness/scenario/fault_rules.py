@@ -15,12 +15,11 @@ from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 from harness.errors import PluginError
+from harness.events import OFFSETS_TOPIC
 from harness.scenario.draft import Draft
 from harness.scenario.errors import problems_of
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def faults(draft: Draft) -> Iterator[Problem]:

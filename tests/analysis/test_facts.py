@@ -46,7 +46,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
-    from harness.analysis.facts.build import built
+    from harness.analysis.facts.build import built_facts
     from harness.analysis.sources import read
 
     root: Path = tmp_path_factory.mktemp("runs")
@@ -56,7 +56,7 @@ def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
         write(writer)
         writer.close()
         folders.append(writer.folder)
-    with built(read(spark, folders), root / "facts") as facts:
+    with built_facts(read(spark, folders), root / "facts") as facts:
         found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
 
     def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
