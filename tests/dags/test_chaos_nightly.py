@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chaos_airflow.nightly import inconclusive, keep, requests_of, summarized, table
-from chaos_airflow.request import Request
+from chaos_airflow.tasks.nightly import inconclusive, requests_of, summary_of, table_lines, write_summary
+from chaos_airflow.tasks.request import Request
 from chaos_airflow.verdicts import Conclusion
 from harness.store.folder import RunFolder
 
@@ -163,14 +163,14 @@ def test_only_what_proved_nothing_is_tried_again() -> None:
 def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:
     requests = [Request(scenario="a"), Request(scenario="b"), Request(scenario="c", expect="violated")]
     first = [conclusion("inconclusive", "a"), conclusion("inconclusive", "b"), conclusion("held", "c")]
-    summary = summarized("x", "manual", requests, first, [conclusion("held", "a")])
+    summary = summary_of("x", "manual", requests, first, [conclusion("held", "a")])
     assert [(entry["outcome"], entry["tries"]) for entry in summary["entries"]] == [
         ("held", 2),
         ("inconclusive", 1),
         ("held", 1),
     ]
     assert summary["unexpected"] == 2
-    lines = table(summary)
+    lines = table_lines(summary)
     assert lines[0].split()[:3] == ["scenario", "driver", "seed"]
     assert lines[-1] == "b inconclusive: why"
 
@@ -179,8 +179,8 @@ def test_a_summary_lies_beside_the_runs_whatever_the_suite_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__RUNS", str(tmp_path / "runs"))
-    summary = summarized("my.yaml:../../elsewhere", "manual__1", [], [], [])
-    keep(summary, datetime(2026, 11, 20, 2, tzinfo=UTC))
+    summary = summary_of("my.yaml:../../elsewhere", "manual__1", [], [], [])
+    write_summary(summary, datetime(2026, 11, 20, 2, tzinfo=UTC))
     (kept,) = tmp_path.rglob("*.json")
     assert kept == tmp_path / "runs" / "-elsewhere-20261120T020000.json"
     assert json.loads(kept.read_text(encoding="utf-8")) == summary

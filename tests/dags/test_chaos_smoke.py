@@ -30,7 +30,7 @@ print(json.dumps({
 DOOR = """
 import json, sys
 from tests.dags import faked_phases
-from chaos_airflow.door import main
+from chaos_airflow.ci import main
 codes = {}
 for said in SAID:
     faked_phases.install({"smoke": [said]})

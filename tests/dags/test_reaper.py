@@ -37,7 +37,7 @@ print("STATE", run.state)
 STUCK = """
 from airflow.sdk.exceptions import AirflowFailException
 from harness.reaper.result import Fate, Item, Kind, Reaped
-from chaos_airflow import reaping
+from chaos_airflow.tasks import reaping
 
 stuck = Item(kind=Kind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
 reaping.reap = lambda runs: Reaped(items=[stuck])

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos_airflow.keeper import Keeper
+from chaos_airflow.standalone.keeper import Keeper
 from harness.system.pids import LINUX
 
 MARK = "KEEPER_TEST"
@@ -21,13 +21,13 @@ TIMEOUT_S = 20.0
 LAUNCHER = """
 import os, sys, time
 from pathlib import Path
-from chaos_airflow.keeper import Keeper
+from chaos_airflow.standalone.keeper import Keeper
 commands = {"one": ["sleep", "60"], "two": ["sh", "-c", "setsid sleep 61 & wait"]}
 keeper = Keeper(commands, log=Path(sys.argv[1]), environment=dict(os.environ))
 time.sleep(60)
 """
 STUBBORN = """
-from chaos_airflow import keeper
+from chaos_airflow.standalone import keeper
 keeper.GRACE_S = 0.3
 print(keeper.keep({"stubborn": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}))
 """

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chaos_airflow import starting
-from chaos_airflow.request import Request
+from chaos_airflow.tasks import starting
+from chaos_airflow.tasks.request import Request
 from harness import phases
 from harness.errors import ClusterError, ScenarioError
 from harness.store.folder import RunFolder
