@@ -252,7 +252,7 @@ def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         pytest.param({"fault.target": "controller"}, "fault.target: filled in, but fault.kind is as", id="no fault"),
         pytest.param(
@@ -260,8 +260,8 @@ def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
+def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         request_of_form(filled(values))
 
 

@@ -56,7 +56,7 @@ def test_which_rows_and_how_many_must_meet_it(engine, batch_of, increase, more, 
 
 
 @in_both_engines
-def test_a_table_without_the_column_is_told_so_and_proves_nothing(engine, batch_of, increase):
+def test_a_table_without_the_column_is_an_error_and_proves_nothing(engine, batch_of, increase):
     result = batch_of(engine, TERMS[["shard", "term"]]).validate(increase())
     assert not result.success
     assert "the table has no column at; it has shard, term" in str(result.exception_info)

@@ -44,14 +44,14 @@ def marked() -> Iterator[dict[str, str]]:
 
 def left(environment: dict[str, str]) -> list[psutil.Process]:
     """Return what runs with this mark."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == environment[MARK] and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue  # it has ended meanwhile
-    return found
+    return processes
 
 
 def commands(environment: dict[str, str]) -> set[str]:
@@ -93,6 +93,6 @@ def test_what_does_not_listen_is_killed(marked: dict[str, str]) -> None:
     ) as keeping:
         wait(lambda: any(line.startswith("sh -c trap") for line in commands(marked)), "it runs")
         keeping.send_signal(signal.SIGINT)
-        said, _ = keeping.communicate(timeout=TIMEOUT_S)
-    assert said == "asked to stop: SIGINT\n"
+        output, _ = keeping.communicate(timeout=TIMEOUT_S)
+    assert output == "asked to stop: SIGINT\n"
     assert left(marked) == []

@@ -1,4 +1,4 @@
-"""What keeps Airflow from starting is said in a sentence, before anything is started."""
+"""Whatever keeps Airflow from starting is one clear error, before anything is started."""
 
 import fcntl
 import json
