@@ -75,7 +75,7 @@ skip everything where nothing was started, gives up in a mapped task group befor
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
 # default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs
-# waits for its retry_delay all the same, five minutes unless it is said.
+# waits for its retry_delay all the same, five minutes unless one is given.
 _COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0, "retry_delay": TRY_AGAIN_AFTER}
 
 
@@ -197,7 +197,7 @@ def _problem_noted(context: "Context") -> Iterator[None]:
     except (ScenarioError, PluginError) as error:
         note(WRONG, error)
         raise AirflowFailException(str(error)) from error
-    except Interrupted:  # nobody listens any more
+    except Interrupted:  # the task is being stopped, and nobody reads its XCom
         raise
     except HarnessError as error:
         note(BROKEN, error)
