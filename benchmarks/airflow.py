@@ -3,9 +3,9 @@ the tasks of the DAG `chaos_smoke`.
 
     python -m benchmarks.airflow [SCENARIO] [--runs 1] [--seed 7]
 
-A file is parsed in a Python of its own, in which Airflow is there already, as in the DAG processor. The wall time of
-the tasks holds what an Airflow that runs has paid long before: Python and Airflow start, and a metadata database is
-made. So the time from the first phase to the last is what is compared.
+A file is parsed in a Python of its own, in which Airflow is imported already, as in the DAG processor. The wall time
+of the tasks includes what a running Airflow has done long before: Python and Airflow start, and a metadata database
+is made. So the time from the first phase to the last is what is compared.
 """
 
 import argparse
@@ -27,7 +27,6 @@ from harness.store.history import read_jsonl
 from harness.store.phase_log import ends
 
 ROOT = Path(__file__).resolve().parent.parent
-
 
 PARSE = """
 import sys, time
@@ -57,12 +56,12 @@ class Timed:
 def timed(command: list[str], runs: Path) -> Timed:
     """Carry out one run by a command that makes its folder in `runs`."""
     began_s = time.monotonic()
-    done = subprocess.run([*command, "--runs", str(runs)], cwd=ROOT, capture_output=True, text=True, check=False)
+    process = subprocess.run([*command, "--runs", str(runs)], cwd=ROOT, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - began_s
     folders = [path for path in runs.iterdir() if path.is_dir()] if runs.is_dir() else []
-    if done.returncode or len(folders) != 1:
+    if process.returncode or len(folders) != 1:
         raise SystemExit(
-            f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            f"{' '.join(command)}: exit code {process.returncode}\n{process.stdout[-2000:]}{process.stderr[-2000:]}"
         )
     folder = RunFolder(folders[0])
     instants = [datetime.fromisoformat(line["utc"]) for line in read_jsonl(folder.phases)]
@@ -74,8 +73,10 @@ def parsed_s(file: Path) -> float:
     """Return the CPU seconds that a DAG file is parsed."""
     paths = os.pathsep.join(str(ROOT / folder) for folder in ("dags", "plugins", ""))
     command = [sys.executable, "-c", PARSE, file.stem]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True)
-    return float(done.stdout.splitlines()[-1])
+    process = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True
+    )
+    return float(process.stdout.splitlines()[-1])
 
 
 def main() -> None:

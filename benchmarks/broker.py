@@ -17,8 +17,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import comparison
 from benchmarks.peers import Peer, create_topic, peers, processor_s, running
 
 BROKERS = 3
@@ -50,8 +50,8 @@ def throughput(peer: Peer, topic: str, size: int, seconds: float) -> tuple[float
     producer.produce(topic, value, on_delivery=delivered)
     producer.flush(30)
     acknowledged, spent_s = 0, processor_s(peer, range(BROKERS))
-    began = time.monotonic()
-    while time.monotonic() < began + seconds:
+    began_s = time.monotonic()
+    while time.monotonic() < began_s + seconds:
         for _ in range(500):
             try:
                 producer.produce(topic, value, on_delivery=delivered)
@@ -59,17 +59,17 @@ def throughput(peer: Peer, topic: str, size: int, seconds: float) -> tuple[float
                 producer.poll(0.01)
         producer.poll(0)
     producer.flush(60)
-    took = time.monotonic() - began
+    took_s = time.monotonic() - began_s
     if failed:
         raise RuntimeError(f"{peer.name}: {len(failed)} records failed, e.g. {failed[0]}")
     megabytes = acknowledged * size / 1e6
-    return acknowledged / took, megabytes / took, (processor_s(peer, range(BROKERS)) - spent_s) / megabytes * 1e3
+    return acknowledged / took_s, megabytes / took_s, (processor_s(peer, range(BROKERS)) - spent_s) / megabytes * 1e3
 
 
 def latencies(peer: Peer, topic: str, rate: float, seconds: float) -> list[float]:
     """Return each record's milliseconds from produce to acknowledgement, sent singly at `rate` a second."""
     producer = Producer({"bootstrap.servers": peer.bootstrap_servers, "acks": "all", "linger.ms": 0})
-    taken: list[float] = []
+    latencies_ms: list[float] = []
     began = time.monotonic()
     sent = 0
     while time.monotonic() < began + seconds:
@@ -80,13 +80,13 @@ def latencies(peer: Peer, topic: str, rate: float, seconds: float) -> list[float
 
         def delivered(error: object, _message: object, at: float = at) -> None:
             if error is None:
-                taken.append((time.monotonic() - at) * 1e3)
+                latencies_ms.append((time.monotonic() - at) * 1e3)
 
         producer.produce(topic, b"x" * 100, on_delivery=delivered)
         producer.poll(0)
         sent += 1
     producer.flush(30)
-    return taken[len(taken) // 10 :]
+    return latencies_ms[len(latencies_ms) // 10 :]
 
 
 def figures_of(peer: Peer, seconds: float) -> dict[str, float]:
@@ -94,10 +94,10 @@ def figures_of(peer: Peer, seconds: float) -> dict[str, float]:
     figures: dict[str, float] = {}
     for rate in (100, 300):
         spent_s = processor_s(peer, range(BROKERS))
-        taken = latencies(peer, "single", rate, seconds)
+        latencies_ms = latencies(peer, "single", rate, seconds)
         spent_s = processor_s(peer, range(BROKERS)) - spent_s
-        figures[f"p50 at {rate}/s, ms"] = statistics.median(taken)
-        figures[f"p99 at {rate}/s, ms"] = statistics.quantiles(taken, n=100)[98]
+        figures[f"p50 at {rate}/s, ms"] = statistics.median(latencies_ms)
+        figures[f"p99 at {rate}/s, ms"] = statistics.quantiles(latencies_ms, n=100)[98]
         figures[f"processor ms a record at {rate}/s"] = spent_s / (rate * seconds) * 1e3
     records, _, spent = throughput(peer, "small", 100, seconds)
     figures |= {"100 B, records/s": records, "100 B, processor s/GB": spent}
@@ -120,18 +120,11 @@ def main() -> None:
             latencies(peer, "single", 200, 3)
             throughput(peer, "large", 1024, 3)
         rounds = [[figures_of(peer, options.seconds) for peer in clusters] for _ in range(options.rounds)]
-    names = [peer.name for peer in clusters]
-    table = Table("figure, median of rounds", *names, *(["ours / Kafka"] if len(names) == 2 else []))
-    for figure in ("start-up, s", *rounds[0][0]):
-        values = [
-            peer.startup_s
-            if figure == "start-up, s"
-            else statistics.median(measured[number][figure] for measured in rounds)
-            for number, peer in enumerate(clusters)
-        ]
-        ratio = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
-        table.add_row(figure, *(f"{value:,.2f}" for value in values), *ratio)
-    Console().print(table)
+    figures = {}
+    for peer, measured in zip(clusters, zip(*rounds, strict=True), strict=True):
+        medians = {name: statistics.median(each[name] for each in measured) for name in measured[0]}
+        figures[peer.name] = {"start-up, s": peer.startup_s} | medians
+    Console().print(comparison("figure, median of rounds", figures))
     print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 

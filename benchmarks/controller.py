@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import comparison
 from benchmarks.peers import SESSION_TIMEOUT_MS, Peer, create_topic, peers, processor_s, running
 from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.transaction_log import read_transaction_log
@@ -32,7 +32,7 @@ LOOK_EVERY_S = 0.1
 
 
 def controller_of(peer: Peer) -> int:
-    """Return the id of the broker that is controller, asked of ZooKeeper."""
+    """Return the id of the broker that is controller, by ZooKeeper."""
 
     async def ask() -> int:
         async with KazooView(peer.zookeeper_connect) as view:
@@ -77,8 +77,8 @@ def failover(peer: Peer, partitions: int) -> dict[str, float]:
 
 
 def _all_led(client: AdminClient, partitions: int, dead: int) -> bool:
-    found = client.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.values()
-    return len(found) == partitions and all(each.leader not in (-1, dead) for each in found)
+    partition_states = client.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.values()
+    return len(partition_states) == partitions and all(state.leader not in (-1, dead) for state in partition_states)
 
 
 def main() -> None:
@@ -99,12 +99,7 @@ def main() -> None:
                 figures["memory of a broker with them, MB"] = memory_mb(peer)
                 rows[peer.name] = figures | failover(peer, options.partitions)
     title = f"{options.partitions} partitions on {BROKERS} brokers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
-    table = Table("figure", *rows, *(["ours / Kafka"] if len(rows) == 2 else []), title=title)
-    for figure in rows["ours"]:
-        values = [figures[figure] for figures in rows.values()]
-        ratio = [f"{values[0] / values[1]:.2f}"] if len(values) == 2 else []
-        table.add_row(figure, *(f"{value:,.2f}" for value in values), *ratio)
-    Console().print(table)
+    Console().print(comparison("figure", rows, title))
     print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 

@@ -1,4 +1,4 @@
-"""Writes to every broker at once, without a client's own patience: how soon a cluster takes writes, whoever leads."""
+"""How soon does a cluster accept writes, whoever leads? Writes to every broker at once, without a client's back-off."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ _PAUSE_S = 0.01
 
 
 class DirectWriter:
-    """Asks each broker again and again, in a thread, to write a record with acks=all to partition 0 of a topic.
+    """Sends each broker, again and again in a thread, a record with acks=all for partition 0 of a topic.
 
     `instants` are the acknowledgements, in seconds of the wall clock. A broker that does not lead refuses.
     """
@@ -29,9 +29,9 @@ class DirectWriter:
         self._thread.start()
 
     async def _run(self) -> None:
-        await asyncio.gather(*(self._ask(host, int(port)) for host, port in self._brokers))
+        await asyncio.gather(*(self._send(host, int(port)) for host, port in self._brokers))
 
-    async def _ask(self, host: str, port: int) -> None:
+    async def _send(self, host: str, port: int) -> None:
         connection: Connection | None = None
         while not self._stopped:
             try:
@@ -57,6 +57,6 @@ class DirectWriter:
         )
 
     def close(self) -> None:
-        """Stop asking."""
+        """Stop sending."""
         self._stopped = True
         self._thread.join()

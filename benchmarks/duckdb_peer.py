@@ -1,4 +1,4 @@
-"""The heavy questions of judging, asked by Spark and by DuckDB of the same Parquet facts: how long each takes.
+"""How long do Spark and DuckDB take for the heavy queries of judging, on the same Parquet facts?
 
     python -m benchmarks.duckdb_peer RUN [--rounds 3]
     python -m benchmarks.duckdb_peer --operations 10000000
@@ -6,7 +6,7 @@
 RUN is the folder of a run that was judged, for example one that `python -m benchmarks.judging --keep FOLDER` left. For
 a number of operations the facts of an intact history are made on the spot, of the shape of `synthetic_history`. The
 facts are damaged in the same way for both as they are read: some polls are dropped and some values changed, so that
-every question has findings, and both must count the same ones, or no figures are shown. Both have two threads and 2 GB.
+every query has rows, and both must count the same, or no figures are shown. Both have two threads and 2 GB.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from harness.store.folder import RunFolder
 THREADS, MEMORY = 2, "2GB"
 POLLS = """SELECT * REPLACE (CASE WHEN "offset" % 991 = 0 THEN concat(value, '?') ELSE value END AS value)
 FROM {polls} WHERE "offset" % 997 <> 0"""
-"""The damage in DuckDB's words."""
+"""The damage in DuckDB's SQL."""
 ACKNOWLEDGED = """SELECT * FROM sends WHERE outcome = 'ok' AND "offset" IS NOT NULL"""
 SENDS_SHARE = 0.81
 """Of all operations; each record that is sent is read by two consumers."""
@@ -50,7 +50,7 @@ READ = """SELECT run_id, concat('consumer-', consumer) AS process, "offset" // 5
     value, leader_epoch
 FROM ({sent}), range(2) consumers(consumer)"""
 """Four producers write five records at a time to one of three partitions in turn, two consumers read all of them."""
-QUESTIONS: Mapping[str, str] = {
+QUERIES: Mapping[str, str] = {
     "lost-write": f"""
         SELECT count(*) FROM ({ACKNOWLEDGED}) a
         ANTI JOIN polls USING (run_id, topic, "partition", value)
@@ -78,14 +78,14 @@ QUESTIONS: Mapping[str, str] = {
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS furthest FROM ({ACKNOWLEDGED}))
         WHERE "offset" < furthest""",
 }
-"""What is asked, in DuckDB's words; each counts what Spark's check finds, or the rows of Spark's fact."""
+"""In DuckDB's SQL; each counts the findings of the check, or the rows of the fact, that Spark computes."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("run", type=Path, nargs="?")
-    what.add_argument("--operations", type=int)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("run", type=Path, nargs="?")
+    source.add_argument("--operations", type=int)
     parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many counts")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as temporary:
@@ -96,7 +96,7 @@ def main() -> None:
         else:
             folder = RunFolder(options.run)
             settings, facts = settings_of(scenario_of(folder), load_plan(folder.plan)), folder.facts
-        compared(facts, settings, options.rounds, options.operations)
+        compare(facts, settings, options.rounds, options.operations)
 
 
 def make_facts(folder: Path, operations: int) -> None:
@@ -109,21 +109,21 @@ def make_facts(folder: Path, operations: int) -> None:
             database.execute(f"COPY ({query}) TO '{path}/part-0.parquet' (FORMAT parquet, COMPRESSION snappy)")
 
 
-def compared(facts: Path, settings: Settings, rounds: int, operations: int | None) -> None:
-    """Ask both, and print how long each took."""
+def compare(facts: Path, settings: Settings, rounds: int, operations: int | None) -> None:
+    """Run the queries in both, and print how long each took."""
     size_bytes = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
     with spark_session(lasting=True) as spark, tuned(spark, size_bytes * LINES_TO_PARQUET):
-        by_spark = asked_of_spark(spark, facts, settings, rounds)
-    by_duckdb = asked_of_duckdb(facts, rounds)
-    different = {name for name in QUESTIONS if by_spark[name][0] != by_duckdb[name][0]}
+        by_spark = counts_by_spark(spark, facts, settings, rounds)
+    by_duckdb = counts_by_duckdb(facts, rounds)
+    different = {name for name in QUERIES if by_spark[name][0] != by_duckdb[name][0]}
     if different:
         raise SystemExit(
             f"Spark and DuckDB differ: { {name: (by_spark[name], by_duckdb[name]) for name in different} }"
         )
-    table = Table("question", "found", "Spark, s", "DuckDB, s", "Spark / DuckDB", title=f"{size_bytes / 1e6:,.0f} MB")
-    for name in QUESTIONS:
-        (found, spark_s), (_, duckdb_s) = by_spark[name], by_duckdb[name]
-        table.add_row(name, f"{found:,}", f"{spark_s:.2f}", f"{duckdb_s:.2f}", f"{spark_s / duckdb_s:.1f}")
+    table = Table("query", "rows", "Spark, s", "DuckDB, s", "Spark / DuckDB", title=f"{size_bytes / 1e6:,.0f} MB")
+    for name in QUERIES:
+        (count, spark_s), (_, duckdb_s) = by_spark[name], by_duckdb[name]
+        table.add_row(name, f"{count:,}", f"{spark_s:.2f}", f"{duckdb_s:.2f}", f"{spark_s / duckdb_s:.1f}")
     all_s = [sum(seconds for _, seconds in answers.values()) for answers in (by_spark, by_duckdb)]
     table.add_row("all", "", f"{all_s[0]:.2f}", f"{all_s[1]:.2f}", f"{all_s[0] / all_s[1]:.1f}")
     if operations is not None:
@@ -131,8 +131,8 @@ def compared(facts: Path, settings: Settings, rounds: int, operations: int | Non
     Console().print(table)
 
 
-def asked_of_spark(spark: SparkSession, folder: Path, settings: Settings, rounds: int) -> dict[str, tuple[int, float]]:
-    """Return how many rows each question has and the seconds that counting took."""
+def counts_by_spark(spark: SparkSession, folder: Path, settings: Settings, rounds: int) -> dict[str, tuple[int, float]]:
+    """Return how many rows each query has and the seconds that counting took."""
     facts = read_facts(spark, folder)
     facts["polls"] = (
         facts["polls"]
@@ -146,7 +146,7 @@ def asked_of_spark(spark: SparkSession, folder: Path, settings: Settings, rounds
             )
         )
     )
-    return {name: fastest(rows_of(name, facts, settings).count, rounds) for name in QUESTIONS}
+    return {name: fastest(rows_of(name, facts, settings).count, rounds) for name in QUERIES}
 
 
 def rows_of(name: str, facts: Facts, settings: Settings) -> DataFrame:
@@ -158,29 +158,29 @@ def rows_of(name: str, facts: Facts, settings: Settings) -> DataFrame:
     return registry.check(name).findings(facts, settings)
 
 
-def asked_of_duckdb(folder: Path, rounds: int) -> dict[str, tuple[int, float]]:
-    """Return how many rows each question has and the seconds that counting took."""
+def counts_by_duckdb(folder: Path, rounds: int) -> dict[str, tuple[int, float]]:
+    """Return how many rows each query has and the seconds that counting took."""
     with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as database:
         sends, polls = (f"read_parquet('{fact_path(folder, name)}/*.parquet')" for name in ("sends", "polls"))
         database.execute(f"CREATE VIEW sends AS SELECT * FROM {sends}")
         database.execute(f"CREATE VIEW polls AS {POLLS.format(polls=polls)}")
 
-        def counted(query: str) -> int:
+        def count(query: str) -> int:
             row = database.execute(query).fetchone()
             assert row is not None, "a count has a row"
             return int(row[0])
 
-        return {name: fastest(lambda query=query: counted(query), rounds) for name, query in QUESTIONS.items()}
+        return {name: fastest(lambda query=query: count(query), rounds) for name, query in QUERIES.items()}
 
 
 def fastest(count: Callable[[], int], rounds: int) -> tuple[int, float]:
     """Return the count and the seconds of the fastest round."""
-    found, seconds = 0, float("inf")
+    rows, seconds = 0, float("inf")
     for _ in range(rounds):
         began = time.perf_counter()
-        found = count()
+        rows = count()
         seconds = min(seconds, time.perf_counter() - began)
-    return found, seconds
+    return rows, seconds
 
 
 if __name__ == "__main__":

@@ -118,11 +118,11 @@ def main() -> None:
                     peer.start(leader)
                     time.sleep(6)
                     leader = leader_of(peer, TOPIC)
-                    took: list[float] = []
+                    seconds: list[float] = []
                     figures["controlled shutdown"].append(
-                        writer.gap_around(lambda b=leader, t=took: t.append(peer.stop(b)), 5)
+                        writer.gap_around(lambda b=leader, t=seconds: t.append(peer.stop(b)), 5)
                     )
-                    figures["SIGTERM to exit"] += took
+                    figures["SIGTERM to exit"] += seconds
                     peer.start(leader)
                     time.sleep(6)
                 writer.close()

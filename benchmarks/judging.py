@@ -9,12 +9,9 @@ alone, what they saw is all the evidence, as for checkers that know no replicas;
 
 import argparse
 import itertools
-import multiprocessing
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
 from benchmarks.synthetic_history import generate
 from harness.experiment.judge import scenario_of, settings_of
 from harness.ingest.settings import AllowedSettings
@@ -34,11 +31,9 @@ from harness.verdict import SystemVerdict
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAMPLE_S = 0.1
-JVM = "java"
-Told = tuple[int, list[tuple[str, str]], float]
-"""How many rows the facts have, each judge's verdict, and when the last check had answered."""
-Judging = Callable[["SparkSession", RunFolder], Told]
+JudgingResult = tuple[int, list[tuple[str, str]], float]
+"""How many rows the facts have, the verdict of each check and suite, and when the last check had ended."""
+Judging = Callable[["SparkSession", RunFolder], JudgingResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +52,6 @@ class Judged:
     """Checks and suites that did not pass."""
 
 
-@dataclass(slots=True)
-class Peak:
-    """Highest resident memory that was seen, in bytes."""
-
-    python: int = 0
-    jvm: int = 0
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
@@ -78,14 +65,12 @@ def main() -> None:
             folder, operations = generate(
                 options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
             )
-            judged, peak = in_own_process(folder, judged_elsewhere if options.clients_alone else judged_as_a_run)
+            judging = judged_as_history if options.clients_alone else judged_as_run
+            judged, peak = in_own_process(judge, folder, judging)
             if judged.failed:
                 raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
             columns.append(figures(operations, judged, peak))
-    table = Table("judging an intact history", *([""] * len(columns)))
-    for figure in columns[0]:
-        table.add_row(figure, *(column[figure] for column in columns))
-    Console().print(table)
+    Console().print(table_of_columns("judging an intact history", columns))
 
 
 def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
@@ -104,48 +89,8 @@ def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
     }
 
 
-def in_own_process(folder: RunFolder, judging: Judging) -> tuple[Judged, Peak]:
-    """Judge in a process whose memory and JVM are fresh; return what it says and the memory that it took."""
-    receiving, sending = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=judge, args=(folder, judging, sending))
-    process.start()
-    sending.close()
-    assert process.pid is not None, "a started process has an id"
-    try:
-        with watched(psutil.Process(process.pid)) as peak:
-            judged: Judged = receiving.recv()
-    except EOFError:
-        process.join()
-        raise SystemExit(f"{folder.root}: no answer from the judge, exit code {process.exitcode}") from None
-    finally:
-        process.join()
-    return judged, peak
-
-
-@contextmanager
-def watched(process: psutil.Process) -> Iterator[Peak]:
-    """Sample the memory of a process and of the JVMs below it."""
-    peak, stop = Peak(), threading.Event()
-
-    def sample() -> None:
-        while not stop.wait(SAMPLE_S):
-            try:
-                peak.python = max(peak.python, process.memory_info().rss)
-                peak.jvm = max([peak.jvm, *(jvm.memory_info().rss for jvm in jvms(process))])
-            except psutil.NoSuchProcess:
-                continue
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        stop.set()
-        thread.join()
-
-
 def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
-    """Judge a run folder, and send what came out."""
+    """Judge a run folder, and send the figures."""
     from harness.analysis.session import spark_session
 
     instants = [time.time()]
@@ -169,7 +114,7 @@ def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
     )
 
 
-def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> Told:
+def judged_as_run(_spark: "SparkSession", folder: RunFolder) -> JudgingResult:
     """Judge as the judge phase does, suites included."""
     from expectations import runner
     from harness.analysis.judge import judge as judge_facts
@@ -183,7 +128,7 @@ def judged_as_a_run(_spark: "SparkSession", folder: RunFolder) -> Told:
     return sum(judgement.counts.values()), verdicts, checked
 
 
-def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> Told:
+def judged_as_history(spark: "SparkSession", folder: RunFolder) -> JudgingResult:
     """Judge as `chaos judge --operations` does, without a report; there are no suites."""
     from harness.ingest.judging import judge_history
 
@@ -195,17 +140,6 @@ def judged_elsewhere(spark: "SparkSession", folder: RunFolder) -> Told:
 def facts_written(folder: RunFolder) -> float:
     """Return when the last fact was complete, by its mark on disk: then the checks begin."""
     return max(mark.stat().st_mtime for mark in folder.facts.glob("*/_SUCCESS"))
-
-
-def jvms(process: psutil.Process) -> list[psutil.Process]:
-    """Return the JVMs below a process."""
-    return [child for child in process.children(recursive=True) if child.name() == JVM]
-
-
-def cpu_seconds(process: psutil.Process) -> float:
-    """Return what a process has used so far."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 if __name__ == "__main__":

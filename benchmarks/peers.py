@@ -1,4 +1,4 @@
-"""The two clusters that benchmarks compare: ours, and real Apache Kafka 3.9 in ZooKeeper mode, on loopback."""
+"""Which clusters do benchmarks compare? Ours, and real Apache Kafka 3.9 in ZooKeeper mode, on loopback."""
 
 import asyncio
 import os
@@ -21,8 +21,8 @@ from harness.zookeeper.kazoo_view import KazooView
 
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parent.parent / ".kafka-libs"))
 SESSION_TIMEOUT_MS = 6_000
-PAUSE_AT_MOST_S = 120.0
-START_AT_MOST_S = 180.0
+PAUSE_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 180.0
 LOG4J = """log4j.rootLogger=WARN, f
 log4j.appender.f=org.apache.log4j.FileAppender
 log4j.appender.f.File=${kafka.logfile}
@@ -64,7 +64,7 @@ class Peer(Protocol):
 
 
 def leader_of(peer: Peer, topic: str, partition: int = 0) -> int:
-    """Return the broker id of a partition's leader, asked of ZooKeeper."""
+    """Return the broker id of a partition's leader, by ZooKeeper."""
 
     async def ask() -> int:
         async with KazooView(peer.zookeeper_connect) as view:
@@ -80,28 +80,32 @@ def processor_s(peer: Peer, broker_ids: Iterable[int]) -> float:
 
 
 def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
-    """Create a topic with replication factor 3 and wait until the broker that is asked knows its leaders.
+    """Create a topic with replication factor 3 and wait until a broker's metadata has its leaders.
 
     On a busy machine sessions end while the brokers start; a topic waits until three are there at a time.
     """
-    patience_s = 30 + partitions / 10
+    timeout_s = 30 + partitions / 10
     admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         try:
-            admin.create_topics([new], operation_timeout=patience_s, request_timeout=patience_s)[topic].result()
+            admin.create_topics([new], operation_timeout=timeout_s, request_timeout=timeout_s)[topic].result()
             break
         except KafkaException as error:
             if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
                 raise
             time.sleep(0.5)
     while time.monotonic() < deadline:
-        found = admin.list_topics(timeout=10).topics.get(topic)
-        if found and len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values()):
+        metadata = admin.list_topics(timeout=10).topics.get(topic)
+        if (
+            metadata
+            and len(metadata.partitions) == partitions
+            and all(p.leader >= 0 for p in metadata.partitions.values())
+        ):
             return
         time.sleep(0.05)
-    raise TimeoutError(f"{peer.name}: topic {topic} has no leaders after {patience_s:g} s")
+    raise TimeoutError(f"{peer.name}: topic {topic} has no leaders after {timeout_s:g} s")
 
 
 class Ours:
@@ -139,7 +143,7 @@ class Ours:
 
     def pause(self, broker_id: int) -> None:
         """SIGSTOP one broker."""
-        asyncio.run(self._driver.pause_broker(broker_id, at_most_s=PAUSE_AT_MOST_S))
+        asyncio.run(self._driver.pause_broker(broker_id, at_most_s=PAUSE_TIMEOUT_S))
 
     def resume(self, broker_id: int) -> None:
         """SIGCONT one broker."""
@@ -184,7 +188,7 @@ class RealKafka:
                 f"broker.id={broker_id}\nlisteners=PLAINTEXT://127.0.0.1:{port + 1 + broker_id}\n"
                 f"log.dirs={root}/{broker_id}.data\nzookeeper.connect={self.zookeeper_connect}\n"
                 f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}\n"
-                f"zookeeper.connection.timeout.ms={START_AT_MOST_S * 1000:.0f}\nauto.create.topics.enable=false\n"
+                f"zookeeper.connection.timeout.ms={START_TIMEOUT_S * 1000:.0f}\nauto.create.topics.enable=false\n"
                 "default.replication.factor=3\noffsets.topic.num.partitions=4\ngroup.initial.rebalance.delay.ms=0\n"
                 + more
             )
@@ -212,12 +216,12 @@ class RealKafka:
 
     def _wait_registered(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        deadline = time.monotonic() + START_AT_MOST_S
+        deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             for name in self._up:
                 if self._processes[name].poll() is not None:
-                    said = (self._root / f"{name}.log").read_text().splitlines()[-20:]
-                    raise RuntimeError(f"real Kafka's {name} has ended:\n" + "\n".join(said))
+                    log_tail = (self._root / f"{name}.log").read_text().splitlines()[-20:]
+                    raise RuntimeError(f"real Kafka's {name} has ended:\n" + "\n".join(log_tail))
             try:
                 metadata = admin.list_topics(timeout=1)
             except Exception:  # noqa: BLE001 - not up yet: librdkafka reports it in many ways

@@ -52,18 +52,18 @@ def timed(scenario: str, driver: str, runs: Path, seed: int | None) -> Timed:
     command = [sys.executable, "-m", "harness", "run", scenario, "--driver", driver, "--runs", str(runs)]
     command += [] if seed is None else ["--seed", str(seed)]
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     wall_s = time.monotonic() - began
     folders = list(runs.iterdir()) if runs.is_dir() else []
     if len(folders) != 1:
-        raise SystemExit(f"no run came of {scenario}, exit code {done.returncode}:\n{done.stderr.strip()}")
+        raise SystemExit(f"no run came of {scenario}, exit code {process.returncode}:\n{process.stderr.strip()}")
     folder = RunFolder(folders[0])
     verdicts = RunResult.load(folder.verdict).verdicts
     return Timed(
         wall_s=wall_s,
         declared_s=scenario_of(folder).duration_s,
         phases_s={phase: end.duration_s for phase, end in ends(folder).items()},
-        exit_code=done.returncode,
+        exit_code=process.returncode,
         verdicts=f"{verdicts.fault.name} {verdicts.system.name} {verdicts.environment.name}",
     )
 
@@ -77,8 +77,11 @@ def main() -> None:
     options = parser.parse_args()
     for driver in options.driver or ["process"]:
         with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
-            places = [Path(folder) / str(number) for number in range(options.runs)]
-            show(f"{options.scenario} · {driver}", [timed(options.scenario, driver, it, options.seed) for it in places])
+            run_folders = [Path(folder) / str(number) for number in range(options.runs)]
+            show(
+                f"{options.scenario} · {driver}",
+                [timed(options.scenario, driver, it, options.seed) for it in run_folders],
+            )
 
 
 def show(title: str, results: list[Timed]) -> None:

@@ -51,9 +51,9 @@ def operations(history: SimulatedHistory) -> int:
 
 def lines(history: SimulatedHistory) -> int:
     """Return how many lines of evidence a schedule leaves."""
-    said = sum(len(log.events) for log in history.logs.values())
-    done = sum(len(operations) for operations in history.operations.values())
-    return said + done + len(history.znodes) + len(history.journal)
+    state_changes = sum(len(log.events) for log in history.logs.values())
+    operations = sum(len(of_client) for of_client in history.operations.values())
+    return state_changes + operations + len(history.znodes) + len(history.journal)
 
 
 def smoke() -> Table:
@@ -87,13 +87,13 @@ def main() -> None:
     scenario = read_scenario(SCENARIO, "benchmark")
     for seed in range(WARM_UP):
         simulate(scenario, seed, through_codecs=options.codecs)
-    virtual_s = events = tried = 0.0
+    virtual_s = events = attempts = 0.0
     began_s = time.process_time()
     for seed in range(options.schedules):
         history = simulate(scenario, seed, through_codecs=options.codecs)
         virtual_s += history.virtual_s
         events += history.events
-        tried += operations(history)
+        attempts += operations(history)
     took_s = time.process_time() - began_s
     table = Table(title=f"{options.schedules} schedules on one core")
     for name in ("schedules/s", "simulated s / real s", "events/s", "events a schedule", "operations a schedule"):
@@ -104,7 +104,7 @@ def main() -> None:
         f"{virtual_s / took_s:,.0f}",
         f"{events / took_s:,.0f}",
         f"{events / count:,.0f}",
-        f"{tried / count:,.0f}",
+        f"{attempts / count:,.0f}",
     )
     console = Console()
     console.print(table)

@@ -8,7 +8,6 @@ Processor seconds are those of Python, its workers and the JVM: on a machine wit
 """
 
 import argparse
-import multiprocessing
 import tempfile
 import threading
 import time
@@ -18,9 +17,8 @@ from pathlib import Path
 
 import psutil
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.judging import SAMPLE_S, cpu_seconds, watched
+from benchmarks.measuring import SAMPLE_S, cpu_seconds, in_own_process, table_of_columns
 from benchmarks.schedules import SCENARIO
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
@@ -43,27 +41,24 @@ class Swept:
     judged_cpu_s: float
 
 
-class Silent:
-    """Nobody watches."""
+class NoProgress:
+    """Shows no progress."""
 
     def done(self, what: str, schedules: int, of: int) -> None:
-        """Tell nobody."""
+        """Show nothing."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=256, help="of the largest size; the others are a quarter each")
     parser.add_argument("--smoke", action="store_true", help="the scenario `smoke` instead")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     columns: list[dict[str, str]] = []
     for power in reversed(range(SIZES)):
-        schedules = max(1, asked.schedules // 4**power)
-        swept, jvm_bytes = in_own_process(schedules, asked.smoke)
-        columns.append(figures(swept, jvm_bytes))
-    table = Table(f"a sweep of {'smoke' if asked.smoke else 'light'} schedules", *([""] * len(columns)))
-    for figure in columns[0]:
-        table.add_row(figure, *(column[figure] for column in columns))
-    Console().print(table)
+        schedules = max(1, arguments.schedules // 4**power)
+        swept, peak = in_own_process(sweep, schedules, arguments.smoke)
+        columns.append(figures(swept, peak.jvm))
+    Console().print(table_of_columns(f"a sweep of {'smoke' if arguments.smoke else 'light'} schedules", columns))
 
 
 def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
@@ -80,28 +75,10 @@ def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
     }
 
 
-def in_own_process(schedules: int, smoke: bool) -> tuple[Swept, int]:
-    """Sweep in a process whose JVM is fresh; return what it says, and the memory that the JVM took."""
-    receiving, sending = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=sweep, args=(schedules, smoke, sending))
-    process.start()
-    sending.close()
-    assert process.pid is not None, "a started process has an id"
-    try:
-        with watched(psutil.Process(process.pid)) as peak:
-            swept: Swept = receiving.recv()
-    except EOFError:
-        process.join()
-        raise SystemExit(f"no answer from a sweep of {schedules}, exit code {process.exitcode}") from None
-    finally:
-        process.join()
-    return swept, peak.jvm
-
-
 def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
     """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
     from harness.analysis.session import spark_session
-    from harness.sweep import jobs as jobs
+    from harness.sweep import jobs
 
     with (
         tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as root,
@@ -109,22 +86,22 @@ def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
         Processors() as processors,
     ):
         spark.range(1).count()
-        asked = Sweep(scenario=scenario(smoke), seed=SEED, schedules=schedules, root=Path(root))
+        whole = Sweep(scenario=scenario(smoke), seed=SEED, schedules=schedules, root=Path(root))
         instants, cpu_s = [time.monotonic()], [processors.seconds()]
-        jobs.simulate(spark, asked, Silent())
+        jobs.simulate(spark, whole, NoProgress())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
-        verdicts = jobs.judge(spark, asked, asked.scenario.checks, Silent())
+        verdicts = jobs.judge(spark, whole, whole.scenario.checks, NoProgress())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
-        counted = spark.read.schema(jobs.HISTORIES).parquet(str(asked.histories))
-        lines = counted.selectExpr(
+        histories = spark.read.schema(jobs.HISTORIES).parquet(str(whole.histories))
+        lines = histories.selectExpr(
             *(f"aggregate(map_values({kind}), 0, (n, l) -> n + size(l)) {kind}" for kind in jobs.SCHEMAS)
         )
         total = lines.selectExpr("sum(" + " + ".join(jobs.SCHEMAS) + ") lines").first()
-    bad = [verdict.seed for verdict in verdicts if verdict.exit_code]
-    if bad or total is None:
-        raise SystemExit(f"schedules that do not hold: {bad}")
+    failed = [verdict.seed for verdict in verdicts if verdict.exit_code]
+    if failed or total is None:
+        raise SystemExit(f"schedules that do not hold: {failed}")
     answer.send(
         Swept(
             schedules=schedules,

@@ -1,4 +1,4 @@
-"""The cluster of a synthetic history: three brokers and ZooKeeper that keep every promise, and what they write."""
+"""What do brokers and ZooKeeper write that keep every promise? The cluster of a synthetic history."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ HEAD_BYTES = 512
 """Room for a replica's state, which is known last and stands first in its dump."""
 
 
-# `asdict` copies every value; a million lines are waiting.
+# `asdict` copies every value, which is too slow for a million lines.
 _NAMES: dict[type, tuple[str, ...]] = {
     kind: tuple(f.name for f in fields(kind))
     for kind in (JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange, events.PartitionState)
@@ -45,7 +45,7 @@ class Broker:
     incarnation: int = 0
     seq: int = 0
 
-    def says(self, time_ns: int, event: events.Event) -> None:
+    def log(self, time_ns: int, event: events.Event) -> None:
         """Write one line."""
         common = {
             "ts": time_ns + WALL_CLOCK_NS,
@@ -59,10 +59,10 @@ class Broker:
         self.seq += 1
         self.file.write(events.encode(event, common))
 
-    def starts(self, time_ns: int) -> None:
+    def start(self, time_ns: int) -> None:
         """Write the first line of a new process."""
         self.incarnation, self.seq = self.incarnation + 1, 0
-        self.says(time_ns, events.BrokerStart(config_digest="", clean_marker=False, planted_bugs=[]))
+        self.log(time_ns, events.BrokerStart(config_digest="", clean_marker=False, planted_bugs=[]))
 
 
 @dataclass(slots=True)
@@ -151,16 +151,16 @@ class Cluster:
         self.now_ns += TICK_NS
         return self.now_ns
 
-    def says(self, broker: int, event: events.Event) -> None:
+    def log(self, broker: int, event: events.Event) -> None:
         """One broker writes a line to its state-change log."""
-        self.brokers[broker].says(self.tick(), event)
+        self.brokers[broker].log(self.tick(), event)
 
     def begin(self) -> None:
         """Brokers start, and one is elected controller."""
         for broker in self.brokers:
-            broker.starts(self.tick())
+            broker.start(self.tick())
             self._znode("create", f"/brokers/ids/{broker.id}", "{}", 0, owner=broker.id)
-            broker.says(self.tick(), events.BrokerRegistered(czxid=self.zxid))
+            broker.log(self.tick(), events.BrokerRegistered(czxid=self.zxid))
         self._znode("create", "/controller_epoch", "0", 0)
         self.elect_controller(0)
 
@@ -188,7 +188,7 @@ class Cluster:
             self._appended(partition, follower, base, last)
         for broker in (partition.leader, *partition.followers):
             leads = broker == partition.leader
-            self.says(
+            self.log(
                 broker,
                 events.HighWatermark(
                     topic=partition.topic,
@@ -207,7 +207,7 @@ class Cluster:
 
     def _appended(self, partition: Partition, broker: int, base: int, last: int) -> None:
         leads = broker == partition.leader
-        self.says(
+        self.log(
             broker,
             events.Append(
                 topic=partition.topic,
@@ -227,7 +227,7 @@ class Cluster:
 
     def fetched(self, partition: Partition, replica: int, fetch_offset: int, last: int) -> None:
         """The leader hands records out, to replica -1 where it is a consumer."""
-        self.says(
+        self.log(
             partition.leader,
             events.FetchResponse(
                 topic=partition.topic,
@@ -249,7 +249,7 @@ class Cluster:
         self._znode("create", "/controller", json.dumps({"version": 1, "brokerid": broker}), 0, owner=broker)
         self.zxid -= 1
         self._znode("set", "/controller_epoch", str(self.controller_epoch), self.controller_epoch)
-        self.says(
+        self.log(
             broker,
             events.ControllerElected(controller_epoch=self.controller_epoch, epoch_zk_version=self.controller_epoch),
         )
@@ -263,7 +263,7 @@ class Cluster:
         partition.zk_version += 1
         partition.epochs.append((partition.leader_epoch, partition.log_end_offset))
         self._write_state("set", partition, by="controller")
-        self.says(
+        self.log(
             self.controller,
             events.Election(
                 topic=partition.topic,
@@ -295,7 +295,7 @@ class Cluster:
 
     def _lead(self, partition: Partition, previous_epoch: int) -> None:
         """The leader and the followers of a new epoch say so."""
-        said: dict[str, Any] = {
+        fields_of_both: dict[str, Any] = {
             "topic": partition.topic,
             "partition": partition.number,
             "leader_epoch": partition.leader_epoch,
@@ -305,14 +305,16 @@ class Cluster:
             "log_end_offset": partition.log_end_offset,
         }
         for broker in partition.isr:
-            self._told(broker, partition)
-        self.says(partition.leader, events.BecomeLeader(isr=partition.isr, zk_version=partition.zk_version, **said))
+            self._receive(broker, partition)
+        self.log(
+            partition.leader, events.BecomeLeader(isr=partition.isr, zk_version=partition.zk_version, **fields_of_both)
+        )
         for follower in partition.followers:
-            self.says(follower, events.BecomeFollower(leader=partition.leader, **said))
+            self.log(follower, events.BecomeFollower(leader=partition.leader, **fields_of_both))
 
-    def _told(self, broker: int, partition: Partition) -> None:
+    def _receive(self, broker: int, partition: Partition) -> None:
         """The controller's request reaches a broker."""
-        asked = events.ControlledPartition(
+        controlled = events.ControlledPartition(
             topic=partition.topic,
             partition=partition.number,
             leader=partition.leader,
@@ -322,7 +324,7 @@ class Cluster:
             replicas=partition.assigned,
             verdict="applied",
         )
-        self.says(
+        self.log(
             broker,
             events.ControlReceive(
                 api="LeaderAndIsr",
@@ -330,7 +332,7 @@ class Cluster:
                 controller_epoch=self.controller_epoch,
                 request_broker_epoch=-1,
                 verdict="applied",
-                partitions=[asked],
+                partitions=[controlled],
             ),
         )
 
@@ -339,7 +341,7 @@ class Cluster:
         version = state.pop("zk_version")
         self._znode(op, partition.path, json.dumps({"version": 1, **state}), version)
         writer = self.controller if by == "controller" else partition.leader
-        self.says(
+        self.log(
             writer,
             events.ZkWrite(
                 path=partition.path,

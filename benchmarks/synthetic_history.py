@@ -1,4 +1,4 @@
-"""A history of any length in which every promise holds, as a run folder: what clients, brokers and ZooKeeper write.
+"""What does a history of any length look like in which every promise holds? A run folder for benchmarks.
 
 It has the shape of a smoke run: of its operations 81 % are sends, 11 % polls and 8 % commits; three times a broker is
 taken from its lead and comes back. Lines are streamed to their files, so memory does not grow with the history.
@@ -18,8 +18,9 @@ from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep, JournalEntry, Operation, OpKind, OpType, Record
+from harness.values import OFFSETS_TOPIC
 
-TOPIC, OFFSETS_TOPIC = "orders", "__consumer_offsets"
+TOPIC = "orders"
 PARTITIONS, PRODUCERS, CONSUMERS = 3, 4, 2
 BATCHES_A_CYCLE, RECORDS_A_BATCH = 12, 5
 POLLS_A_CYCLE = BATCHES_A_CYCLE // PARTITIONS
@@ -67,7 +68,7 @@ class _Client:
         self.operations += 1
         return self.operations - 1
 
-    def notes(self, index: int, type_: OpType, time_ns: int, kind: OpKind, **more: Any) -> None:
+    def write(self, index: int, type_: OpType, time_ns: int, kind: OpKind, **more: Any) -> None:
         operation = Operation(index=index, time_ns=time_ns, process=self.name, type=type_, kind=kind, **more)
         self.file.write(encoded(operation))
 
@@ -117,7 +118,7 @@ class _History:
         for partition in led:
             cluster.elect_leader(partition)
         if fault != EXPIRE_SESSION:
-            cluster.brokers[target].starts(cluster.tick())
+            cluster.brokers[target].start(cluster.tick())
         self._journal(injection, fault, target, InjectionStep.CONFIRMED, InjectionStep.HEALED)
         for partition in led:
             cluster.rejoin(partition, target)
@@ -129,23 +130,23 @@ class _History:
                 for partition in self.partitions:
                     more = {"topic": partition.topic, "partition": partition.number, "group": consumer.name}
                     index = consumer.next_index()
-                    consumer.notes(index, OpType.INVOKE, self.cluster.tick(), kind, **more)
+                    consumer.write(index, OpType.INVOKE, self.cluster.tick(), kind, **more)
                     more["offset"] = partition.log_end_offset
-                    consumer.notes(index, OpType.OK, self.cluster.tick(), kind, **more)
+                    consumer.write(index, OpType.OK, self.cluster.tick(), kind, **more)
         for partition in self.all_partitions:
             for broker, dump in zip(BROKERS, partition.dumps, strict=True):
                 dump.seek(0)
                 dump.write(encoded(partition.state(broker)).rstrip().ljust(HEAD_BYTES - 1) + b"\n")
 
     def _produce(self, partition: Partition, producer: _Client) -> None:
-        place = {"topic": partition.topic, "partition": partition.number, "acks": -1}
-        asked = []
+        target = {"topic": partition.topic, "partition": partition.number, "acks": -1}
+        records = []
         for _ in range(RECORDS_A_BATCH):
             self.sent += 1
             index, content = producer.next_index(), {"key": f"key-{self.sent % 24}", "value": f"value-{self.sent}"}
-            asked.append((index, content))
-            producer.notes(index, OpType.INVOKE, self.cluster.tick(), OpKind.SEND, **place, **content)
-        base, last = self.cluster.replicate(partition, [(content["key"], content["value"]) for _, content in asked])
+            records.append((index, content))
+            producer.write(index, OpType.INVOKE, self.cluster.tick(), OpKind.SEND, **target, **content)
+        base, last = self.cluster.replicate(partition, [(content["key"], content["value"]) for _, content in records])
         answer = events.ProduceResponse(
             correlation_id=self.batches,
             client=producer.name,
@@ -160,9 +161,9 @@ class _History:
             leader_epoch=partition.leader_epoch,
             duration_ms=1.0,
         )
-        self.cluster.says(partition.leader, answer)
-        for offset, (index, content) in enumerate(asked, start=base):
-            producer.notes(index, OpType.OK, self.cluster.tick(), OpKind.SEND, offset=offset, **place, **content)
+        self.cluster.log(partition.leader, answer)
+        for offset, (index, content) in enumerate(records, start=base):
+            producer.write(index, OpType.OK, self.cluster.tick(), OpKind.SEND, offset=offset, **target, **content)
             record = Record(
                 topic=partition.topic,
                 partition=partition.number,
@@ -177,29 +178,31 @@ class _History:
         records = tuple(record for partition in self.partitions for record in partition.unread)
         for consumer in self.consumers:
             index = consumer.next_index()
-            consumer.notes(index, OpType.INVOKE, self.cluster.tick(), OpKind.POLL, mode="assign")
+            consumer.write(index, OpType.INVOKE, self.cluster.tick(), OpKind.POLL, mode="assign")
             for partition in self.partitions:
                 self.cluster.fetched(partition, -1, partition.unread[0].offset, partition.unread[-1].offset)
-            consumer.notes(index, OpType.OK, self.cluster.tick(), OpKind.POLL, mode="assign", records=records)
+            consumer.write(index, OpType.OK, self.cluster.tick(), OpKind.POLL, mode="assign", records=records)
         for partition in self.partitions:
             partition.unread.clear()
 
     def _commit(self, consumer: _Client) -> None:
-        asked = []
+        commits = []
         for partition in self.partitions:
-            whose = {"group": consumer.name, "topic": partition.topic, "partition": partition.number}
+            position = {"group": consumer.name, "topic": partition.topic, "partition": partition.number}
             index = consumer.next_index()
-            consumer.notes(
-                index, OpType.INVOKE, self.cluster.tick(), OpKind.COMMIT, offset=partition.log_end_offset, **whose
+            consumer.write(
+                index, OpType.INVOKE, self.cluster.tick(), OpKind.COMMIT, offset=partition.log_end_offset, **position
             )
-            asked.append((index, whose, partition.log_end_offset))
-        records = [(json.dumps({"type": "offset", **whose}), json.dumps({"offset": to})) for _, whose, to in asked]
+            commits.append((index, position, partition.log_end_offset))
+        records = [
+            (json.dumps({"type": "offset", **position}), json.dumps({"offset": to})) for _, position, to in commits
+        ]
         base, _ = self.cluster.replicate(self.offsets, records)
-        for log_offset, (index, whose, to) in enumerate(asked, start=base):
-            more: dict[str, Any] = {**whose, "offset": to}
+        for log_offset, (index, position, to) in enumerate(commits, start=base):
+            more: dict[str, Any] = {**position, "offset": to}
             answer = events.OffsetCommit(generation=-1, member="", log_offset=log_offset, error=0, **more)
-            self.cluster.says(self.offsets.leader, answer)
-            consumer.notes(index, OpType.OK, self.cluster.tick(), OpKind.COMMIT, **more)
+            self.cluster.log(self.offsets.leader, answer)
+            consumer.write(index, OpType.OK, self.cluster.tick(), OpKind.COMMIT, **more)
 
     def _journal(self, injection: int, fault: str, target: int, *steps: InjectionStep) -> None:
         for step in steps:

@@ -2,8 +2,8 @@
 
 from airflow.sdk import dag
 
-from chaos_airflow.form import asked, form
-from chaos_airflow.tasks import run_phases
+from chaos_airflow.tasks.form import form, request_of_form
+from chaos_airflow.tasks.run import run_phases
 
 
 @dag(
@@ -45,7 +45,7 @@ The same from a terminal: `chaos run SCENARIO --seed N --set key=value`; the for
 )
 def chaos_experiment() -> None:
     """One run, phase by phase."""
-    run_phases(asked=asked)
+    run_phases(request_from=request_of_form)
 
 
 experiment = chaos_experiment()

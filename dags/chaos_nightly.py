@@ -7,8 +7,8 @@ from typing import Any
 from airflow.sdk import Asset, CronTriggerTimetable, Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from chaos_airflow.request import Request
-from chaos_airflow.tasks import RUN_NAME, run_phases
+from chaos_airflow.tasks.request import Request
+from chaos_airflow.tasks.run import RUN_NAME, run_phases
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def chaos_nightly() -> None:
 
     @task(execution_timeout=SHORT)
     def suite() -> list[Request]:
-        from chaos_airflow.nightly import requests_of
+        from chaos_airflow.tasks.nightly import requests_of
 
         return requests_of(get_current_context()["params"]["suite"])
 
@@ -61,21 +61,21 @@ def chaos_nightly() -> None:
 
     @task(execution_timeout=SHORT, trigger_rule="all_done")
     def inconclusive(requests: list[Request]) -> list[Request]:
-        from chaos_airflow.nightly import conclusions, inconclusive
+        from chaos_airflow.tasks.nightly import conclusions, inconclusive
 
         return inconclusive(requests, conclusions(get_current_context()["ti"], "run", requests))
 
     @task(execution_timeout=SHORT, outlets=[VERDICTS])
     def summary(requests: list[Request] | None, doubtful: list[Request] | None) -> dict[str, Any]:
-        from chaos_airflow.nightly import conclusions, keep, summarized, table
+        from chaos_airflow.tasks.nightly import conclusions, summary_of, table_lines, write_summary
 
         context = get_current_context()
         ti: Any = context["ti"]
         first, second = conclusions(ti, "run", requests or []), conclusions(ti, "again", doubtful or [])
-        whole = summarized(context["params"]["suite"], ti.run_id, requests or [], first, second)
-        for line in table(whole):
+        whole = summary_of(context["params"]["suite"], ti.run_id, requests or [], first, second)
+        for line in table_lines(whole):
             log.info("%s", line)
-        log.info("kept in %s", keep(whole, context["dag_run"].run_after))
+        log.info("summary: %s", write_summary(whole, context["dag_run"].run_after))
         context["outlet_events"][VERDICTS].extra = dict(whole)
         return dict(whole)
 

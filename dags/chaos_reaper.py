@@ -36,7 +36,7 @@ def chaos_reaper() -> None:
 
     @task(execution_timeout=timedelta(minutes=30), retries=0)
     def reap() -> dict[str, int]:
-        from chaos_airflow.reaping import reap_runs
+        from chaos_airflow.tasks.reaping import reap_runs
 
         return reap_runs()
 

@@ -1,16 +1,16 @@
-"""The CI door: one short scenario on the embedded cluster, `python dags/chaos_smoke.py` or `dag.test(run_conf=…)`."""
+"""For CI: one short scenario on the embedded cluster, `python dags/chaos_smoke.py` or `dag.test(run_conf=…)`."""
 
 import sys
 from datetime import timedelta
 
 if __name__ == "__main__":  # before anything of Airflow is imported: it looks for its home at once
-    from chaos_airflow.door import main
+    from chaos_airflow.ci import main
 
     sys.exit(main("chaos_smoke", "smoke"))
 
 from airflow.sdk import Param, dag
 
-from chaos_airflow.tasks import run_phases
+from chaos_airflow.tasks.run import run_phases
 
 
 @dag(

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 
@@ -27,7 +27,7 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "order_column", "kind_column")
     sentence: ClassVar[str] = "$offset_column must never go back in the order of $order_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {
             "key_columns": ["team"],
             "offset_column": "position",
@@ -39,7 +39,7 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
         breaks={"team": ["g"] * 4, "position": [9, 5, 4, 7], "day": [1, 2, 3, 4], "what": ["set", "set", "get", "get"]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the offset is at least the one that held before it."""
         offset = rows[self.offset_column]
         if self.kind_column is None:
@@ -62,12 +62,12 @@ class ExpectCommittedOffsetsNotToPassEnd(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "end_column")
     sentence: ClassVar[str] = "$offset_column must not pass $end_column."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["team"], "offset_column": "position", "end_column": "written"},
         holds={"team": ["g", "h"], "position": [5, 9], "written": [9, 9]},
         breaks={"team": ["g", "h"], "position": [5, 10], "written": [9, 9]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether there is that much to read."""
         return rows[self.offset_column] <= rows[self.end_column]

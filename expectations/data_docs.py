@@ -1,7 +1,7 @@
-"""Makes Data Docs readable without a network: what pages load from elsewhere goes out, a style sheet comes in.
+"""How are Data Docs read without a network? What pages load from elsewhere is removed, a style sheet is added.
 
 Great Expectations' pages take their scripts and styles from the network, and draw their index by script. Without the
-scripts the pages of suites and results still say everything; the index is written anew.
+scripts the pages of suites and results are complete; the index is written anew.
 """
 
 import re

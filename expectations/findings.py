@@ -1,15 +1,15 @@
-"""Expectations about what checks found, for any table with one row a finding."""
+"""Expectations about the findings of checks, for any table with one row a finding."""
 
 from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 
 class ExpectNoViolations(RowExpectation):
-    """Expect no finding to be a violation; what is expected or only noted may be there."""
+    """Expect no finding to be a violation; expected findings and notes may be there."""
 
     key_columns: list[str] = pydantic.Field(default=["check"], description="What names the promise that is at stake")
     severity_column: str = pydantic.Field(default="severity", description="What a finding means")
@@ -20,13 +20,13 @@ class ExpectNoViolations(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("severity_column", "message_column")
     sentence: ClassVar[str] = "There must be no $violation of any $key."
 
-    examples: ClassVar[Examples] = shown(
-        {"key_columns": ["promise"], "severity_column": "level", "message_column": "said", "violation": "error"},
-        holds={"promise": ["P1", "P2"], "level": ["info", "warning"], "said": ["x", "y"]},
-        breaks={"promise": ["P1", "P2"], "level": ["info", "error"], "said": ["x", "y"]},
+    examples: ClassVar[Examples] = examples_of(
+        {"key_columns": ["promise"], "severity_column": "level", "message_column": "text", "violation": "error"},
+        holds={"promise": ["P1", "P2"], "level": ["info", "warning"], "text": ["x", "y"]},
+        breaks={"promise": ["P1", "P2"], "level": ["info", "error"], "text": ["x", "y"]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether it is something else."""
         return rows[self.severity_column] != self.violation
 
@@ -41,12 +41,12 @@ class ExpectFindingsToHaveEvidence(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("evidence_column",)
     sentence: ClassVar[str] = "$evidence_column must name at least one event, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["promise"], "evidence_column": "events"},
         holds={"promise": ["P1", "P2"], "events": [["x"], ["y", "z"]]},
         breaks={"promise": ["P1", "P2"], "events": [["x"], []]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether there is an event."""
         return rows.size(self.evidence_column) > 0

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 
@@ -21,13 +21,13 @@ class ExpectHighWatermarksNotToPassLogEnd(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("high_watermark_column", "log_end_column")
     sentence: ClassVar[str] = "$high_watermark_column must not pass $log_end_column."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "high_watermark_column": "committed", "log_end_column": "written"},
         holds={"shard": ["a", "b"], "committed": [4, 5], "written": [9, 5]},
         breaks={"shard": ["a", "b"], "committed": [4, 6], "written": [9, 5]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the log reaches that far."""
         return rows[self.high_watermark_column] <= rows[self.log_end_column]
 
@@ -45,13 +45,13 @@ class ExpectHighWatermarksNeverToGoBack(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("high_watermark_column", "order_column")
     sentence: ClassVar[str] = "$high_watermark_column must never go back in the order of $order_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["term"], "high_watermark_column": "committed", "order_column": "at"},
         holds={"term": [1, 1, 2], "committed": [4, 5, 0], "at": [1, 2, 3]},
         breaks={"term": [1, 1, 1], "committed": [6, 4, 5], "at": [1, 2, 3]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether it is at least the highest before it."""
         return rows[self.high_watermark_column] >= rows.highest_before(
             self.high_watermark_column, order=self.order_column, keys=self.key_columns

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 _PARTITION = ["topic", "partition"]
@@ -20,13 +20,13 @@ class ExpectIsrNeverToBeEmpty(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("isr_column",)
     sentence: ClassVar[str] = "$isr_column must never be empty."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "isr_column": "synced"},
         holds={"shard": ["a", "b"], "synced": [[1, 2], [3]]},
         breaks={"shard": ["a", "b"], "synced": [[1, 2], []]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether it has a member."""
         return rows.size(self.isr_column) > 0
 
@@ -41,15 +41,15 @@ class ExpectIsrMembersOnce(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("isr_column",)
     sentence: ClassVar[str] = "$isr_column must name each member once."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "isr_column": "synced"},
         holds={"shard": ["a", "b"], "synced": [[1, 2], [3]]},
         breaks={"shard": ["a", "b"], "synced": [[1, 2], [3, 3]]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether it has as many members as names."""
-        return rows.kinds(self.isr_column) == rows.size(self.isr_column)
+        return rows.distinct_size(self.isr_column) == rows.size(self.isr_column)
 
 
 class ExpectIsrWithinReplicas(RowExpectation):
@@ -63,15 +63,15 @@ class ExpectIsrWithinReplicas(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("isr_column", "replicas_column")
     sentence: ClassVar[str] = "$isr_column must be a subset of $replicas_column."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "isr_column": "synced", "replicas_column": "nodes"},
         holds={"shard": ["a", "b"], "synced": [[1, 2], []], "nodes": [[2, 1, 3], [1]]},
         breaks={"shard": ["a", "b"], "synced": [[1, 2], [4]], "nodes": [[2, 1, 3], [1]]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether every member is assigned."""
-        return rows.within(self.isr_column, self.replicas_column)
+        return rows.is_subset(self.isr_column, self.replicas_column)
 
 
 class ExpectLeaderInIsr(RowExpectation):
@@ -86,15 +86,15 @@ class ExpectLeaderInIsr(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("leader_column", "isr_column")
     sentence: ClassVar[str] = "$leader_column must be in $isr_column, or $no_leader."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "leader_column": "node", "isr_column": "synced", "no_leader": 0},
         holds={"shard": ["a", "b"], "node": [1, 0], "synced": [[1, 2], [2]]},
         breaks={"shard": ["a", "b"], "node": [1, 3], "synced": [[1, 2], [2]]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the leader is a member, or nobody leads."""
-        return (rows[self.leader_column] == self.no_leader) | rows.has(self.isr_column, self.leader_column)
+        return (rows[self.leader_column] == self.no_leader) | rows.contains(self.isr_column, self.leader_column)
 
 
 class ExpectZkVersionsToIncrease(RowExpectation):
@@ -108,13 +108,13 @@ class ExpectZkVersionsToIncrease(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("version_column", "order_column")
     sentence: ClassVar[str] = "$version_column must strictly increase in the order of $order_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "version_column": "revision", "order_column": "at"},
         holds={"shard": ["a", "a", "b"], "revision": [1, 3, 1], "at": [10, 11, 12]},
         breaks={"shard": ["a", "a", "b"], "revision": [3, 3, 1], "at": [10, 11, 12]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the version is higher than that of the row before it."""
         return rows[self.version_column] > rows.previous(
             self.version_column, order=self.order_column, keys=self.key_columns

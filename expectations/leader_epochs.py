@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 
@@ -19,13 +19,13 @@ class ExpectLeaderEpochsToIncrease(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "order_column")
     sentence: ClassVar[str] = "$epoch_column must strictly increase in the order of $order_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "epoch_column": "term", "order_column": "at"},
         holds={"shard": ["a", "a", "b"], "term": [1, 2, 1], "at": [10, 11, 10]},
         breaks={"shard": ["a", "a", "b"], "term": [2, 2, 1], "at": [10, 11, 12]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the epoch is higher than that of the row before it."""
         return rows[self.epoch_column] > rows.previous(
             self.epoch_column, order=self.order_column, keys=self.key_columns
@@ -48,17 +48,17 @@ class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
     nullable_parameters: ClassVar[tuple[str, ...]] = ("life_column",)
     sentence: ClassVar[str] = "There must be at most one $leader_column in each $epoch_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "epoch_column": "term", "leader_column": "node", "no_leader": 0},
         holds={"shard": ["a", "a", "a"], "term": [1, 1, 2], "node": [7, 0, 8]},
         breaks={"shard": ["a", "a", "a"], "term": [1, 1, 2], "node": [7, 8, 8]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether all rows of the row's epoch name one leader, those without a leader aside."""
         leader, epoch = rows[self.leader_column], [*self.key_columns, self.epoch_column]
-        alone = rows.alike(rows.where(leader != self.no_leader, leader), keys=epoch)
-        return alone if self.life_column is None else alone | ~rows.alike(rows[self.life_column], keys=epoch)
+        alone = rows.all_equal(rows.where(leader != self.no_leader, leader), keys=epoch)
+        return alone if self.life_column is None else alone | ~rows.all_equal(rows[self.life_column], keys=epoch)
 
 
 class ExpectUncleanElectionsOnlyWhereAllowed(RowExpectation):
@@ -73,12 +73,12 @@ class ExpectUncleanElectionsOnlyWhereAllowed(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "unclean_column", "allowed_column")
     sentence: ClassVar[str] = "No $epoch_column may begin $unclean_column where $allowed_column is false."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": [], "epoch_column": "term", "unclean_column": "unsafe", "allowed_column": "forced"},
         holds={"term": [1, 2], "unsafe": [False, True], "forced": [False, True]},
         breaks={"term": [1, 2], "unsafe": [False, True], "forced": [False, False]},
     )
 
-    def met(self, rows: Rows) -> Values:
-        """Whether the election was clean, or another one allowed."""
+    def holds(self, rows: Rows) -> Values:
+        """Whether the election was clean, or allowed to be unclean."""
         return ~rows[self.unclean_column] | rows[self.allowed_column]

@@ -1,6 +1,6 @@
-"""How many rows of a table break an expectation, and the first of them.
+"""How many rows of a table break an expectation, and which are the first of them?
 
-All expectations about one Spark frame are answered by one aggregation, however many there are: each adds its two marks
+All expectations about one Spark frame are evaluated by one aggregation, however many there are: each adds its two marks
 to every row of a frame of marks, and Great Expectations bundles what is aggregated over the same frame.
 """
 
@@ -44,7 +44,7 @@ def _condition(metric_value_kwargs: Kwargs) -> RowCondition:
 def spark_marks(expectation: RowCondition) -> tuple[Column, Column]:
     """Return whether a row of a Spark frame is judged, and whether it is and breaks the expectation."""
     judged = spark_rows.judged_rows(expectation.named_columns, expectation.only)
-    return judged, judged & ~F.coalesce(expectation.met(spark_rows.SparkRows(judged)), F.lit(True))
+    return judged, judged & ~F.coalesce(expectation.holds(spark_rows.SparkRows(judged)), F.lit(True))
 
 
 class _Marks(SparkDFBatchData):
@@ -55,12 +55,12 @@ class _Marks(SparkDFBatchData):
         self.table = table
 
     def of(self, metric_value_kwargs: Kwargs) -> tuple[Column, Column]:
-        """Return the marks of an expectation; they are set when they are first asked for."""
+        """Return the marks of an expectation, which are added to the frame at the first request."""
         question = hashlib.sha256(metric_value_kwargs["question"].encode()).hexdigest()
         names = (f"judged {question}", f"broken {question}")
         if names[0] not in self._dataframe.columns:
             expectation = _condition(metric_value_kwargs)
-            _refuse_strangers(expectation, self.table.columns)
+            _check_columns(expectation, self.table.columns)
             self._dataframe = self._dataframe.withColumns(dict(zip(names, spark_marks(expectation), strict=True)))
         return column(names[0]), column(names[1])
 
@@ -70,10 +70,10 @@ def _marks(engine: SparkDFExecutionEngine, metric_domain_kwargs: Kwargs) -> tupl
     batch_id = metric_domain_kwargs.get("batch_id") or engine.batch_manager.active_batch_data_id
     table = engine.get_domain_records({"batch_id": batch_id})
     name = f"{batch_id} with marks"
-    kept = engine.batch_manager.batch_data_cache
-    marks = kept.get(name)
+    cache = engine.batch_manager.batch_data_cache
+    marks = cache.get(name)
     if not isinstance(marks, _Marks) or marks.table is not table:
-        marks = kept[name] = _Marks(engine, table)
+        marks = cache[name] = _Marks(engine, table)
     return name, marks
 
 
@@ -83,14 +83,14 @@ def _pandas_marks(
     """Return the named columns of the judged rows, the number of all rows, and which of the judged are broken."""
     expectation = _condition(metric_value_kwargs)
     table, _, _ = engine.get_compute_domain(metric_domain_kwargs, domain_type=MetricDomainTypes.TABLE)
-    _refuse_strangers(expectation, table.columns)
-    counts = pandas_rows.judged_rows(table, expectation.named_columns, expectation.only)
-    judged = table.loc[counts, list(expectation.read_columns)].reset_index(drop=True)
-    met = expectation.met(pandas_rows.PandasRows(judged))
-    return judged, len(table), ~met.fillna(True).astype(bool)
+    _check_columns(expectation, table.columns)
+    is_judged = pandas_rows.judged_rows(table, expectation.named_columns, expectation.only)
+    judged = table.loc[is_judged, list(expectation.read_columns)].reset_index(drop=True)
+    holds = expectation.holds(pandas_rows.PandasRows(judged))
+    return judged, len(table), ~holds.fillna(True).astype(bool)
 
 
-def _refuse_strangers(expectation: RowCondition, columns: Any) -> None:
+def _check_columns(expectation: RowCondition, columns: Any) -> None:
     missing = sorted(set(expectation.read_columns) - set(columns))
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, columns))}")

@@ -1,4 +1,4 @@
-"""Rows of a pandas frame."""
+"""How does pandas carry out the operations on rows? See `rows`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ from expectations.rows import Only, Rows
 
 def judged_rows(frame: pd.DataFrame, named: Sequence[str], only: Only) -> "pd.Series[bool]":
     """Return whether a row is judged: no named column is null, and it holds what it must."""
-    counts = frame[list(named)].notna().all(axis="columns")
+    judged = frame[list(named)].notna().all(axis="columns")
     for name, value in only.items():
-        counts &= (frame[name] == value).fillna(False).astype(bool)
-    return counts
+        judged &= (frame[name] == value).fillna(False).astype(bool)
+    return judged
 
 
 class PandasRows(Rows):
-    """The rows of a pandas frame, all of them judged, under an index without repetitions."""
+    """The rows of a pandas frame whose index is unique; all of them are judged."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame.convert_dtypes()
@@ -41,7 +41,7 @@ class PandasRows(Rows):
         return self._shifted(self._grouped(self._in_order(values, order), keys).ffill(), keys)
 
     @override
-    def alike(self, values: "pd.Series[Any]", *, keys: Sequence[str]) -> "pd.Series[Any]":
+    def all_equal(self, values: "pd.Series[Any]", *, keys: Sequence[str]) -> "pd.Series[Any]":
         return self._grouped(values, keys).transform("nunique") <= 1
 
     @override
@@ -53,18 +53,18 @@ class PandasRows(Rows):
         return self._frame[name].map(len)
 
     @override
-    def kinds(self, name: str) -> "pd.Series[Any]":
+    def distinct_size(self, name: str) -> "pd.Series[Any]":
         return self._frame[name].map(lambda elements: len(set(elements)))
 
     @override
-    def has(self, name: str, element: str) -> "pd.Series[Any]":
+    def contains(self, name: str, element: str) -> "pd.Series[Any]":
         pairs = zip(self._frame[name], self._frame[element], strict=True)
-        return self._booleans(one in elements for elements, one in pairs)
+        return self._booleans(member in elements for elements, member in pairs)
 
     @override
-    def within(self, name: str, other: str) -> "pd.Series[Any]":
+    def is_subset(self, name: str, other: str) -> "pd.Series[Any]":
         pairs = zip(self._frame[name], self._frame[other], strict=True)
-        return self._booleans(set(few) <= set(many) for few, many in pairs)
+        return self._booleans(set(part) <= set(whole) for part, whole in pairs)
 
     def _booleans(self, values: Iterable[bool]) -> "pd.Series[Any]":
         return pd.Series(list(values), index=self._frame.index, dtype="boolean")

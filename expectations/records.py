@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from great_expectations.compatibility import pydantic
 
-from expectations.row_expectation import Examples, RowExpectation, shown
+from expectations.row_expectation import Examples, RowExpectation, examples_of
 from expectations.rows import Rows, Values
 
 _REPLICA = ["broker", "topic", "partition"]
@@ -21,13 +21,13 @@ class ExpectOneRecordPerOffset(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("offset_column",)
     sentence: ClassVar[str] = "There must be at most one record at each $offset_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["node"], "offset_column": "place"},
         holds={"node": ["a", "a", "b"], "place": [0, 7, 0]},
         breaks={"node": ["a", "a", "b"], "place": [7, 7, 0]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the record before it has a lower offset."""
         offset = self.offset_column
         return rows[offset] > rows.previous(offset, order=offset, keys=self.key_columns)
@@ -44,13 +44,13 @@ class ExpectLeaderEpochsNeverToGoBackInTheLog(RowExpectation):
     column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "epoch_column")
     sentence: ClassVar[str] = "$epoch_column must never go back in the order of $offset_column, for each $key."
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["node"], "offset_column": "place", "epoch_column": "term"},
         holds={"node": ["a", "a", "b"], "place": [0, 7, 8], "term": [2, 2, 1]},
         breaks={"node": ["a", "a", "b"], "place": [0, 7, 8], "term": [2, 1, 1]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the record before it has no higher epoch."""
         return rows[self.epoch_column] >= rows.previous(
             self.epoch_column, order=self.offset_column, keys=self.key_columns
@@ -71,15 +71,17 @@ class ExpectReplicasToHoldTheSameRecords(RowExpectation):
         "There must be one $content_column at each $offset_column of one $epoch_column, for each $key."
     )
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["shard"], "offset_column": "place", "epoch_column": "term", "content_column": "text"},
         holds={"shard": ["a"] * 3, "place": [7, 7, 7], "term": [1, 1, 2], "text": ["x", "x", "y"]},
         breaks={"shard": ["a"] * 3, "place": [7, 7, 8], "term": [1, 1, 1], "text": ["x", "y", "z"]},
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether all rows of its offset and epoch hold the same."""
-        return rows.alike(rows[self.content_column], keys=[*self.key_columns, self.offset_column, self.epoch_column])
+        return rows.all_equal(
+            rows[self.content_column], keys=[*self.key_columns, self.offset_column, self.epoch_column]
+        )
 
 
 class ExpectProducerSequencesToIncrease(RowExpectation):
@@ -104,7 +106,7 @@ class ExpectProducerSequencesToIncrease(RowExpectation):
         "for each $producer_column and $producer_epoch_column of each $key."
     )
 
-    examples: ClassVar[Examples] = shown(
+    examples: ClassVar[Examples] = examples_of(
         {"key_columns": ["node"], "offset_column": "place", "sequence_column": "number"},
         holds={
             "node": ["a"] * 5,
@@ -122,7 +124,7 @@ class ExpectProducerSequencesToIncrease(RowExpectation):
         },
     )
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Whether the sequence number is higher than the one before it, or that was the last that there is."""
         sequence = rows[self.sequence_column]
         keys = [*self.key_columns, self.producer_column, self.producer_epoch_column]

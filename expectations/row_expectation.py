@@ -1,7 +1,7 @@
-"""The base of expectations that judge each row of a table, by itself or by the rows beside it.
+"""What do expectations share that judge each row of a table, by itself or by the rows beside it?
 
-A subclass names its columns as parameters, so that it works on any table; what it asks, in terms that Spark and pandas
-share; and its sentence, which Data Docs shows.
+A subclass names its columns as parameters, so that it works on any table; its condition, in operations that Spark
+and pandas share; and its sentence, which Data Docs shows.
 """
 
 import json
@@ -29,10 +29,10 @@ from expectations.rows import Only, Rows, Values
 
 _EVERY_ROW = "table"
 Examples = list[dict[str, Any]]
-"""Tables with what an expectation says of them, as Great Expectations' own diagnostics ask for them."""
+"""Tables, and whether they meet an expectation, in the form of Great Expectations' own diagnostics."""
 
 
-def shown(
+def examples_of(
     parameters: Mapping[str, Any], *, holds: Mapping[str, list[Any]], breaks: Mapping[str, list[Any]]
 ) -> Examples:
     """Return a table that meets an expectation with these parameters, and one that does not."""
@@ -78,12 +78,12 @@ class RowExpectation(BatchExpectation):
         super().__init_subclass__(**kwargs)
         own = [name for name in cls.__fields__ if name not in BatchExpectation.__fields__]
         cls.success_keys = tuple(own)
-        # Each class must have one of its own for Great Expectations' checklist.
-        cls.validate_configuration = cls._refuse_strangers  # type: ignore[method-assign, assignment]
+        # Great Expectations' checklist wants one in each class itself, with an assertion in its source.
+        cls.validate_configuration = cls._check_parameters  # type: ignore[method-assign, assignment]
 
     @abstractmethod
-    def met(self, rows: Rows) -> Values:
-        """Return whether each judged row is as expected; null where that cannot be told, which is no objection."""
+    def holds(self, rows: Rows) -> Values:
+        """Return whether each judged row is as expected; null where that is unknown, which breaks nothing."""
 
     @property
     def named_columns(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class RowExpectation(BatchExpectation):
 
     @property
     def question(self) -> str:
-        """The parameters that decide which rows break it, as the text by which its metrics are told from others'."""
+        """The parameters that decide which rows break it, as the text that distinguishes its metrics from others'."""
         parameters = {name: getattr(self, name) for name in self.success_keys if name != "mostly"}
         return json.dumps({"type": self.expectation_type, "parameters": parameters}, sort_keys=True)
 
@@ -114,11 +114,11 @@ class RowExpectation(BatchExpectation):
             raise ValueError(f"{', '.join(unnamed)}: an empty text names no column")
         return values
 
-    def _refuse_strangers(self, configuration: ExpectationConfiguration | None = None) -> None:
+    def _check_parameters(self, configuration: ExpectationConfiguration | None = None) -> None:
         """Refuse a configuration with parameters that this expectation does not have."""
-        strangers = set(configuration.kwargs if configuration else ()) - set(self.__fields__)
+        unknown = set(configuration.kwargs if configuration else ()) - set(self.__fields__)
         try:
-            assert not strangers, f"{self.expectation_type} has no parameter {', '.join(sorted(strangers))}"
+            assert not unknown, f"{self.expectation_type} has no parameter {', '.join(sorted(unknown))}"
         except AssertionError as error:
             raise InvalidExpectationConfigurationError(str(error)) from error
 
@@ -131,9 +131,9 @@ class RowExpectation(BatchExpectation):
         domain = {"batch_id": self.batch_id}
         question = {"question": self.question}
         dependencies.set_metric_configuration(COUNTS, MetricConfiguration(COUNTS, domain, question))
-        wanted = parse_result_format(self._get_result_format(runtime_configuration))
-        if wanted["result_format"] != ResultFormat.BOOLEAN_ONLY:
-            value = {**question, "limit": wanted["partial_unexpected_count"]}
+        result_format = parse_result_format(self._get_result_format(runtime_configuration))
+        if result_format["result_format"] != ResultFormat.BOOLEAN_ONLY:
+            value = {**question, "limit": result_format["partial_unexpected_count"]}
             dependencies.set_metric_configuration(FIRST_BROKEN, MetricConfiguration(FIRST_BROKEN, domain, value))
         return dependencies
 
@@ -145,11 +145,11 @@ class RowExpectation(BatchExpectation):
         execution_engine: ExecutionEngine[Any] | None = None,
     ) -> dict[str, Any]:
         number, judged, broken = metrics[COUNTS]
-        answer = {"success": judged - broken >= self.mostly * judged}
+        outcome = {"success": judged - broken >= self.mostly * judged}
         if FIRST_BROKEN not in metrics:
-            return answer
+            return outcome
         share = 100 * broken / judged if judged else 0.0
-        return answer | {
+        return outcome | {
             "result": {
                 "element_count": number,
                 "missing_count": number - judged,
@@ -160,12 +160,12 @@ class RowExpectation(BatchExpectation):
         }
 
     @classmethod
-    def _said(cls, kwargs: Mapping[str, Any]) -> dict[str, str]:
+    def _parameter_texts(cls, kwargs: Mapping[str, Any]) -> dict[str, str]:
         """Return the parameters as they stand in the sentence; one that is left out has its default."""
         fields = cls.__fields__
         values = {name: kwargs.get(name, fields[name].default) for name in cls.success_keys}
-        said = {name: str(value) for name, value in values.items()}
-        return said | {"key": ", ".join(values["key_columns"] or [_EVERY_ROW])}
+        texts = {name: str(value) for name, value in values.items()}
+        return texts | {"key": ", ".join(values["key_columns"] or [_EVERY_ROW])}
 
     @classmethod
     def _template(cls, kwargs: Mapping[str, Any]) -> str:
@@ -179,7 +179,7 @@ class RowExpectation(BatchExpectation):
     @classmethod
     @override
     def _prescriptive_template(cls, renderer_configuration: RendererConfiguration[Any]) -> RendererConfiguration[Any]:
-        for name, value in cls._said(renderer_configuration.kwargs).items():
+        for name, value in cls._parameter_texts(renderer_configuration.kwargs).items():
             renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=value)
         renderer_configuration.template_str = cls._template(renderer_configuration.kwargs)
         return renderer_configuration
@@ -195,19 +195,19 @@ class RowExpectation(BatchExpectation):
         runtime_configuration: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> list[RenderedStringTemplateContent]:
-        given = configuration.kwargs if configuration else {}
+        parameters = configuration.kwargs if configuration else {}
         return [
             RenderedStringTemplateContent(
                 content_block_type="string_template",
                 string_template={
-                    "template": cls._template(given),
-                    "params": cls._said(given),
+                    "template": cls._template(parameters),
+                    "params": cls._parameter_texts(parameters),
                     "styling": (runtime_configuration or {}).get("styling"),
                 },
             )
         ]
 
     @classmethod
-    def told(cls, kwargs: Mapping[str, Any]) -> str:
+    def sentence_for(cls, kwargs: Mapping[str, Any]) -> str:
         """Return the sentence with its parameters filled in."""
-        return Template(cls._template(kwargs)).safe_substitute(cls._said(kwargs))
+        return Template(cls._template(kwargs)).safe_substitute(cls._parameter_texts(kwargs))

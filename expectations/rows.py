@@ -1,6 +1,6 @@
-"""The rows of a table, and what an expectation may ask of them: the same questions of Spark and of pandas.
+"""Which operations does an expectation have on the rows of a table, in Spark and in pandas alike?
 
-Both answer by the rules of SQL: what is compared with a null is null, and a null decides nothing.
+Both follow the rules of SQL: what is compared with a null is null, and a null decides nothing.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ class Rows(Protocol):
         """The last value before that is not null; null where there is none."""
         ...
 
-    def alike(self, values: Values, *, keys: Sequence[str]) -> Values:
-        """Whether all rows with these keys have one value, nulls aside."""
+    def all_equal(self, values: Values, *, keys: Sequence[str]) -> Values:
+        """Whether all rows with equal keys have one value, nulls aside."""
         ...
 
     def where(self, condition: Values, values: Values) -> Values:
@@ -43,21 +43,21 @@ class Rows(Protocol):
         """How many elements an array has."""
         ...
 
-    def kinds(self, column: str) -> Values:
+    def distinct_size(self, column: str) -> Values:
         """How many different elements an array has."""
         ...
 
-    def has(self, column: str, element: str) -> Values:
+    def contains(self, column: str, element: str) -> Values:
         """Whether the array in one column has the element in another."""
         ...
 
-    def within(self, column: str, other: str) -> Values:
-        """Whether every element of one array is in another."""
+    def is_subset(self, column: str, other: str) -> Values:
+        """Whether every element of one column's array is in the other's."""
         ...
 
 
 class RowCondition(Protocol):
-    """What is asked of each row, and which columns that takes."""
+    """A condition on each row, and the columns that it reads."""
 
     only: Only
 
@@ -71,6 +71,6 @@ class RowCondition(Protocol):
         """All columns that it reads, each once."""
         ...
 
-    def met(self, rows: Rows) -> Values:
+    def holds(self, rows: Rows) -> Values:
         """Return whether each judged row is as expected; null where that cannot be told."""
         ...

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expectations.later import import_later
+from expectations.lazy_modules import import_lazily
 from harness.analysis.session import spark_session
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from expectations.suites import Suite
-    from expectations.tables import Table
+    from expectations.tables import StoredTable
 
 os.environ["GX_ANALYTICS_ENABLED"] = "False"
 
@@ -45,17 +45,17 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
     """
-    import_later("altair", "scipy.stats")
+    import_lazily("altair", "scipy.stats")
     from expectations.data_docs import make_offline
     from expectations.losses import losses_allowed
     from expectations.suites import SUITES
-    from expectations.tables import table_of
+    from expectations.tables import stored_table
 
     may_lose = losses_allowed(folder, settings)
     needed = needed_tables(checks)
     context = _context(folder.data_docs)
     suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
-    tables = {suite.name: table_of(folder, suite.table) for suite in suites}
+    tables = {suite.name: stored_table(folder, suite.table) for suite in suites}
     answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
     context.build_data_docs()
     results = [
@@ -103,7 +103,7 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", folder: RunFolder, asked: "Sequence[tuple[Suite, Table | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, asked: "Sequence[tuple[Suite, StoredTable | None]]"
 ) -> dict[str, SuiteResult]:
     """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
 
@@ -118,7 +118,7 @@ def _answers(
     with ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in asked:
-            if table is None or not (table.number or suite.table == FINDINGS):
+            if table is None or not (table.row_count or suite.table == FINDINGS):
                 continue
             session = None if table.is_small else stack.enter_context(spark_session())
             frame = _frame(folder, suite, table, session)
@@ -132,18 +132,18 @@ def _answers(
 
 
 def _frame(
-    folder: RunFolder, suite: "Suite", table: "Table", spark: "SparkSession | None"
+    folder: RunFolder, suite: "Suite", table: "StoredTable", spark: "SparkSession | None"
 ) -> "pd.DataFrame | DataFrame":
     """Return the rows that a suite judges: in Spark where there is a session, else in this process."""
-    from expectations.reach import REACH, pandas_with_reach, spark_with_reach
+    from expectations.readable_end import READABLE_END, pandas_with_readable_end, spark_with_readable_end
 
-    written = [name for name in suite.columns if name != REACH]
-    has_reach = len(written) < len(suite.columns)
+    written = [name for name in suite.columns if name != READABLE_END]
+    needs_end = len(written) < len(suite.columns)
     if spark is None:
         rows = table.in_pandas(written)
-        return pandas_with_reach(rows, folder) if has_reach else rows
+        return pandas_with_readable_end(rows, folder) if needs_end else rows
     frame = table.in_spark(spark, written)
-    return spark_with_reach(frame, folder) if has_reach else frame
+    return spark_with_readable_end(frame, folder) if needs_end else frame
 
 
 def _no_evidence(suite: "Suite") -> SuiteResult:
@@ -192,7 +192,7 @@ def _told(result: "ExpectationValidationResult") -> str:
     config = _config(result)
     expectation = config.to_domain_obj()
     if isinstance(expectation, RowExpectation):
-        sentence = expectation.told(config.kwargs)
+        sentence = expectation.sentence_for(config.kwargs)
     else:
         parameters = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
         sentence = f"{config.type.replace('_', ' ')} {json.dumps(parameters)}."

@@ -1,7 +1,6 @@
-"""One site of the Data Docs of many runs: their pages side by side, and an index of suites and runs over them.
+"""How do the Data Docs of many runs become one site? Their pages side by side, below an index of suites and runs.
 
-The pages are those that each run has already; nothing is judged again, so that a site of thousands of runs takes as
-long as copying them.
+Each run's pages are copied as they are; nothing is judged again.
 """
 
 import json
@@ -19,7 +18,7 @@ from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
 
 MARK = "chaos-docs.json"
-"""The file by which a folder is known as such a site, and may be written anew."""
+"""The file that marks a folder as such a site, which may be overwritten."""
 RUNS = "runs"
 FAILURES_SHOWN = 100
 """Sentences of one suite that the index has; each run's own page has all of them."""
@@ -30,7 +29,7 @@ class RunDocs:
     """One run in the site."""
 
     name: str
-    answers: dict[str, SuiteResult]
+    results: dict[str, SuiteResult]
     """By suite."""
     pages: dict[str, str]
     """By suite, where its result is, from the index on; empty where there is none."""
@@ -48,10 +47,12 @@ class SuiteDocs:
     name: str
     counts: Counter[str]
     """Runs by verdict."""
-    not_asked: int
+    not_judged: int
+    """Runs without a result of this suite."""
     failures: list[tuple[RunDocs, str]]
     """The first expectations that were not met, with their runs."""
     more: int
+    """How many failures the index leaves out."""
 
 
 def write(folders: Sequence[RunFolder], into: Path) -> Path:
@@ -60,16 +61,16 @@ def write(folders: Sequence[RunFolder], into: Path) -> Path:
     Raises:
         ScenarioError: a run has no Data Docs, or the folder is there and is something else.
     """
-    _refuse_without_docs(folders)
-    _make_room(into)
-    runs = [_copied(folder, name, into) for folder, name in zip(folders, _names(folders), strict=True)]
-    suites = dict.fromkeys(suite for run in runs for suite in run.answers)
+    _check_docs(folders)
+    _prepare_folder(into)
+    runs = [_copy(folder, name, into) for folder, name in zip(folders, _unique_names(folders), strict=True)]
+    suites = dict.fromkeys(suite for run in runs for suite in run.results)
     here = Path(__file__).parent
     shutil.copyfile(here / "offline.css", into / "offline.css")
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined)
     page = templates.get_template("site.html.j2").render(
         runs=runs,
-        suites=[_over_all(suite, runs) for suite in suites],
+        suites=[_suite_docs(suite, runs) for suite in suites],
         verdicts=[verdict.name for verdict in SystemVerdict],
     )
     index = into / "index.html"
@@ -77,22 +78,22 @@ def write(folders: Sequence[RunFolder], into: Path) -> Path:
     return index
 
 
-def _refuse_without_docs(folders: Sequence[RunFolder]) -> None:
-    without = [
+def _check_docs(folders: Sequence[RunFolder]) -> None:
+    missing = [
         str(folder.root)
         for folder in folders
         if not (folder.expectations.is_file() and (folder.data_docs / "index.html").is_file())
     ]
-    if without:
-        raise ScenarioError(f"no Data Docs in {', '.join(without)}: chaos rejudge makes them")
+    if missing:
+        raise ScenarioError(f"no Data Docs in {', '.join(missing)}: chaos rejudge makes them")
 
 
-def _make_room(into: Path) -> None:
-    """Make the folder, or remove what an earlier site left there."""
+def _prepare_folder(into: Path) -> None:
+    """Make the folder, or remove the runs of an earlier site there."""
     mark = into / MARK
     try:
         if into.exists() and not mark.is_file() and (not into.is_dir() or any(into.iterdir())):
-            raise ScenarioError(f"{into} is there already, and no site of Data Docs; name a new folder")
+            raise ScenarioError(f"{into} exists and is no site of Data Docs; name a new folder")
         into.mkdir(parents=True, exist_ok=True)
         mark.write_text("{}\n", encoding="utf-8")
     except OSError as error:
@@ -100,7 +101,7 @@ def _make_room(into: Path) -> None:
     shutil.rmtree(into / RUNS, ignore_errors=True)
 
 
-def _names(folders: Iterable[RunFolder]) -> list[str]:
+def _unique_names(folders: Iterable[RunFolder]) -> list[str]:
     """Return a name for each run: its id, and a number where runs from several places share one."""
     seen: Counter[str] = Counter()
     names = []
@@ -111,25 +112,25 @@ def _names(folders: Iterable[RunFolder]) -> list[str]:
     return names
 
 
-def _copied(folder: RunFolder, name: str, into: Path) -> RunDocs:
-    """Copy the pages of a run into the site, and say what is there."""
+def _copy(folder: RunFolder, name: str, into: Path) -> RunDocs:
+    """Copy the pages of a run into the site, and return what the index shows of it."""
     target = into / RUNS / name
     shutil.copytree(folder.data_docs, target)
     results = [SuiteResult.model_validate(one) for one in json.loads(folder.expectations.read_text(encoding="utf-8"))]
     pages = {}
     for result in results:
-        found = sorted((target / "validations" / result.suite).rglob("*.html"))
-        pages[result.suite] = found[-1].relative_to(into).as_posix() if found else ""
-    return RunDocs(name=name, answers={result.suite: result for result in results}, pages=pages)
+        files = sorted((target / "validations" / result.suite).rglob("*.html"))
+        pages[result.suite] = files[-1].relative_to(into).as_posix() if files else ""
+    return RunDocs(name=name, results={result.suite: result for result in results}, pages=pages)
 
 
-def _over_all(suite: str, runs: Sequence[RunDocs]) -> SuiteDocs:
-    answers = [(run, run.answers[suite]) for run in runs if suite in run.answers]
-    failures = [(run, sentence) for run, answer in answers for sentence in answer.failures]
+def _suite_docs(suite: str, runs: Sequence[RunDocs]) -> SuiteDocs:
+    results = [(run, run.results[suite]) for run in runs if suite in run.results]
+    failures = [(run, sentence) for run, result in results for sentence in result.failures]
     return SuiteDocs(
         name=suite,
-        counts=Counter(answer.verdict for _, answer in answers),
-        not_asked=len(runs) - len(answers),
+        counts=Counter(result.verdict for _, result in results),
+        not_judged=len(runs) - len(results),
         failures=failures[:FAILURES_SHOWN],
         more=max(len(failures) - FAILURES_SHOWN, 0),
     )

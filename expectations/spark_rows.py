@@ -1,4 +1,4 @@
-"""Rows of a Spark frame: window functions and column expressions, no Python."""
+"""How does Spark carry out the operations on rows? By windows and column expressions, without Python; see `rows`."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -19,13 +19,13 @@ def column(name: str) -> Column:
 
 def judged_rows(named: Sequence[str], only: Only) -> Column:
     """Return whether a row is judged: no named column is null, and it holds what it must."""
-    known = [column(name).isNotNull() for name in named]
-    held = [F.coalesce(column(name) == F.lit(value), F.lit(False)) for name, value in only.items()]
-    return reduce(and_, [*known, *held], F.lit(True))
+    not_null = [column(name).isNotNull() for name in named]
+    equal = [F.coalesce(column(name) == F.lit(value), F.lit(False)) for name, value in only.items()]
+    return reduce(and_, [*not_null, *equal], F.lit(True))
 
 
 class SparkRows(Rows):
-    """The rows of a Spark frame; those that are not judged keep to themselves."""
+    """The rows of a Spark frame; those that are not judged are in groups of their own."""
 
     def __init__(self, judged: Column) -> None:
         self._judged = judged
@@ -47,9 +47,9 @@ class SparkRows(Rows):
         return F.last(values, ignorenulls=True).over(self._before(order, keys))
 
     @override
-    def alike(self, values: Column, *, keys: Sequence[str]) -> Column:
-        together = self._together(keys)
-        return F.coalesce(F.min(values).over(together) == F.max(values).over(together), F.lit(True))
+    def all_equal(self, values: Column, *, keys: Sequence[str]) -> Column:
+        group = self._group(keys)
+        return F.coalesce(F.min(values).over(group) == F.max(values).over(group), F.lit(True))
 
     @override
     def where(self, condition: Column, values: Column) -> Column:
@@ -60,22 +60,22 @@ class SparkRows(Rows):
         return F.size(column(name))
 
     @override
-    def kinds(self, name: str) -> Column:
+    def distinct_size(self, name: str) -> Column:
         return F.size(F.array_distinct(column(name)))
 
     @override
-    def has(self, name: str, element: str) -> Column:
+    def contains(self, name: str, element: str) -> Column:
         return F.array_contains(column(name), column(element))
 
     @override
-    def within(self, name: str, other: str) -> Column:
+    def is_subset(self, name: str, other: str) -> Column:
         return F.size(F.array_except(column(name), column(other))) == 0
 
-    def _together(self, keys: Sequence[str]) -> WindowSpec:
+    def _group(self, keys: Sequence[str]) -> WindowSpec:
         return Window.partitionBy(self._judged, *(column(key) for key in keys))
 
     def _sequence(self, order: str, keys: Sequence[str]) -> WindowSpec:
-        return self._together(keys).orderBy(column(order))
+        return self._group(keys).orderBy(column(order))
 
     def _before(self, order: str, keys: Sequence[str]) -> WindowSpec:
         return self._sequence(order, keys).rowsBetween(Window.unboundedPreceding, -1)

@@ -1,4 +1,4 @@
-"""The suites: which expectations each fact must meet. `suites/*.json` holds the same, for people and other tools."""
+"""Which expectations must each fact meet? `suites/*.json` holds the same, for people and other tools."""
 
 import json
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ PARTITION = ["run_id", "topic", "partition"]
 LIFE = [*PARTITION, "life"]
 REPLICA = ["run_id", "broker", "topic", "partition"]
 FINDINGS = "findings"
-"""The table of what the checks found, which is no fact."""
+"""The table of the checks' findings, which is no fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ LEADER_EPOCHS = Suite(
     name="leader_epochs",
     table=schemas.LEADER_EPOCHS.name,
     expectations=(
-        ExpectLeaderEpochsToIncrease(key_columns=LIFE),  # a leader that is only claimed has no place in the order
+        ExpectLeaderEpochsToIncrease(key_columns=LIFE),  # a leader that is only claimed has no zxid
         ExpectOneLeaderPerLeaderEpoch(key_columns=PARTITION, life_column="life"),
         ExpectUncleanElectionsOnlyWhereAllowed(key_columns=PARTITION),
         ExpectControllerEpochsNeverToGoBack(key_columns=LIFE),
@@ -134,7 +134,7 @@ COMMITTED_OFFSETS = Suite(
     name="committed_offsets",
     table=schemas.COMMITTED_OFFSETS.name,
     expectations=(
-        ExpectCommittedOffsetsNeverToRegress(  # rows that do not count have no place in the order
+        ExpectCommittedOffsetsNeverToRegress(  # rows that do not count have no counts_ns
             key_columns=["run_id", "group", "topic", "partition"], order_column="counts_ns", kind_column="kind"
         ),
         ExpectCommittedOffsetsNotToPassEnd(

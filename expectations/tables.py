@@ -1,4 +1,4 @@
-"""The tables of a run that suites are about: a small one is read by pandas, a large one stays in Spark."""
+"""Where are the tables that suites judge, and does this process read one, or Spark?"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,22 +22,21 @@ NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class StoredTable:
     """One Parquet folder of a run."""
 
     path: Path
     columns: tuple[tuple[str, str], ...]
     """Names and Spark types."""
-    number: int
-    """Rows."""
+    row_count: int
 
     @property
     def is_small(self) -> bool:
         """Whether this process may hold it."""
-        return self.number <= SMALL_ROWS
+        return self.row_count <= SMALL_ROWS
 
     def in_pandas(self, columns: list[str]) -> pd.DataFrame:
-        """Return some columns; one that was not written yet, in the time of an older schema, holds nulls."""
+        """Return some columns; one that the table, written by an older schema, does not have holds nulls."""
         rows = _dataset(self.path)
         table = rows.to_table([name for name in columns if name in rows.schema.names])
         for name in columns:
@@ -46,12 +45,12 @@ class Table:
         return table.to_pandas(types_mapper=NULLABLE.get)
 
     def distinct(self, columns: list[str]) -> pd.DataFrame:
-        """Return the different rows of some columns, of a table of any size; there must be few of them."""
-        found = pa.schema([_dataset(self.path).schema.field(name) for name in columns]).empty_table()
+        """Return the distinct rows of some columns, of which there must be few; the table may be of any size."""
+        rows = pa.schema([_dataset(self.path).schema.field(name) for name in columns]).empty_table()
         for batch in _dataset(self.path).to_batches(columns=columns):
-            both = pa.concat_tables([found, pa.Table.from_batches([batch]).select(columns)])
-            found = both.group_by(columns).aggregate([])
-        return found.to_pandas(types_mapper=NULLABLE.get)
+            both = pa.concat_tables([rows, pa.Table.from_batches([batch]).select(columns)])
+            rows = both.group_by(columns).aggregate([])
+        return rows.to_pandas(types_mapper=NULLABLE.get)
 
     def in_spark(self, spark: SparkSession, columns: list[str]) -> DataFrame:
         """Return the same as a Spark frame."""
@@ -59,8 +58,8 @@ class Table:
         return spark.read.schema(ddl).parquet(str(self.path)).select(*columns)
 
 
-def table_of(folder: RunFolder, name: str) -> Table | None:
-    """Return a fact or the findings; None where nothing was written."""
+def stored_table(folder: RunFolder, name: str) -> StoredTable | None:
+    """Return the table of a fact or of the findings; None where nothing was written."""
     if name == FINDINGS:
         path, columns = folder.findings, FINDING_COLUMNS
     else:
@@ -68,7 +67,7 @@ def table_of(folder: RunFolder, name: str) -> Table | None:
         columns = tuple((column.name, column.type) for column in TABLES[name].columns)
     if not path.is_dir():
         return None
-    return Table(path=path, columns=columns, number=_dataset(path).count_rows())
+    return StoredTable(path=path, columns=columns, row_count=_dataset(path).count_rows())
 
 
 def _dataset(path: Path) -> pads.Dataset:

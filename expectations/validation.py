@@ -1,4 +1,4 @@
-"""A validation definition that holds its own table, so that one checkpoint judges many."""
+"""How does one checkpoint judge many tables? By validation definitions that each hold their own."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -34,5 +34,5 @@ class TableValidation(ValidationDefinition):
 
     @override
     def run(self, **options: Any) -> ExpectationSuiteValidationResult:
-        """Judge the frame, whatever the checkpoint would hand over."""
+        """Judge the frame, not the one that the checkpoint hands over."""
         return super().run(**{**options, "batch_parameters": {"dataframe": self._frame}})

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from chaos_airflow.home import Settings
-from chaos_airflow.standalone import Server, serving
+from chaos_airflow.standalone.home import Settings
+from chaos_airflow.standalone.server import Server, serving
 
 LOOK_EVERY_S = 0.5
 ENDED = frozenset({"success", "failed"})

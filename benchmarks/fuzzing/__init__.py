@@ -1,1 +1,1 @@
-"""Whatever bytes a client may send: a broker must not crash, hang or keep memory; see `__main__`."""
+"""Does a broker crash, hang or leak memory, whatever bytes a client sends?"""

@@ -1,10 +1,10 @@
-"""A million inputs for the broker's requests: how many a second, and what they broke.
+"""How many damaged requests does a broker take a second, and which of them break it?
 
     python -m benchmarks.fuzzing [--inputs 1000000] [--seed 1]
 
 An input is a stream of up to three damaged requests, in a connection that ends, is cut or reset. Each life of the
-broker takes so many of them and is then ended, so that what one leaves behind, beside what it was asked to keep, would
-add up. Every fault is printed once, with the bytes that caused it first.
+broker takes a number of them and ends, so that what is left behind, beside what a request stores, would add up. Every
+fault is printed once, with the bytes that caused it first.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from benchmarks.fuzzing.target import Fault, FuzzedBroker
 from harness.simulation.loop import run
 
 INPUTS_A_LIFE = 1_000
-"""Few enough that most of them find topics that lead a life, which some of them delete."""
+"""Few enough that most of them meet topics, which some of them delete."""
 FRAMES = 300
 PROGRESS = 20_000
 MOST_VIRTUAL_S = 10.0**8
@@ -38,7 +38,7 @@ RESET_SHARE = 0.03
 
 
 class Endless(KeyboardInterrupt):
-    """One input takes for ever; no loop and no task keeps this to itself."""
+    """One input takes for ever; a KeyboardInterrupt, which no loop and no task catches."""
 
 
 def _endless(_signal: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What a client might send: streams of frames that are nearly right.
+"""What might a client send? Streams of frames that are nearly right.
 
 Frames are built from the specifications of the messages, every API in every version that is served, and then damaged:
 bits, lengths, whole ranges, the header; a stream may lie about a frame's length or end anywhere.

@@ -1,7 +1,7 @@
-"""A whole broker in memory that is handed streams of bytes as if by clients, each in a connection of its own.
+"""What does a whole broker in memory do with streams of bytes, each as if from a client's own connection?
 
 All of the way is the real one: framing, limits, codecs, handlers, replicas, controller; only sockets, ZooKeeper, disk
-and time are the simulation's, so that nothing that was asked to wait costs any.
+and time are the simulation's, so that waiting costs nothing.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from harness.simulation.transport import MemoryTransport
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 
-PATIENCE_S = 100.0
+ANSWER_TIMEOUT_S = 100.0
 """Of virtual time: who answers later hangs, unless the request allows it."""
 MAX_REQUEST_BYTES = 1_000_000
 _HOST, _CLIENT_PORT, _PEER_PORT = "fuzzed", 9092, 9093
@@ -167,11 +167,11 @@ class FuzzedBroker:
         else:
             reader.feed_eof()
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 await self.server.converse(connection)
         except TimeoutError:
             if not _may_wait(stream):
-                self.note("hang", f"no answer within {PATIENCE_S:g} s", stream)
+                self.note("hang", f"no answer within {ANSWER_TIMEOUT_S:g} s", stream)
         except Exception as error:  # noqa: BLE001  this is what the fuzzer looks for
             self.note("crash", _where(error), stream)
         finally:
@@ -188,45 +188,45 @@ class FuzzedBroker:
         """Note that something happened that no input may do."""
         self.faults.append(Fault(kind=kind, what=what, stream=stream))
 
-    async def _ask(self, request: Any, version: int) -> Any:
-        connection = await self._transport.connect(_HOST, _CLIENT_PORT, client_id="fuzz", timeout_s=PATIENCE_S)
+    async def _request(self, request: Any, version: int) -> Any:
+        connection = await self._transport.connect(_HOST, _CLIENT_PORT, client_id="fuzz", timeout_s=ANSWER_TIMEOUT_S)
         try:
-            return await connection.request(request, version, timeout_s=PATIENCE_S)
+            return await connection.request(request, version, timeout_s=ANSWER_TIMEOUT_S)
         finally:
             connection.close()
 
     async def _create_topics(self) -> None:
         topic = CreateTopicsRequest.CreatableTopic
-        made = [
+        topics = [
             topic(name=name, num_partitions=2, replication_factor=1, assignments=[], configs=[]) for name in ("t", "u")
         ]
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
             while True:
-                known = await self._ask(MetadataRequest(topics=None), 8)
-                if [len(topic.partitions) for topic in known.topics] == [2, 2]:
+                metadata = await self._request(MetadataRequest(topics=None), 8)
+                if [len(topic.partitions) for topic in metadata.topics] == [2, 2]:
                     return
-                await self._ask(CreateTopicsRequest(topics=made, timeout_ms=10_000, validate_only=False), 4)
+                await self._request(CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=False), 4)
 
     async def _finish(self) -> None:
         """See that it still serves, and that nobody waits any more."""
         if self.broker.failed.is_set():
             self.note("end", "the broker has failed", b"")
         try:
-            await self._ask(MetadataRequest(topics=None), 8)
+            await self._request(MetadataRequest(topics=None), 8)
         except PeerError as error:
             self.note("end", str(error), b"")
 
 
 def _where(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f" at {last[0].filename}:{last[0].lineno}" if last else ""
-    return f"{type(error).__name__}: {error}"[:300] + place
+    location = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    return f"{type(error).__name__}: {error}"[:300] + location
 
 
 def _may_wait(stream: bytes) -> bool:
-    """Whether a request in a stream says itself that it has so much time."""
+    """Return whether a request in the stream allows so much time itself."""
     return any(
-        getattr(request, name, 0) > PATIENCE_S * 1000
+        getattr(request, name, 0) > ANSWER_TIMEOUT_S * 1000
         for request in _requests(stream)
         for name in ("max_wait_ms", "timeout_ms")
     )

@@ -1,4 +1,4 @@
-"""Puts real Kafka 3.9 and this project's brokers into the same situations, and prints where their ZooKeeper differs.
+"""Where does ZooKeeper differ after real Kafka 3.9 and this project's brokers were in the same situations?
 
     python -m benchmarks.side_by_side [SITUATION ...] [--record]
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.peers import running
-from benchmarks.side_by_side.comparing import Story, Teller, differences
+from benchmarks.side_by_side.comparing import Transcriber, Transcript, differences
 from benchmarks.side_by_side.situations import SITUATIONS, Situation
 from benchmarks.side_by_side.stage import PARTS, Stage
 
@@ -31,38 +31,38 @@ THEIRS = {"inter.broker.protocol.version": "2.5"}
 MISSED = "waited in vain for"
 
 
-def played(stage: Stage, situation: Situation) -> Story:
-    """Return what was written in one situation."""
+def transcript_of(stage: Stage, situation: Situation) -> Transcript:
+    """Return what is written in one situation."""
     situation.act(stage)
     changes = stage.until_quiet()
-    teller = Teller(
+    transcriber = Transcriber(
         topic=stage.topic,
         ids=stage.ids,
         controller=stage.first.broker_id,
         controller_epoch=stage.first.controller_epoch,
     )
-    told = teller.tell(changes)
-    return told | {MISSED: stage.missed} if stage.missed else told
+    transcript = transcriber.transcript(changes)
+    return transcript | {MISSED: stage.missed} if stage.missed else transcript
 
 
-def stories(kind: str, situations: list[Situation], folder: Path, console: Console) -> dict[str, Story]:
+def transcripts(kind: str, situations: list[Situation], folder: Path, console: Console) -> dict[str, Transcript]:
     """Return what one cluster wrote in each situation, one after the other on one cluster."""
-    told: dict[str, Story] = {}
+    by_situation: dict[str, Transcript] = {}
     properties = PROPERTIES | (THEIRS if kind == "kafka" else {})
     with running(kind, folder, brokers=len(PARTS), properties=properties) as peer:
         for number, each in enumerate(track(situations, description=peer.name, console=console)):
             stage = Stage(peer, f"situation-{number:02}", each.controller, len(PARTS))
             try:
-                told[each.name] = played(stage, each)
+                by_situation[each.name] = transcript_of(stage, each)
             finally:
                 stage.close()
-    return told
+    return by_situation
 
 
-def recorded() -> dict[str, Story]:
+def recorded() -> dict[str, Transcript]:
     """Return what real Kafka wrote, by situation."""
-    told: dict[str, Story] = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
-    return told
+    by_situation: dict[str, Transcript] = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    return by_situation
 
 
 def main() -> None:
@@ -74,20 +74,20 @@ def main() -> None:
     console = Console()
     with tempfile.TemporaryDirectory(prefix="chaos-benchmark-") as folder:
         if options.record:
-            theirs = recorded() | stories("kafka", chosen, Path(folder), console)
+            theirs = recorded() | transcripts("kafka", chosen, Path(folder), console)
             RECORDED.write_text(json.dumps(theirs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             return
-        ours = stories("ours", chosen, Path(folder), console)
+        ours = transcripts("ours", chosen, Path(folder), console)
     theirs = recorded()
     differing = 0
     for each in chosen:
         if each.name in theirs:
-            found = differences(ours[each.name], theirs[each.name])
+            lines = differences(ours[each.name], theirs[each.name])
         else:
-            found = ["real Kafka was not recorded; see --record"]
-        differing += bool(found)
-        console.print(f"{each.name}: " + ("[red]differs[/]" if found else "[green]the same[/]"), highlight=False)
-        for line in found:
+            lines = ["real Kafka was not recorded; see --record"]
+        differing += bool(lines)
+        console.print(f"{each.name}: " + ("[red]differs[/]" if lines else "[green]the same[/]"), highlight=False)
+        for line in lines:
             console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"{len(chosen)} situations, {differing} differ; - is ours, + is real Kafka", highlight=False)
     raise SystemExit(bool(differing))

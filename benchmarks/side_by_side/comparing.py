@@ -1,4 +1,4 @@
-"""What a cluster wrote in one situation, told by parts instead of ids, and where two clusters differ."""
+"""What did a cluster write in one situation, with parts in the place of ids, and where do two clusters differ?"""
 
 import difflib
 import json
@@ -10,19 +10,19 @@ from typing import Any
 
 from harness.store.history import ZnodeChange
 
-Story = dict[str, list[str]]
-"""By znode, or kind of znode, what became of it, in order; the order between znodes is left to chance by both."""
+Transcript = dict[str, list[str]]
+"""By znode, or kind of znode, its changes in order; the order between znodes is chance in both clusters."""
 ISR_NOTIFICATIONS = "/isr_change_notification/"
 LEFT_OUT = ("timestamp", "topic_id")
 """Of a JSON object: instants, and the id that a topic has from Kafka 2.8 on, which an older protocol does not write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
-    """Tells what was written about the brokers, the controller and one topic."""
+class Transcriber:
+    """Transcribes changes of znodes of the brokers, the controller and one topic."""
 
     topic: str
-    """Its name is told as T."""
+    """T in the transcript."""
     ids: Mapping[str, int]
     """Broker ids by part."""
     controller: int
@@ -30,16 +30,18 @@ class Teller:
     controller_epoch: int
     """What it was at the beginning; later ones are told as so many more."""
 
-    def tell(self, changes: Sequence[ZnodeChange]) -> Story:
-        """Return the story of changes that are in the order of their zxids."""
-        told: Story = defaultdict(list)
+    def transcript(self, changes: Sequence[ZnodeChange]) -> Transcript:
+        """Return the transcript of changes that are in the order of their zxids."""
+        transcript: Transcript = defaultdict(list)
         for change in changes:
             if change.path.startswith(ISR_NOTIFICATIONS):
                 if change.data and self._named_in(change):
-                    told[ISR_NOTIFICATIONS] = ["named"]  # one names all of a while, so how many there are is chance
+                    transcript[ISR_NOTIFICATIONS] = [
+                        "named"
+                    ]  # one names all of a while, so how many there are is chance
             elif self._of_interest(change.path):
-                told[self._path(change.path)].append(self._sentence(change))
-        return dict(told)
+                transcript[self._path(change.path)].append(self._sentence(change))
+        return dict(transcript)
 
     def _of_interest(self, path: str) -> bool:
         if path.startswith(("/brokers/topics/", "/config/topics/")):
@@ -48,7 +50,7 @@ class Teller:
 
     def _path(self, path: str) -> str:
         path = re.sub(rf"/{re.escape(self.topic)}(?=/|$)", "/T", path)
-        path = re.sub(r"(?<=/brokers/ids/)\d+", lambda found: self._part(int(found[0])), path)
+        path = re.sub(r"(?<=/brokers/ids/)\d+", lambda match: self._part(int(match[0])), path)
         return re.sub(r"(?<=_)\d{10}$", "n", path)
 
     def _named_in(self, change: ZnodeChange) -> bool:
@@ -67,8 +69,10 @@ class Teller:
     def _by_parts(self, data: Any, key: str) -> Any:
         """Return JSON with parts for broker ids, T for the topic, and without what `LEFT_OUT` names."""
         if isinstance(data, dict):
-            kept = {name: value for name, value in data.items() if name not in LEFT_OUT}
-            return {("T" if name == self.topic else name): self._by_parts(value, name) for name, value in kept.items()}
+            fields = {name: value for name, value in data.items() if name not in LEFT_OUT}
+            return {
+                ("T" if name == self.topic else name): self._by_parts(value, name) for name, value in fields.items()
+            }
         if isinstance(data, list):
             return [self._part(each) if type(each) is int else self._by_parts(each, key) for each in data]
         if key == "controller_epoch":
@@ -81,10 +85,10 @@ class Teller:
         return next((part for part, own in self.ids.items() if own == broker_id), str(broker_id))
 
 
-def differences(ours: Story, theirs: Story) -> list[str]:
-    """Return the lines that only one of two stories has: `-` ours, `+` theirs, each after its znode."""
-    found: list[str] = []
+def differences(ours: Transcript, theirs: Transcript) -> list[str]:
+    """Return the lines that only one of two transcripts has: `-` ours, `+` theirs, each after its znode."""
+    different: list[str] = []
     for path in sorted(ours.keys() | theirs.keys()):
         lines = difflib.ndiff(ours.get(path, []), theirs.get(path, []))
-        found += [f"{line[0]} {path}: {line[2:]}" for line in lines if line[0] in "-+"]
-    return found
+        different += [f"{line[0]} {path}: {line[2:]}" for line in lines if line[0] in "-+"]
+    return different

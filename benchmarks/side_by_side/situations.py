@@ -1,4 +1,4 @@
-"""What is done to both clusters. Each situation has a topic of its own; parts are explained in `stage.PARTS`."""
+"""What is done to both clusters? Each situation has a topic of its own; parts are explained in `stage.PARTS`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One situation while it runs on one cluster: who plays which part, what can be done, and what is waited for."""
+"""Which broker plays which part in a situation, what can be done to it, and what is waited for?"""
 
 import asyncio
 import time
@@ -23,13 +23,13 @@ PARTS = "ABCD"
 """A, B and C are the replicas of partition 0 in the order of their assignment, A its preferred leader; D has none."""
 DEADLINE_S = 60.0
 QUIET_S = 8.0
-"""Nothing was written for so long: the situation is over. A change of an ISR is told to the controller within 7.5 s."""
+"""Nothing was written for so long: the situation is over. A change of an ISR reaches the controller within 7.5 s."""
 LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What ZooKeeper says now."""
+class ZooKeeperState:
+    """What ZooKeeper holds now."""
 
     controller: Controller
     registered: frozenset[int]
@@ -110,7 +110,7 @@ class Stage:
 
     def configure(self, **config: str) -> None:
         """Change the topic's configuration."""
-        self._asked(
+        self._request(
             "configuration",
             self.admin.alter_configs,
             [ConfigResource("TOPIC", self.topic, config)],
@@ -119,28 +119,28 @@ class Stage:
 
     def elect(self, election_type: int) -> None:
         """Ask for an election of partition 0: 0 for the preferred leader, 1 for an unclean one."""
-        self._asked("election", self.admin.elect_leaders, election_type, {self.topic: [0]})
+        self._request("election", self.admin.elect_leaders, election_type, {self.topic: [0]})
 
     def reassign(self, parts: str | None) -> None:
         """Give partition 0 other replicas; None takes that back."""
         replicas = None if parts is None else [self.ids[part] for part in parts]
-        answer = self._asked(
+        answer = self._request(
             "reassignment", self.admin.alter_partition_reassignments, {TopicPartition(self.topic, 0): replicas}
         )
         self.missed += [f"reassignment to {parts}: {error.__name__}" for error in (answer or {}).values() if error]
 
     def delete(self) -> None:
         """Delete the topic; not waited for."""
-        self._asked("deletion", self.admin.delete_topics, [self.topic], timeout_ms=1000)
+        self._request("deletion", self.admin.delete_topics, [self.topic], timeout_ms=1000)
 
     def until_deleted(self) -> None:
         """Wait until nothing of the topic stands any more."""
         self.until("deleted", lambda seen: all(each.topic != self.topic for each in seen.partitions))
 
-    def _asked(self, what: str, ask: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        """Ask the cluster; an error is part of what is compared."""
+    def _request(self, what: str, send: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        """Send a request to the cluster; an error is part of what is compared."""
         try:
-            return ask(*arguments, **more)
+            return send(*arguments, **more)
         except KafkaClientError as error:
             self.missed.append(f"{what}: {type(error).__name__}")
 
@@ -160,21 +160,21 @@ class Stage:
 
     def until_isr(self, parts: str, leader: str | None = None) -> None:
         """Wait until exactly these are in sync, in whatever order, and somebody of them, or `leader`, leads."""
-        wanted = {self.ids[part] for part in parts}
-        leaders = {self.ids[leader]} if leader else wanted
+        members = {self.ids[part] for part in parts}
+        leaders = {self.ids[leader]} if leader else members
 
-        def reached(seen: Seen) -> bool:
+        def reached(seen: ZooKeeperState) -> bool:
             mine = [each for each in seen.partitions if each.topic == self.topic]
-            return bool(mine) and all(set(each.isr) == wanted and each.leader in leaders for each in mine)
+            return bool(mine) and all(set(each.isr) == members and each.leader in leaders for each in mine)
 
         self.until(f"in sync {parts}" + (f" under {leader}" if leader else ""), reached)
 
     def until_leader(self, part: str | None) -> None:
         """Wait until a broker leads partition 0; None for nobody."""
-        wanted = -1 if part is None else self.ids[part]
+        broker_id = -1 if part is None else self.ids[part]
 
-        def reached(seen: Seen) -> bool:
-            return any(each.topic == self.topic and each.leader == wanted for each in seen.partitions)
+        def reached(seen: ZooKeeperState) -> bool:
+            return any(each.topic == self.topic and each.leader == broker_id for each in seen.partitions)
 
         self.until(f"leader {part or 'none'}", reached)
 
@@ -182,7 +182,7 @@ class Stage:
         """Wait until a broker is not registered any more."""
         self.until(f"{part} gone", lambda seen: self.ids[part] not in seen.registered)
 
-    def until(self, what: str, reached: Callable[[Seen], bool]) -> None:
+    def until(self, what: str, reached: Callable[[ZooKeeperState], bool]) -> None:
         """Wait for something to stand in ZooKeeper; what does not come is noted, and goes into the comparison."""
         deadline = time.monotonic() + DEADLINE_S
         while not reached(self.seen()):
@@ -203,12 +203,12 @@ class Stage:
                 return changes
             time.sleep(QUIET_S / 4)
 
-    def seen(self) -> Seen:
-        """Return what ZooKeeper says now."""
+    def seen(self) -> ZooKeeperState:
+        """Return what ZooKeeper holds now."""
         return asyncio.run(self._see())
 
-    async def _see(self) -> Seen:
-        return Seen(
+    async def _see(self) -> ZooKeeperState:
+        return ZooKeeperState(
             await self._view.controller(),
             frozenset(await self._view.registrations()),
             tuple(await self._view.partitions()),

@@ -1,4 +1,4 @@
-"""Fact tables of what is remarkable in the order of a client's operations; `schemas` has all tables."""
+"""Which fact tables describe the order of a client's operations? `schemas` has all tables."""
 
 from harness.analysis.table import EPOCH, PARTITION, TOPIC, Column, Table, table_of
 
@@ -13,7 +13,7 @@ POLL_STEPS = table_of(
     PARTITION,
     Column("previous_index", "bigint", "number of the poll that gave the record before"),
     Column("previous_offset", "bigint", "offset of the record before"),
-    Column("previous_leader_epoch", "int", "leader epoch of the record before; null when the reader was not told"),
+    Column("previous_leader_epoch", "int", "leader epoch of the record before; null when the client did not say"),
     Column("index", "bigint", "number of the poll that gave this record"),
     Column("offset", "bigint", "offset of this record"),
     EPOCH,
@@ -33,7 +33,7 @@ SEND_REVERSALS = table_of(
     Column("index", "bigint", "number of this send"),
     Column("offset", "bigint", "its offset"),
     Column("value", "string", "its value id"),
-    Column("invoke_ns", "bigint", "when it was asked"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
     EPOCH,
 )
 
@@ -45,8 +45,8 @@ END_OFFSETS = table_of(
     TOPIC,
     PARTITION,
     Column("offset", "bigint", "the end: offset of the next record that a consumer will get"),
-    Column("invoke_ns", "bigint", "when it was asked"),
-    Column("complete_ns", "bigint", "when it was answered"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
+    Column("complete_ns", "bigint", "when it ended"),
 )
 
 CLIENT_TABLES: tuple[Table, ...] = (POLL_STEPS, SEND_REVERSALS, END_OFFSETS)

@@ -1,4 +1,4 @@
-"""Small steps that facts and checks share; each takes and returns a frame or a column."""
+"""Which steps do facts and checks share? Each takes and returns frames, columns or a window."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from pyspark.sql.window import Window, WindowSpec
 from harness.analysis.table import Table
 
 PLANNERS = 2
-"""Plans made at once: each is made by one thread."""
+"""Plans made at once, each by one thread."""
 PARTITION_KEY = ("run_id", "topic", "partition")
 
 
@@ -31,29 +31,29 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
     )
 
 
-def united(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of all frames in as many tasks as one of them would take.
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, which share their columns, in as many tasks as one of them would take.
 
     A union has a task for each partition of each part, and every one of these tasks is sent the plan of all parts: with
     dozens of checks, reading plans would cost more than judging.
     """
     spark = frames[0].sparkSession
     tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    return _union(planned(frames) if is_local(spark) else frames).coalesce(int(tasks))
+    return _balanced_union(checkpointed(frames) if is_local(spark) else frames).coalesce(int(tasks))
 
 
-def planned(frames: Iterable[DataFrame]) -> list[DataFrame]:
-    """Return the same rows as if read from somewhere; they are computed when they are first asked for, and kept.
+def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
+    """Return the same rows without the plans behind them; they are computed when first needed, and stored.
 
     The optimizer goes through a whole plan until nothing changes in it: many small plans cost less than a large one,
-    and whoever builds on these rows plans from here. Only for a local master: what a lost executor kept would be gone.
+    and what is built on these rows is planned from here. Only for a local master: a lost executor loses what it stored.
     """
 
-    def kept(frame: DataFrame) -> DataFrame:
+    def checkpoint(frame: DataFrame) -> DataFrame:
         return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
 
     with ThreadPoolExecutor(max_workers=PLANNERS) as pool:
-        return list(pool.map(kept, frames))
+        return list(pool.map(checkpoint, frames))
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -61,17 +61,26 @@ def is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the union by halves: each step is analysed whole, so one after the other would be quadratic."""
+def _balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the union by halves: Spark analyses each step whole, so one after the other would be quadratic."""
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2
-    return _union(frames[:middle]).unionByName(_union(frames[middle:]))
+    return _balanced_union(frames[:middle]).unionByName(_balanced_union(frames[middle:]))
 
 
-def known(name: str, unknown: int = -1) -> Column:
-    """Return the column with its stand-in for "not known" as null."""
-    return F.nullif(F.col(name), F.lit(unknown)).alias(name)
+def null_if_unknown(name: str) -> Column:
+    """Return a number with null in the place of -1, by which lines say that it is not known."""
+    return F.nullif(F.col(name), F.lit(-1)).alias(name)
+
+
+def events_of(state_changes: DataFrame, *kinds: str) -> DataFrame:
+    """Return the lines of some kinds of event, with `inc` and `mono` under the names of facts."""
+    return (
+        state_changes.where(F.col("ev").isin(*kinds))
+        .withColumnRenamed("inc", "incarnation")
+        .withColumnRenamed("mono", "time_ns")
+    )
 
 
 def in_order(*keys: str, by: tuple[str, ...]) -> WindowSpec:

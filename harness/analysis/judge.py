@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.excuses import within_power_losses
-from harness.analysis.facts.build import Facts, built, row_counts
-from harness.analysis.frames import united
+from harness.analysis.facts.build import Facts, built_facts, row_counts
+from harness.analysis.frames import union
+from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.origins import PLACES, kinds_of
-from harness.analysis.place import Folder, Results, remove
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
-from harness.analysis.storage import exactly
+from harness.analysis.storage import literal_glob
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.errors import not_interrupted
@@ -102,7 +102,7 @@ def judge_sources(
     sources: Sources,
     questions: Sequence[Question],
     *,
-    into: Results,
+    into: AnyResultFolder,
     kept: bool = True,
 ) -> list[Judgement]:
     """Return what the checks make of each of the runs that the sources hold, wherever these come from.
@@ -125,7 +125,7 @@ def judge_sources(
     checks_of = {run_id: checks for question, checks in asked for run_id in question.run_ids}
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
-    with tuned(spark, size_bytes, together=together), built(sources, into.facts, kept=kept) as facts:
+    with tuned(spark, size_bytes, together=together), built_facts(sources, into.facts, write=kept) as facts:
         counts = row_counts(facts, run_ids)
         unknown: Unknown = {}
         for question, checks in asked:
@@ -175,7 +175,7 @@ def _run_checks(
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
-        rows = united([check.findings(of_runs, settings) for check in checks])
+        rows = union([check.findings(of_runs, settings) for check in checks])
         if settings.power_loss:
             rows = within_power_losses(rows, of_runs)
         if unknown:
@@ -262,7 +262,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
             rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
         ]
         if named:
-            rows = united(named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
+            rows = union(named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
             unknown.update({(row.run_id, row.check): row.reason for row in rows.collect()})
 
     for check, error in _broken(checks, ask):
@@ -283,7 +283,7 @@ def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, 
     place = F.struct("topic", "partition", "offset", "leader_epoch", "message")
     rows = (
         spark.read.schema(schema)
-        .parquet(exactly(str(folder)))
+        .parquet(literal_glob(str(folder)))
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )

@@ -1,4 +1,4 @@
-"""Fact tables of how brokers and ZooKeeper kept to the protocol; `schemas` has all tables."""
+"""Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
 
 from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
 
@@ -22,10 +22,10 @@ ELECTIONS = table_of(
     Column("previous_leader", "int", "leader before; null at the first election"),
     Column("previous_leader_epoch", "int", "leader epoch before; null at the first election"),
     Column("previous_isr", "array<int>", "in-sync replicas before; null at the first election"),
-    Column("leader", "int", "who was chosen; null when nobody was"),
-    Column("leader_epoch", "int", "leader epoch of the decision; null when nobody was chosen"),
-    Column("isr", "array<int>", "in-sync replicas from then on; null when nobody was chosen"),
-    Column("error", "string", "why nobody was chosen; empty otherwise"),
+    Column("leader", "int", "the leader that was chosen; null for none"),
+    Column("leader_epoch", "int", "leader epoch of the decision; null without a leader"),
+    Column("isr", "array<int>", "in-sync replicas from then on; null without a leader"),
+    Column("error", "string", "why there is no leader; empty otherwise"),
 )
 
 STATE_WRITES = table_of(
@@ -129,7 +129,7 @@ TOPICS = table_of(
     Column("present", "boolean", "whether its znode is there"),
     Column("zxid", "bigint", "transaction of the last change of its znode"),
     Column("configured", "boolean", "whether it has a configuration znode"),
-    Column("deletion_pending", "boolean", "whether somebody asked for its deletion and it is not done"),
+    Column("deletion_pending", "boolean", "whether its deletion was requested and is not done"),
     Column(
         "assignment",
         "array<struct<partition:int,replicas:array<int>>>",

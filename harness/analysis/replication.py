@@ -1,4 +1,4 @@
-"""How far the logs of replicas had come: what every check asks that compares promises with what members really had."""
+"""How far did the logs of replicas reach, compared with what leaders called committed?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -6,20 +6,20 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import PARTITION_KEY
 
 
-def lacking(waited: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-    """The members that never had, up to their leader's epoch, what its high watermark said that all of them have.
+def members_below_high_watermark(watermarks: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    """One row a member of an ISR whose log never reached the high watermark, up to the leader epoch that exposed it.
 
-    A log's end is the furthest it ever was, so what a member had and lost again is not found here.
+    A log's end is the furthest it ever was, so what a member had and lost again is not seen here.
 
     Args:
-        waited: Rows of a partition with `leader_epoch`, `isr` and the `high_watermark` that the members stood for.
+        watermarks: Rows of a partition: `leader_epoch`, `zk_version`, `isr`, and the `high_watermark` under that ISR.
         facts: All facts.
 
     Returns:
-        One row a row of `waited` and member, with `member` and its log's furthest end as `reached`.
+        Run, topic, partition, those four columns, the broker as `member`, and its log's furthest end as `reached`.
     """
     key = [*PARTITION_KEY, "leader_epoch", "zk_version", "isr", "high_watermark"]
-    members = waited.select(*key, F.explode("isr").alias("broker"))
+    members = watermarks.select(*key, F.explode("isr").alias("broker"))
     ends = _ends(facts).withColumnRenamed("leader_epoch", "by_epoch")
     return (
         members.join(ends, on=[*PARTITION_KEY, "broker"], how="left")
@@ -31,9 +31,9 @@ def lacking(waited: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
 
 
 def _ends(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row a replica and leader epoch: how far its log reached: by what it wrote, began with or was cut to."""
+    """One row a replica and leader epoch: how far its log reached, by appends, new leaderships and truncations."""
     columns = [*PARTITION_KEY, "broker", "leader_epoch"]
-    wrote = facts["appends"].select(*columns, (F.col("last_offset") + 1).alias("end"))
-    had = facts["leadership_claims"].select(*columns, F.col("log_end_offset").alias("end"))
-    kept = facts["truncations"].select(*columns, F.col("to_offset").alias("end"))
-    return wrote.unionByName(had).unionByName(kept).groupBy(*columns).agg(F.max("end").alias("end"))
+    appended = facts["appends"].select(*columns, (F.col("last_offset") + 1).alias("end"))
+    claimed = facts["leadership_claims"].select(*columns, F.col("log_end_offset").alias("end"))
+    truncated = facts["truncations"].select(*columns, F.col("to_offset").alias("end"))
+    return appended.unionByName(claimed).unionByName(truncated).groupBy(*columns).agg(F.max("end").alias("end"))

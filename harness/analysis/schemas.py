@@ -21,15 +21,15 @@ SENDS = table_of(
     Column("key", "string", "key of the record"),
     Column("value", "string", "value id, unique in the run"),
     Column("acks", "int", "0, 1 or -1 for all"),
-    Column("invoke_ns", "bigint", "when it was asked"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
     Column("complete_ns", "bigint", "when it ended; null when it never did"),
     Column("outcome", "string", "ok, fail (certainly not written) or info (nobody knows)"),
-    Column("offset", "bigint", "where the cluster said it stands; null unless ok and acks is not 0"),
+    Column("offset", "bigint", "where it stands, by the cluster's answer; null unless ok and acks is not 0"),
     Column(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
     ),
     Column("error", "string", "what ended a fail or an info"),
-    Column("lines", "bigint", "lines that tell of it: its beginning and its end, or more where evidence is duplicated"),
+    Column("lines", "bigint", "lines of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
 POLLS = table_of(
@@ -58,7 +58,7 @@ REPLICAS = table_of(
     Column("high_watermark", "bigint", "from its checkpoint; null when not named there"),
     Column("recovery_point", "bigint", "everything before it was known to be flushed"),
     Column("leader_epochs", "array<array<bigint>>", "entries (epoch, start offset) of the leader-epoch checkpoint"),
-    Column("damage", "string", "empty, or what was found wrong and where reading stopped"),
+    Column("damage", "string", "empty, or what is wrong and where reading stopped"),
 )
 
 REPLICA_RECORDS = table_of(
@@ -114,13 +114,13 @@ LEADER_EPOCHS = table_of(
     Column("time_ns", "bigint", "when it began, for drawing; null when unknown"),
     Column("start_offset", "bigint", "log end of the leader when it took over; null when it never said so"),
     Column("claimed", "boolean", "whether the broker said or showed that it leads in this epoch"),
-    Column("unclean", "boolean", "whether the leader was outside the ISR before; null when it cannot be told"),
+    Column("unclean", "boolean", "whether the leader was outside the ISR before; null when unknown"),
     Column("unclean_allowed", "boolean", "whether the configuration allowed that at the election; null when unknown"),
 )
 
 LEADERSHIP_CLAIMS = table_of(
     "leadership_claims",
-    "one broker saying that it became leader or follower",
+    "one line in which a broker became leader or follower",
     BROKER,
     INCARNATION,
     SEQ,
@@ -134,8 +134,8 @@ LEADERSHIP_CLAIMS = table_of(
     Column("log_start_offset", "bigint", "its log start then"),
     Column("high_watermark", "bigint", "its high watermark then"),
     Column("log_end_offset", "bigint", "its log end then: where its epoch starts if it leads"),
-    Column("isr", "array<int>", "in-sync replicas it was told; null for a follower"),
-    Column("zk_version", "int", "version of the state znode it was told; null for a follower"),
+    Column("isr", "array<int>", "in-sync replicas in the controller's request; null for a follower"),
+    Column("zk_version", "int", "version of the state znode in that request; null for a follower"),
 )
 
 APPENDS = table_of(
@@ -155,7 +155,7 @@ CONTROLLER_EPOCHS = table_of(
     "controller_epochs",
     "one controller, as ZooKeeper holds it or a broker says it was elected",
     Column("controller_epoch", "int", "controller epoch"),
-    Column("broker", "int", "broker; null when ZooKeeper's history does not tell"),
+    Column("broker", "int", "broker; null when ZooKeeper's history does not say"),
     Column("session", "string", "ZooKeeper session of the broker, in hexadecimal"),
     Column("source", "string", "zookeeper or broker"),
     Column("zk_version", "int", "version of /controller_epoch that holds it"),
@@ -212,12 +212,12 @@ TRUNCATIONS = table_of(
     Column("to_offset", "bigint", "log end after"),
     Column("high_watermark", "bigint", "high watermark before"),
     Column("reason", "string", "epoch, hw, out_of_range, full or recovery"),
-    Column("asked_epoch", "int", "epoch whose end was asked for; -1 when not"),
+    Column("asked_epoch", "int", "epoch whose end it requested from the leader; -1 for none"),
     Column("answer_epoch", "int", "epoch of the leader's answer"),
     Column("answer_end_offset", "bigint", "end offset of the leader's answer"),
     Column("latest_epoch", "int", "newest epoch in its own cache before; -1 for none; null in older logs"),
-    Column("local_epoch", "int", "largest epoch in its own cache not above the answer's; -1 when it could not tell"),
-    Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when it could not tell"),
+    Column("local_epoch", "int", "largest epoch in its own cache not above the answer's; -1 when unknown"),
+    Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when unknown"),
 )
 
 COMMITTED_OFFSETS = table_of(
@@ -232,7 +232,7 @@ COMMITTED_OFFSETS = table_of(
     Column("outcome", "string", "ok, fail or info"),
     Column("process", "string", "client process; null when the source is log"),
     Column("index", "bigint", "number of the operation within the process; null when the source is log"),
-    Column("invoke_ns", "bigint", "when it was asked; null when the source is log"),
+    Column("invoke_ns", "bigint", "when it was invoked; null when the source is log"),
     Column("complete_ns", "bigint", "when it ended; null when it never did"),
     Column(
         "counts_ns",
@@ -257,7 +257,7 @@ FAULT_WINDOWS = table_of(
     Column("confirmed_ns", "bigint", "when its effect had been judged; null when it never was"),
     Column("healed_ns", "bigint", "when it had been healed; null when it never was"),
     Column("step", "string", "confirmed, mismatch or inconclusive; null when never judged"),
-    Column("detail", "string", "what the judgement says was seen"),
+    Column("detail", "string", "what was seen when its effect was judged"),
 )
 
 AVAILABILITY = table_of(
@@ -288,7 +288,7 @@ PROBLEMS: dict[str, str] = {
     MISSING: "a broker's lines, or the beginnings of a client's operations, have gaps in their numbers",
     DUPLICATED: "a line is there twice, or an operation begins or ends twice, or a replica was dumped twice",
     f"{DAMAGED_REPLICA}…": "a replica's log could not be read to its end; the remark says where",
-    f"{REPEATED_VALUES}…": "value ids are not unique, so that nobody can tell what became of a record",
+    f"{REPEATED_VALUES}…": "value ids are not unique, so that what became of a record cannot be followed",
 }
 """Every problem that evidence can have, and what it means."""
 

@@ -1,4 +1,4 @@
-"""The lines of run folders as DataFrames, with schemas derived from the dataclasses that write them.
+"""What did clients, brokers and ZooKeeper write? Lines of run folders as frames, typed by the classes that write them.
 
 Every frame has two columns more than the lines: `run_id`, and `file` within the run folder. A line that is no JSON or
 does not fit keeps its text in `corrupt`; `facts/evidence.py` counts those, so that none is lost silently.
@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from harness.analysis.origins import TOLD
 from harness.analysis.session import tasks_for
-from harness.analysis.storage import file_path
+from harness.analysis.storage import file_path_column
 from harness.events import COMMON, KINDS
 from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
@@ -113,17 +113,17 @@ class Sources:
         """All of them, by the kind of their files."""
         return {kind: getattr(self, kind) for kind in SCHEMAS}
 
-    def kept_as(self, frames: Mapping[str, DataFrame]) -> "Sources":
+    def with_frames(self, frames: Mapping[str, DataFrame]) -> "Sources":
         """Return the same lines from other frames, one a kind of file."""
         return Sources(**frames, size_bytes=self.size_bytes, torn=self.torn, together=self.together)
 
 
 def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     """Return what the run folders hold; a file or folder that is missing reads as no lines."""
-    listed = [folder.evidence() for folder in folders]
-    files = {kind: _with_lines(path for of_run in listed for path in of_run[kind]) for kind in SCHEMAS}
-    everything = [path for paths in files.values() for path in paths]
-    size_bytes = sum(path.stat().st_size for path in everything)
+    runs = [folder.evidence() for folder in folders]
+    files = {kind: _with_lines(path for run in runs for path in run[kind]) for kind in SCHEMAS}
+    all_files = [path for paths in files.values() for path in paths]
+    size_bytes = sum(path.stat().st_size for path in all_files)
     frames = {kind: _lines(spark, schema, files[kind]) for kind, schema in SCHEMAS.items()}
     together = tasks_for(spark, size_bytes) <= 1
     if together:
@@ -131,7 +131,7 @@ def read(spark: SparkSession, folders: Sequence[RunFolder]) -> Sources:
     return Sources(
         **frames,
         size_bytes=size_bytes,
-        torn=tuple(_in_run(path) for path in everything if _is_torn(path)),
+        torn=tuple(_in_run(path) for path in all_files if _is_torn(path)),
         together=together,
     )
 
@@ -161,9 +161,9 @@ def _is_torn(path: Path) -> bool:
 
 
 def _in_run(path: Path) -> str:
-    found = re.search(_RUN_AND_FILE, str(path))
-    assert found is not None, f"no file of a run: {path}"
-    return f"{found[1]}/{found[2]}"
+    match = re.search(_RUN_AND_FILE, str(path))
+    assert match is not None, f"no file of a run: {path}"
+    return f"{match[1]}/{match[2]}"
 
 
 def _with_lines(paths: Iterable[Path]) -> list[Path]:
@@ -182,7 +182,7 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
     if not paths:
         named = T.StructType([*whole.fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))])
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
-    path = file_path()
+    path = file_path_column()
     return (
         spark.read.schema(whole)
         .options(**PERMISSIVE)

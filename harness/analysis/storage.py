@@ -1,4 +1,4 @@
-"""Files wherever Spark reads them: on this machine, or behind any URI of which Hadoop knows the file system."""
+"""Which files does a path, a folder, a glob or a URI stand for, on this machine or on any file system Hadoop knows?"""
 
 import json
 import re
@@ -36,7 +36,7 @@ class StoredFile:
     """Whether it is text that ends in half a line."""
 
 
-def find(spark: SparkSession, text: str) -> list[StoredFile]:
+def find_files(spark: SparkSession, text: str) -> list[StoredFile]:
     """Return the files that a path, a folder or a glob stands for, in the order of their paths.
 
     Below a folder, what is empty does not count, nor what has a name that begins with `_` or `.`, as Spark leaves it.
@@ -45,12 +45,12 @@ def find(spark: SparkSession, text: str) -> list[StoredFile]:
         EvidenceError: there is nothing, it cannot be read, or it is neither JSON Lines nor Parquet.
     """
     try:
-        found = [_stored(spark, status) for status in _statuses(spark, text)]
+        files = [_stored(spark, status) for status in _statuses(spark, text)]
     except Py4JError as error:
         raise EvidenceError(f"{text}: cannot be read: {reason(error)}") from error
-    if not found:
+    if not files:
         raise EvidenceError(f"{text}: there is no file")
-    return sorted(found, key=lambda file: file.path)
+    return sorted(files, key=lambda file: file.path)
 
 
 def is_uri(text: str) -> bool:
@@ -58,38 +58,38 @@ def is_uri(text: str) -> bool:
     return "://" in text
 
 
-def hadoop_path(spark: SparkSession, text: str) -> JavaObject:
-    """Return a path as Hadoop has it."""
+def java_path(spark: SparkSession, text: str) -> JavaObject:
+    """Return a path as an object of Hadoop."""
     assert spark._jvm is not None
     return spark._jvm.org.apache.hadoop.fs.Path(text)
 
 
 def reason(error: Exception) -> str:
-    """Return in one line what Java says of an error."""
-    said = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
-    known = re.search(r"\[[A-Z_.]+\] .*", said)  # Spark's own errors, which a failed job has within its own
-    return next(iter((known[0] if known else said).splitlines()), type(error).__name__)[:LONGEST_REASON]
+    """Return the message of an error, Java's own where it has one, in one line."""
+    message = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
+    match = re.search(r"\[[A-Z_.]+\] .*", message)  # Spark's own errors, which a failed job has within its own
+    return next(iter((match[0] if match else message).splitlines()), type(error).__name__)[:LONGEST_REASON]
 
 
-def plain(path: str) -> str:
+def display_path(path: str) -> str:
     """Return a path as a person writes it: without the scheme of local files."""
     return re.sub(r"^file:/+", "/", path)
 
 
-def exactly(path: str) -> str:
-    """Return a pattern that stands for this path alone: Spark takes every path for a glob."""
+def literal_glob(path: str) -> str:
+    """Return the glob that matches this path alone: Spark takes every path for a glob."""
     return re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", path)
 
 
-def file_path() -> Column:
-    """Return where each row was read, as `plain` says it; Spark has it as a URI, where a plus is no space."""
+def file_path_column() -> Column:
+    """Return where each row was read, as `display_path` has it; Spark has it as a URI, where a plus is no space."""
     encoded = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
     return F.regexp_replace(F.url_decode(encoded), "^file:/+", "/")
 
 
 def _statuses(spark: SparkSession, text: str) -> Iterator[Any]:
     """Yield Hadoop's status of every file."""
-    path = hadoop_path(spark, text if is_uri(text) else str(Path(text).absolute()))
+    path = java_path(spark, text if is_uri(text) else str(Path(text).absolute()))
     system = path.getFileSystem(spark._jsc.hadoopConfiguration())
     if system.exists(path):
         matches = [system.getFileStatus(path)]
@@ -98,13 +98,13 @@ def _statuses(spark: SparkSession, text: str) -> Iterator[Any]:
     for match in matches:
         if not match.isDirectory():
             if not match.getLen():
-                raise EvidenceError(f"{text}: {plain(match.getPath().toString())} is empty")
+                raise EvidenceError(f"{text}: {display_path(match.getPath().toString())} is empty")
             yield match
             continue
         root = match.getPath().toString()
-        below = system.listFiles(match.getPath(), True)
-        while below.hasNext():
-            status = below.next()
+        statuses = system.listFiles(match.getPath(), True)
+        while statuses.hasNext():
+            status = statuses.next()
             parts = status.getPath().toString()[len(root) + 1 :].split("/")
             if status.getLen() and not any(part.startswith(("_", ".")) for part in parts):
                 yield status
@@ -115,14 +115,14 @@ def _stored(spark: SparkSession, status: Any) -> StoredFile:
     name = path.getName()
     compressed = name.endswith(_COMPRESSED)
     stem = name.rpartition(".")[0] if compressed else name
-    form = next((form for suffix, form in _SUFFIXES.items() if stem.endswith(suffix)), None)
-    if form is None or (compressed and form == PARQUET):
-        raise EvidenceError(f"{plain(path.toString())}: its name must end in one of {', '.join(_SUFFIXES)}")
-    torn = form == JSON and not compressed and _ends_in_half_a_line(spark, path, size)
-    return StoredFile(path=path.toString(), size=size, format=form, torn=torn)
+    format_ = next((format_ for suffix, format_ in _SUFFIXES.items() if stem.endswith(suffix)), None)
+    if format_ is None or (compressed and format_ == PARQUET):
+        raise EvidenceError(f"{display_path(path.toString())}: its name must end in one of {', '.join(_SUFFIXES)}")
+    torn = format_ == JSON and not compressed and _is_torn(spark, path, size)
+    return StoredFile(path=path.toString(), size=size, format=format_, torn=torn)
 
 
-def _ends_in_half_a_line(spark: SparkSession, path: Any, size: int) -> bool:
+def _is_torn(spark: SparkSession, path: Any, size: int) -> bool:
     """Return whether the last line has no end and is no JSON: many tools write no newline after the last line."""
     stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
     try:

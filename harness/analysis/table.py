@@ -1,4 +1,4 @@
-"""What a fact table is: a name, what a row is, and columns with their types; and the columns that many tables share."""
+"""What describes a fact table: its name, what a row is, its columns with their types; and columns that many share."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Table:
 RUN = Column("run_id", "string", "the run, by the name of its folder")
 TOPIC = Column("topic", "string", "topic")
 PARTITION = Column("partition", "int", "partition of the topic")
-BROKER = Column("broker", "int", "the broker that says so")
+BROKER = Column("broker", "int", "the broker that logged it")
 INCARNATION = Column("incarnation", "string", "fresh each time the broker's process starts")
 SEQ = Column("seq", "bigint", "position in that incarnation's state-change log")
 TIME = Column("time_ns", "bigint", "when")

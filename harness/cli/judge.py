@@ -18,7 +18,7 @@ from harness.system.writable import make_parent
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from harness.analysis.place import Place, Results
+    from harness.analysis.hadoop import AnyResultFolder, HadoopPath
     from harness.ingest.answer import HistoryResult
 
 DEFAULT_INTO = Path("judged")
@@ -57,7 +57,7 @@ def judge(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
-    from harness.analysis.place import Place
+    from harness.analysis.hadoop import HadoopPath
     from harness.analysis.session import spark_session
     from harness.analysis.storage import is_uri
     from harness.cli.terminal import PatientConsole
@@ -78,7 +78,7 @@ def judge(
     local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), given)
     try:
         with spark_session(master, typical=True) as spark:
-            folder = local or _stored_folder(Place(into or "", spark), given)
+            folder = local or _stored_folder(HadoopPath(into or "", spark), given)
             result = judge_history(spark, paths, allowed, folder, checks=checks or ())
             report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
@@ -115,26 +115,26 @@ def _folder(path: Path, given: list[str]) -> RunFolder:
     return folder
 
 
-def _stored_folder(place: "Place", given: list[str]) -> "ResultFolder[Place]":
+def _stored_folder(place: "HadoopPath", given: list[str]) -> "ResultFolder[HadoopPath]":
     """Return the same behind a URI; Spark makes it when it writes there.
 
     Raises:
         ScenarioError: something else would be overwritten or judged next time.
         EvidenceError: Hadoop does not know the file system, or cannot reach it.
     """
-    from harness.analysis.storage import is_uri, plain
+    from harness.analysis.storage import display_path, is_uri
 
     folder = ResultFolder(place)
     if folder.plan.exists():
         raise ScenarioError(f"{place} {_OF_A_RUN}")
     for text in given:
-        evidence = plain(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
-        if f"{plain(str(place))}/".startswith(f"{evidence}/"):
+        evidence = display_path(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
+        if f"{display_path(str(place))}/".startswith(f"{evidence}/"):
             raise ScenarioError(f"{place} lies in {text}, all of which is evidence: use another --into")
     return folder
 
 
-def show(console: "Console", result: "HistoryResult", folder: "Results") -> None:
+def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder") -> None:
     """Print what was judged by which settings, what was not, and what that would need."""
     from harness.cli.terminal import styled
 

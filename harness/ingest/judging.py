@@ -8,8 +8,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from harness.analysis.hadoop import AnyResultFolder
 from harness.analysis.judge import Question, judge_sources
-from harness.analysis.place import Results
 from harness.analysis.schemas import UNREADABLE
 from harness.analysis.storage import reason
 from harness.errors import EvidenceError, not_interrupted
@@ -28,7 +28,7 @@ def judge_history(
     spark: SparkSession,
     paths: Mapping[str, Sequence[str]],
     settings: AllowedSettings,
-    folder: Results,
+    folder: AnyResultFolder,
     *,
     checks: Sequence[str] = (),
     name: str = "",
@@ -74,7 +74,7 @@ def judge_history(
     return result
 
 
-def report(folder: Results, result: HistoryResult, command: Sequence[str]) -> None:
+def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str]) -> None:
     """Write the page; `command` judges the history again.
 
     Raises:

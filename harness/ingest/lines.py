@@ -20,7 +20,16 @@ from pyspark.sql import types as T
 from harness.analysis.origins import PLACES
 from harness.analysis.session import configured, tasks_for
 from harness.analysis.sources import CORRUPT, PERMISSIVE, SCHEMAS, Sources, no_rows, with_corrupt
-from harness.analysis.storage import JSON, PARQUET, StoredFile, exactly, file_path, find, plain, reason
+from harness.analysis.storage import (
+    JSON,
+    PARQUET,
+    StoredFile,
+    display_path,
+    file_path_column,
+    find_files,
+    literal_glob,
+    reason,
+)
 from harness.errors import EvidenceError
 from harness.ingest.formats import Format, formats
 
@@ -76,7 +85,7 @@ class Given:
 
     def _lines(self, kind: str, defaults: dict[str, Any]) -> DataFrame:
         form, schema = formats()[kind], SCHEMAS[kind]
-        texts = [exactly(file.path) for file in self.files[kind] if file.format == JSON]
+        texts = [literal_glob(file.path) for file in self.files[kind] if file.format == JSON]
         parts = [_fitting(_shaped(table, schema), form) for table in self._tables[kind]]
         if texts:
             parts.append(_fitting(_parsed(self.spark.read.text(texts), schema), form))
@@ -108,29 +117,29 @@ class Given:
                 raw = _shaped(_numbered(_table(self.spark, form, [file])), schema, LINE)
                 rows = _fitting(raw, form, LINE).withColumn("text", F.lit(""))
             else:
-                read = _numbered(self.spark.read.text(exactly(file.path)))
+                read = _numbered(self.spark.read.text(literal_glob(file.path)))
                 rows = _fitting(_parsed(read, schema, LINE, "text"), form, LINE, "text")
             row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, "text").orderBy(LINE).first()
         if row is None:
-            return f"{plain(file.path)}: every line fits"
+            return f"{display_path(file.path)}: every line fits"
         wrong = _wrong(row["text"], schema) if row[CORRUPT] == MISREAD else row[CORRUPT]
-        return f"{plain(file.path)}:{row[LINE]}: {wrong}"
+        return f"{display_path(file.path)}:{row[LINE]}: {wrong}"
 
 
 def _all(spark: SparkSession, paths: Sequence[str]) -> list[StoredFile]:
-    found = {file.path: file for path in paths for file in find(spark, path)}
+    found = {file.path: file for path in paths for file in find_files(spark, path)}
     return sorted(found.values(), key=lambda file: file.path)
 
 
 def _parent(files: Sequence[StoredFile]) -> str:
     """Return the folder, with its last slash, that all files are below; in a URI there may be two slashes."""
-    folders = [plain(file.path).split("/")[:-1] for file in files]
+    folders = [display_path(file.path).split("/")[:-1] for file in files]
     common = [steps[0] for steps in takewhile(lambda steps: len(set(steps)) == 1, zip(*folders, strict=False))]
     return "".join(f"{step}/" for step in common)
 
 
 def _named(kind: str, path: str, files: Sequence[StoredFile]) -> str:
-    return f"{PLACES[kind]}/{plain(path)[len(_parent(files)) :]}"
+    return f"{PLACES[kind]}/{display_path(path)[len(_parent(files)) :]}"
 
 
 def _numbered(rows: DataFrame) -> DataFrame:
@@ -143,7 +152,7 @@ def _parsed(texts: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     parsed = F.from_json(line, with_corrupt(schema), PERMISSIVE)
     return (
         texts.where(F.length(F.trim(line)) > 0)
-        .withColumns({"parsed": parsed, "keys": F.json_object_keys(line), "text": line, FILE: file_path()})
+        .withColumns({"parsed": parsed, "keys": F.json_object_keys(line), "text": line, FILE: file_path_column()})
         .withColumn("broken", F.col(f"parsed.{CORRUPT}").isNotNull() | F.col("keys").isNull() | ~F.is_valid_utf8(line))
         .select(*(f"parsed.{name}" for name in schema.names), "keys", "broken", FILE, *more)
     )
@@ -159,7 +168,7 @@ def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
         for field in schema
     ]
     keys = F.lit(None).cast("array<string>").alias("keys")
-    return table.select(*columns, keys, F.lit(False).alias("broken"), file_path().alias(FILE), *more)
+    return table.select(*columns, keys, F.lit(False).alias("broken"), file_path_column().alias(FILE), *more)
 
 
 def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
@@ -245,13 +254,13 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
     """
     wanted = {field.name: field.dataType for field in SCHEMAS[form.kind]}
     try:
-        table = spark.read.option("mergeSchema", True).parquet(*(exactly(file.path) for file in files))
+        table = spark.read.option("mergeSchema", True).parquet(*(literal_glob(file.path) for file in files))
         unfit = [
             field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
         ]
         empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
     except (PySparkException, Py4JError) as error:
-        raise EvidenceError(f"{plain(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
+        raise EvidenceError(f"{display_path(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
     problems = [
         f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"
         for field in unfit
@@ -264,7 +273,7 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
     always = set.intersection(*(set(line.required) for line in form.lines))
     problems += [f"no column `{name}`" for name in form.names if name in always and name not in table.columns]
     if problems:
-        raise EvidenceError("\n".join(f"{plain(files[0].path)}: {problem}" for problem in problems))
+        raise EvidenceError("\n".join(f"{display_path(files[0].path)}: {problem}" for problem in problems))
     return table.drop(*empty)
 
 

@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.facts.build import fact_path
-from harness.analysis.place import Place
+from harness.analysis.hadoop import HadoopPath
 from harness.analysis.schemas import TABLES
-from harness.analysis.storage import exactly
+from harness.analysis.storage import literal_glob
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.report.evidence import Evidence, Second
 from harness.report.findings import SEVERITIES, SHOWN_FINDINGS, FindingGroup, Row, Span, gathered
@@ -24,7 +24,7 @@ _QUANTILES = [0.5, 0.99]
 class StoredEvidence(Evidence):
     """Those in a folder wherever Hadoop knows the file system."""
 
-    def __init__(self, folder: ResultFolder[Place]) -> None:
+    def __init__(self, folder: ResultFolder[HadoopPath]) -> None:
         self._folder = folder
         super().__init__()
 
@@ -108,8 +108,8 @@ class StoredEvidence(Evidence):
     def _fact(self, name: str) -> DataFrame:
         return self._read(TABLES[name].ddl, fact_path(self._folder.facts, name))
 
-    def _read(self, schema: str, place: Place) -> DataFrame:
-        return place.spark.read.schema(schema).parquet(exactly(str(place)))
+    def _read(self, schema: str, path: HadoopPath) -> DataFrame:
+        return path.spark.read.schema(schema).parquet(literal_glob(str(path)))
 
 
 def _brought(frame: DataFrame) -> list[Row]:

@@ -1,1 +1,1 @@
-"""The only code of the harness that imports Airflow, beside `dags` and the plugin file."""
+"""How does Airflow run and show experiments? Only this package, `dags` and the plugin file import Airflow."""

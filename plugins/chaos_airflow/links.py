@@ -1,4 +1,4 @@
-"""Where the plugin's pages are, and where Airflow's are, as paths below `[api] base_url`; never with a host.
+"""Where are the plugin's pages, and Airflow's? Paths below `[api] base_url`, never with a host.
 
 Paths work behind any proxy and under any name of the host, in the browser that already shows Airflow.
 """
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 MOUNT = "/kafka-chaos"
-NO_PLACEHOLDER = "{}"
-"""Airflow fills these in; they must reach it as they are."""
+PLACEHOLDER_BRACES = "{}"
+"""Airflow fills placeholders in; they must reach it unquoted."""
 
 
 def airflow_root() -> str:
@@ -31,9 +31,9 @@ def pages_root() -> str:
     return airflow_root() + MOUNT
 
 
-def list_page(**asked: str) -> str:
-    """Return the address of the list of runs, narrowed to what is asked; what is empty is left out."""
-    query = urlencode({name: value for name, value in asked.items() if value})
+def list_page(**filters: str) -> str:
+    """Return the address of the list of runs with these filters; empty ones are left out."""
+    query = urlencode({name: value for name, value in filters.items() if value})
     return f"{pages_root()}/" + (f"?{query}" if query else "")
 
 
@@ -42,9 +42,9 @@ def run_page(name: str) -> str:
     return f"{pages_root()}/runs/{name}"
 
 
-def runs_of(**asked: str | int) -> str:
+def runs_of(**ids: str | int) -> str:
     """Return the address that leads to the runs of a DAG run (`dag_id`, `run_id`) or task instance (`map_index`)."""
-    return f"{pages_root()}/of?{urlencode(asked, safe=NO_PLACEHOLDER)}"
+    return f"{pages_root()}/of?{urlencode(ids, safe=PLACEHOLDER_BRACES)}"
 
 
 def task_instance(origin: Origin) -> str:
@@ -94,5 +94,5 @@ class ChaosRunLink(BaseOperatorLink):
     name = "Chaos run"
 
     def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:
-        """Return the address that leads to the run, whether or not it could be made by then."""
+        """Return the address that leads to the run, whether or not its folder is there yet."""
         return runs_of(dag_id=ti_key.dag_id, run_id=ti_key.run_id, map_index=ti_key.map_index)

@@ -1,4 +1,4 @@
-"""What run folders and Airflow know of each other: names, who asked for a run, and how a run gets where it is read.
+"""What do run folders and Airflow know of each other: names, which task made a run, where it is read?
 
 `note_airflow_run` is for the task that makes a run, `publish` for the one that finishes it; both see to it that the API
 server, which need not share a disk with the worker, can show the run.
@@ -38,7 +38,7 @@ class RunName:
 
     @classmethod
     def parse(cls, text: str) -> "RunName | None":
-        """Return what a name says; None for one that no run has, so nothing else can be asked for by name."""
+        """Return what a name says; None for any other text, so that nothing but runs can be addressed by name."""
         match = NAME.fullmatch(text)
         if match is None:
             return None
@@ -117,17 +117,17 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _copy(run: RunFolder, files: list[Path]) -> None:
     target = settings.runs_folder() / run.run_id
-    places = [(target / path.relative_to(run.root).as_posix()).path for path in files]
-    filesystem_of(target).put([str(path) for path in files], places)
+    copies = [(target / path.relative_to(run.root).as_posix()).path for path in files]
+    filesystem_of(target).put([str(path) for path in files], copies)
 
 
-def filesystem_of(place: "ObjectStoragePath") -> Any:
-    """Return fsspec's file system that reads and writes there.
+def filesystem_of(path: "ObjectStoragePath") -> Any:
+    """Return the fsspec file system of a path.
 
     Raises:
-        OSError: Airflow has no provider for such places, or it does not load.
+        OSError: Airflow has no provider for it, or the provider does not load.
     """
     try:
-        return place.fs
+        return path.fs
     except (ValueError, ImportError) as error:
-        raise OSError(f"{place}: {error}") from error
+        raise OSError(f"{path}: {error}") from error

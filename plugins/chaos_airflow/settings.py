@@ -1,4 +1,4 @@
-"""Where the runs are: the place that is configured, and the folder on this machine that runs are made in.
+"""Where are runs read from, and in which folder of this machine are they made?
 
 `[kafka_chaos] runs` in Airflow's configuration (environment: `AIRFLOW__KAFKA_CHAOS__RUNS`) says it: a path, or the URL
 of an object storage, with a connection's name before its bucket where it needs one: `s3://aws_default@bucket/runs`.
@@ -20,10 +20,10 @@ BESIDE_PLUGINS = Path(__file__).resolve().parents[2] / "runs"
 
 
 def runs_folder() -> "ObjectStoragePath":
-    """Return the place all runs are read from, by the API server too; finished runs are published to it.
+    """Return where all runs are read from, by the API server too; finished runs are published to it.
 
     Raises:
-        OSError: there are no such places.
+        OSError: Airflow knows no such kind of URL.
     """
     from airflow.sdk import ObjectStoragePath
 
@@ -37,7 +37,7 @@ def runs_folder() -> "ObjectStoragePath":
 
 def local_runs_folder() -> Path:
     """Return the folder that runs are made in: the configured one, or, if that is remote, the next that is local."""
-    return next(local for place in _configured() if (local := _local_path(place)) is not None)
+    return next(local for location in _configured() if (local := _local_path(location)) is not None)
 
 
 def is_remote() -> bool:
@@ -46,14 +46,14 @@ def is_remote() -> bool:
 
 
 def _configured() -> list[str]:
-    """Return every place that is named, the one that counts first; never empty."""
-    named = [conf.get(SECTION, "runs", fallback=None), os.environ.get("CHAOS_RUNS"), str(BESIDE_PLUGINS)]
-    return [place for place in named if place]
+    """Return every configured path or URL, the one that counts first; never empty."""
+    locations = [conf.get(SECTION, "runs", fallback=None), os.environ.get("CHAOS_RUNS"), str(BESIDE_PLUGINS)]
+    return [location for location in locations if location]
 
 
-def _local_path(place: str) -> Path | None:
-    """Return a place on this machine's disk as an absolute path, None for a remote one."""
-    parts = urlsplit(place)
+def _local_path(location: str) -> Path | None:
+    """Return the absolute path of a location on this machine's disk, None for a remote one."""
+    parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(parts.path)
-    return None if "://" in place else Path(place).expanduser().absolute()
+    return None if "://" in location else Path(location).expanduser().absolute()

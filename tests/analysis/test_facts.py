@@ -46,7 +46,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
-    from harness.analysis.facts.build import built
+    from harness.analysis.facts.build import built_facts
     from harness.analysis.sources import read
 
     root: Path = tmp_path_factory.mktemp("runs")
@@ -56,11 +56,11 @@ def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
         write(writer)
         writer.close()
         folders.append(writer.folder)
-    with built(read(spark, folders), root / "facts") as facts:
-        found = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
+    with built_facts(read(spark, folders), root / "facts") as facts:
+        table = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
 
     def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:
-        own = [row for row in found[fact] if row["run_id"] == write.__name__]
+        own = [row for row in table[fact] if row["run_id"] == write.__name__]
         return sorted(own, key=lambda row: row[order]) if order else own
 
     return of
@@ -68,8 +68,8 @@ def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
 
 def send(out: RunWriter, index: int, type_: OpType, value: str = "", **fields: Any) -> None:
     value = value or f"v{index}"
-    given = {"topic": "orders", "partition": 0, "value": value} | fields
-    out.operation("p0", OpKind.SEND, type_, index, **given)
+    arguments = {"topic": "orders", "partition": 0, "value": value} | fields
+    out.operation("p0", OpKind.SEND, type_, index, **arguments)
 
 
 def answered(offset: int, epoch: int, *, last: int | None = None, error: int = 0) -> ProduceResponse:
@@ -127,14 +127,14 @@ def sends_and_their_ends(out: RunWriter) -> None:
 
 
 def test_a_send_has_one_row_with_its_end(rows):
-    found = rows(sends_and_their_ends, "sends", "index")
-    assert [row["outcome"] for row in found] == ["ok", "fail", "info", "info", "ok"]
-    assert [row["offset"] for row in found] == [2**40, None, None, None, None]
-    assert [row["error"] for row in found] == ["", "MSG_SIZE", "TIMED_OUT", "", ""]
-    assert [row["partition"] for row in found] == [0] * 5
-    assert found[0]["complete_ns"] - found[0]["invoke_ns"] == MS
-    assert found[3]["complete_ns"] is None
-    assert found[4]["acks"] == 0
+    table = rows(sends_and_their_ends, "sends", "index")
+    assert [row["outcome"] for row in table] == ["ok", "fail", "info", "info", "ok"]
+    assert [row["offset"] for row in table] == [2**40, None, None, None, None]
+    assert [row["error"] for row in table] == ["", "MSG_SIZE", "TIMED_OUT", "", ""]
+    assert [row["partition"] for row in table] == [0] * 5
+    assert table[0]["complete_ns"] - table[0]["invoke_ns"] == MS
+    assert table[3]["complete_ns"] is None
+    assert table[4]["acks"] == 0
 
 
 @case
@@ -153,8 +153,8 @@ def acknowledged_in_an_epoch(out: RunWriter) -> None:
 
 
 def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows):
-    found = rows(acknowledged_in_an_epoch, "sends", "index")
-    assert [row["leader_epoch"] for row in found] == [1, None]
+    table = rows(acknowledged_in_an_epoch, "sends", "index")
+    assert [row["leader_epoch"] for row in table] == [1, None]
 
 
 @case
@@ -169,12 +169,12 @@ def polled(out: RunWriter) -> None:
 
 
 def test_a_poll_has_one_row_a_record_in_its_order(rows):
-    found = rows(polled, "polls", "position")
-    assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in found] == [
+    table = rows(polled, "polls", "position")
+    assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in table] == [
         (0, 0, 5, "a"),
         (1, 1, 0, "b"),
     ]
-    assert [row["leader_epoch"] for row in found] == [2, None]
+    assert [row["leader_epoch"] for row in table] == [2, None]
 
 
 @case
@@ -194,22 +194,22 @@ def state_of_a_partition(out: RunWriter) -> None:
 
 
 def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows):
-    found = rows(state_of_a_partition, "partition_states", "zxid")
-    assert [(row["zk_version"], row["leader"], row["isr"]) for row in found] == [
+    table = rows(state_of_a_partition, "partition_states", "zxid")
+    assert [(row["zk_version"], row["leader"], row["isr"]) for row in table] == [
         (0, 1, [1, 2]),
         (1, 2, [2]),
         (2, 2, [3, 2]),
     ]
-    assert [row["previous_zk_version"] for row in found] == [None, 0, 1]
-    assert [row["previous_isr"] for row in found] == [None, [1, 2], [2]]
-    assert [row["assignment"] for row in found] == [[1, 2, 3], [1, 2, 3], [2, 3]]
-    assert [row["writer"] for row in found] == [None, "controller", None]
-    assert [row["life"] for row in found] == [1, 1, 1]
+    assert [row["previous_zk_version"] for row in table] == [None, 0, 1]
+    assert [row["previous_isr"] for row in table] == [None, [1, 2], [2]]
+    assert [row["assignment"] for row in table] == [[1, 2, 3], [1, 2, 3], [2, 3]]
+    assert [row["writer"] for row in table] == [None, "controller", None]
+    assert [row["life"] for row in table] == [1, 1, 1]
 
 
 def test_a_topic_has_the_replicas_that_its_znode_held_last(rows):
-    (found,) = rows(state_of_a_partition, "topics")
-    assert found["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
+    (table,) = rows(state_of_a_partition, "topics")
+    assert table["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
 
 
 def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows):
@@ -218,19 +218,19 @@ def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows):
 
 
 def test_an_isr_change_is_a_version_with_other_members(rows):
-    found = rows(state_of_a_partition, "isr_changes", "zxid")
-    assert [(row["old_isr"], row["new_isr"]) for row in found] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
+    table = rows(state_of_a_partition, "isr_changes", "zxid")
+    assert [(row["old_isr"], row["new_isr"]) for row in table] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
 
 
 def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows):
-    found = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
-    assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in found] == [
+    table = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
+    assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in table] == [
         (0, 1, False, 0),
         (1, 2, True, 1),
         (1, 3, True, None),
     ]
-    assert [row["start_offset"] for row in found] == [None, 5, 5]
-    assert [row["unclean"] for row in found] == [False, False, None]
+    assert [row["start_offset"] for row in table] == [None, 5, 5]
+    assert [row["unclean"] for row in table] == [False, False, None]
 
 
 @case
@@ -272,10 +272,10 @@ def election(result: PartitionState, *, unclean: bool) -> Election:
 
 @pytest.mark.parametrize("written", [uncleanly_elected, uncleanly_elected_unseen])
 def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(rows, written):
-    found = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
-    assert found[2]["unclean"] is True
-    assert found[2]["unclean_allowed"] is True
-    assert found[0]["unclean"] is False
+    table = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
+    assert table[2]["unclean"] is True
+    assert table[2]["unclean_allowed"] is True
+    assert table[0]["unclean"] is False
 
 
 @case
@@ -311,8 +311,8 @@ def seen_twice(out: RunWriter) -> None:
 
 
 def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows):
-    found = rows(seen_twice, "controller_epochs", "source")
-    assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in found] == [
+    table = rows(seen_twice, "controller_epochs", "source")
+    assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in table] == [
         ("broker", 2, 4, None),
         ("zookeeper", 1, 4, 7),
     ]
@@ -340,8 +340,8 @@ def made_anew(out: RunWriter) -> None:
 
 
 def test_a_topic_made_anew_begins_another_life(rows):
-    found = rows(made_anew, "partition_states", "zxid")
-    assert [(row["life"], row["previous_leader"]) for row in found] == [(1, None), (2, None)]
+    table = rows(made_anew, "partition_states", "zxid")
+    assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
 
 
 @case
@@ -392,8 +392,8 @@ def gaps(out: RunWriter) -> None:
 
 
 def test_a_gap_is_time_without_success_while_somebody_tries(rows):
-    found = rows(gaps, "availability", "from_ns")
-    assert [(row["gap_ms"], row["open"], row["attempts"]) for row in found] == [(400.0, False, 2), (501.0, True, 2)]
+    table = rows(gaps, "availability", "from_ns")
+    assert [(row["gap_ms"], row["open"], row["attempts"]) for row in table] == [(400.0, False, 2), (501.0, True, 2)]
 
 
 @case
@@ -409,8 +409,8 @@ def commits(out: RunWriter) -> None:
             (OpKind.FETCH_COMMITTED, OpType.OK, 5),
         ]
     ):
-        asked = {"offset": offset} if kind is OpKind.COMMIT else {}
-        out.operation("c0", kind, OpType.INVOKE, index, **where, **asked)
+        arguments = {"offset": offset} if kind is OpKind.COMMIT else {}
+        out.operation("c0", kind, OpType.INVOKE, index, **where, **arguments)
         out.clock.tick()
         out.operation("c0", kind, type_, index, **where, offset=offset)
     for broker in (1, 2):
@@ -433,15 +433,15 @@ def commits(out: RunWriter) -> None:
 
 
 def test_commits_and_read_backs_count_where_they_must_not_go_back(rows):
-    found = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
-    found.sort(key=lambda row: row["index"])
-    assert [row["kind"] for row in found] == ["commit"] * 4 + ["fetch"] * 2
-    assert [row["offset"] for row in found] == [10, 20, 5, 30, 5, 5]
-    assert found[0]["counts_ns"] == found[0]["complete_ns"]
-    assert [row["counts_ns"] for row in (found[1], found[3])] == [None, None]
-    assert found[2]["counts_ns"] == found[2]["invoke_ns"]
-    assert found[4]["counts_ns"] == found[4]["invoke_ns"]
-    assert [row["final"] for row in found] == [False] * 5 + [True]
+    table = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
+    table.sort(key=lambda row: row["index"])
+    assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 2
+    assert [row["offset"] for row in table] == [10, 20, 5, 30, 5, 5]
+    assert table[0]["counts_ns"] == table[0]["complete_ns"]
+    assert [row["counts_ns"] for row in (table[1], table[3])] == [None, None]
+    assert table[2]["counts_ns"] == table[2]["invoke_ns"]
+    assert table[4]["counts_ns"] == table[4]["invoke_ns"]
+    assert [row["final"] for row in table] == [False] * 5 + [True]
 
 
 def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows):
@@ -476,8 +476,8 @@ def damaged_evidence(out: RunWriter) -> None:
 
 
 def test_unreadable_and_missing_lines_are_counted_a_file(rows):
-    found = rows(damaged_evidence, "evidence")
-    assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in found} == {
+    table = rows(damaged_evidence, "evidence")
+    assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in table} == {
         ("brokers/1/state-change.jsonl", "torn last line", 1),
         ("brokers/1/state-change.jsonl", "missing lines", 1),
         ("operations/p0.jsonl", "unreadable lines", 2),
@@ -517,8 +517,8 @@ def duplicated_evidence(out: RunWriter) -> None:
 
 
 def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows):
-    found = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
-    assert found == {
+    table = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
+    assert table == {
         ("brokers/1/state-change.jsonl", DUPLICATED, 2),
         ("brokers/2/state-change-copied.jsonl", DUPLICATED, 1),
         ("operations of p0", DUPLICATED, 2),

@@ -65,13 +65,13 @@ def judged(spark, tmp_path_factory) -> Judged:
 
 def corrupted(name: str, runs: dict[int, Evidence]) -> dict[int, Evidence]:
     """Return a few histories that a corruption can be planted in, with it; each corruption begins at another seed."""
-    found: dict[int, Evidence] = {}
+    planted: dict[int, Evidence] = {}
     first = list(CORRUPTIONS).index(name)
     for seed in (*SEEDS[first:], *SEEDS[:first]):
         copy = runs[seed].copy()
-        if len(found) < PLANTED_IN and CORRUPTIONS[name].plant(copy):
-            found[seed] = copy
-    return found
+        if len(planted) < PLANTED_IN and CORRUPTIONS[name].plant(copy):
+            planted[seed] = copy
+    return planted
 
 
 def accused(judgement: Judgement, verdict: str = "FAIL") -> dict[str, str]:
@@ -104,12 +104,12 @@ def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name, judged):
     corruption, answers = CORRUPTIONS[name], judged.planted[name]
     assert answers, "no history has what it takes"
     for seed, judgement in answers.items():
-        found = accused(judgement)
-        assert set(found) == corruption.found, f"seed {seed}: {found}"
+        checks = accused(judgement)
+        assert set(checks) == corruption.found, f"seed {seed}: {checks}"
         unknown = set(accused(judgement, "UNKNOWN")) - set(accused(judged.intact[seed], "UNKNOWN"))
         assert unknown == corruption.unknown, f"seed {seed}"
 
 
 def test_every_check_finds_something():
-    found = {check for corruption in CORRUPTIONS.values() for check in corruption.found}
-    assert found == {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}
+    checks = {check for corruption in CORRUPTIONS.values() for check in corruption.found}
+    assert checks == {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.facts.build import fact_path, from_facts, from_lines, read_facts
+from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_lines, read_facts
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
 from harness.contracts import registry
@@ -84,7 +84,7 @@ def of_facts(on_a_cluster: SparkSession, facts: dict[str, DataFrame], tmp_path_f
     folder = tmp_path_factory.mktemp("runs")
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
     sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
-    made = from_lines(sources) | from_facts(facts, sources)
+    made = facts_from_lines(sources) | facts_from_facts(facts, sources)
     return {name: plan_of(frame) for name, frame in made.items()}
 
 

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.spark
 SCALARS: dict[Any, Any] = {int: 7, float: 0.5, str: "text", bool: True}
 
 
-def example(cls: type, **given: Any) -> Any:
+def example(cls: type, **values: Any) -> Any:
     """An object of a dataclass with every field filled, nested ones too."""
     hints = get_type_hints(cls)
-    return cls(**{field.name: given.get(field.name, value_of(hints[field.name])) for field in fields(cls)})
+    return cls(**{field.name: values.get(field.name, value_of(hints[field.name])) for field in fields(cls)})
 
 
 def value_of(hint: Any) -> Any:

@@ -15,7 +15,7 @@ SMOKE = {"dag_id": "chaos_smoke", "run_id": "manual__1", "task_id": "start"}
 
 def result_of(run_id: str, *, system: str = "PASS", fault: str = "CONFIRMED", **changes: Any) -> RunResult:
     """Return the result of a run that is over."""
-    found = FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="process gone")
+    fault_result = FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="process gone")
     check = CheckResult(check="lost-write", promise="What was acknowledged is there.", verdict=system, reason="")
     suite = SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)
     values: dict[str, Any] = {
@@ -26,7 +26,7 @@ def result_of(run_id: str, *, system: str = "PASS", fault: str = "CONFIRMED", **
         "started_at": "2026-11-20T02:00:01.000+00:00",
         "duration_s": 54.0,
         "phase_durations_s": FINISHED,
-        "faults": [found],
+        "faults": [fault_result],
         "checks": [check],
         "suites": [suite],
         "counts": {},

@@ -22,14 +22,14 @@ def addresses() -> list[str]:
 
     from chaos_airflow.views.app import create_app
 
-    found = []
+    addresses = []
     for route in create_app().routes:
         assert isinstance(route, APIRoute), f"{route} would answer whatever anybody may read"
         assert route.methods == {"GET"}
         meant = WHAT_PLACEHOLDERS_MEAN | ({"file": "style.css"} if route.path.startswith("/static") else {})
         query = "?dag_id=chaos_smoke&run_id=manual__1" if route.path == "/of" else ""
-        found.append("/kafka-chaos" + route.path.replace(":path", "").format(**meant) + query)
-    return found
+        addresses.append("/kafka-chaos" + route.path.replace(":path", "").format(**meant) + query)
+    return addresses
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def only_smoke(viewer: "TestClient", airflow_app: "FastAPI", monkeypatch: pytest
     manager = airflow_app.state.auth_manager
     real = manager.is_authorized_dag
 
-    def only(*, details: object, **asked: object) -> bool:
-        return getattr(details, "id", None) == "chaos_smoke" and real(details=details, **asked)
+    def only(*, details: object, **others: object) -> bool:
+        return getattr(details, "id", None) == "chaos_smoke" and real(details=details, **others)
 
     monkeypatch.setattr(manager, "is_authorized_dag", only)
     return viewer
@@ -111,5 +111,5 @@ class TestRightsOnOneDag:
         assert set(answers.values()) == {403}, answers
 
     def test_whether_another_dag_made_a_run_is_not_told(self, only_smoke: "TestClient") -> None:
-        asked = {"dag_id": NIGHTLY["dag_id"], "run_id": NIGHTLY["run_id"]}
-        assert only_smoke.get("/kafka-chaos/of", params=asked).status_code == 403
+        query = {"dag_id": NIGHTLY["dag_id"], "run_id": NIGHTLY["run_id"]}
+        assert only_smoke.get("/kafka-chaos/of", params=query).status_code == 403

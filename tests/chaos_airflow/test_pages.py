@@ -110,8 +110,8 @@ def test_the_page_of_a_run_says_all_of_it(viewer: "TestClient", runs: Path) -> N
     changes = {"residue": ["a process stayed"], "evidence": ["a torn line"], "planted_bugs": ["fence"]}
     with_documents(made(runs, RUN, origin={**NIGHTLY, "map_index": 2}, **changes))
     page = viewer.get(f"/kafka-chaos/runs/{RUN}").text
-    for said in ("process gone", "What was acknowledged is there.", "leader_epochs", "a process stayed", "a torn line"):
-        assert said in page
+    for text in ("process gone", "What was acknowledged is there.", "leader_epochs", "a process stayed", "a torn line"):
+        assert text in page
     for led_to in ("view/report", "view/data-docs", "files/verdict.json", "tasks/run.start/mapped/2"):
         assert led_to in page
     assert "files/junit.xml" not in page, "it has none"

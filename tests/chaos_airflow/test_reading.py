@@ -186,8 +186,8 @@ def test_of_thousands_of_runs_only_a_page_is_read(tmp_path: Path) -> None:
         del runs._fs.cat_ranges
     assert len(page.rows) == PAGE
     assert len(read) <= 3 * PAGE
-    found = made_by(runs, runs.names(), NIGHTLY["dag_id"], "night-3")
-    assert [origin.map_index for _, origin in found] == [3, 2, 1, 0]
+    tasks = made_by(runs, runs.names(), NIGHTLY["dag_id"], "night-3")
+    assert [origin.map_index for _, origin in tasks] == [3, 2, 1, 0]
 
 
 def test_names_of_the_same_second_have_an_order(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Puts one check to a table of cases, each a handful of rows, and says what it answers to each.
+"""Runs one check on a table of cases, each a handful of rows, and compares its answers with what they must be.
 
 Every case is a run of its own, so one Spark job judges all cases that share their settings: quick, and proof that a
 check keeps runs apart.
@@ -47,7 +47,7 @@ class Case:
     offsets: list[int] | None = None
     epochs: list[int] | None = None
     """Leader epochs of the findings."""
-    said: str = ""
+    text: str = ""
     """Part of the reason or of the messages."""
     shown: str = ""
     """Part of the evidence."""
@@ -65,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Batch:
     """Cases with the same settings, as facts."""
 
     cases: Mapping[str, Case]
@@ -73,7 +73,7 @@ class Asked:
 
 
 TABLES: list[tuple[str, Mapping[str, Case]]] = []
-"""Every table of cases of the modules that are imported, and the check that it is put to."""
+"""Every table of cases of the modules that are imported, and the check that judges it."""
 
 
 def answers_of(check: str, cases: Mapping[str, Case]) -> Callable[..., dict[str, Answer]]:
@@ -83,7 +83,7 @@ def answers_of(check: str, cases: Mapping[str, Case]) -> Callable[..., dict[str,
     @pytest.fixture(scope="module")
     def answers(spark: SparkSession) -> dict[str, Answer]:
         plugin = registry.check(check)
-        return {name: answer for asked in asked_of(spark, cases) for name, answer in judged(plugin, asked).items()}
+        return {name: answer for batch in batches_of(spark, cases) for name, answer in judged(plugin, batch).items()}
 
     return answers
 
@@ -96,20 +96,20 @@ def without_each(case: Case, *tables: str) -> dict[str, Case]:
             rows=[row for row in case.rows if row[0] != table],
             settings=case.settings,
             verdict=UNKNOWN,
-            said=f"no rows in {table}",
+            text=f"no rows in {table}",
         )
         for table in tables
     }
 
 
-def asked_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Asked]:
+def batches_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Batch]:
     """Return the cases as facts, a run each; those with other settings are judged by another job."""
-    parts = []
+    batches = []
     for _, group in groupby(sorted(cases.items(), key=_alike), key=_alike):
         alike = dict(group)
         rows = [(table, row | {"run_id": name}) for name, case in alike.items() for table, row in case.rows]
-        parts.append(Asked(alike, facts(spark, *rows)))
-    return parts
+        batches.append(Batch(alike, facts(spark, *rows)))
+    return batches
 
 
 def _alike(item: tuple[str, Case]) -> str:
@@ -117,23 +117,25 @@ def _alike(item: tuple[str, Case]) -> str:
 
 
 def confirm(case: Case, answer: Answer) -> None:
-    """Compare what was answered with what must be."""
+    """Compare an answer with what the case wants."""
     assert answer.verdict is case.verdict, [answer.reason, *answer.messages]
-    assert case.said in " ".join([answer.reason, *answer.messages])
+    assert case.text in " ".join([answer.reason, *answer.messages])
     assert case.shown in " ".join(chain.from_iterable(answer.evidence))
     assert case.severities is None or answer.severities == case.severities
     assert case.offsets is None or answer.offsets == case.offsets
     assert case.epochs is None or answer.epochs == case.epochs
 
 
-def judged(plugin: Check, asked: Asked) -> dict[str, Answer]:
+def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
     """Return what a check answers to each case."""
-    cases, given = asked.cases, asked.facts
-    counts = {name: {table: sum(table == of for of, _ in case.rows) for table in given} for name, case in cases.items()}
-    answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], given, counts).items()}
+    cases, tables = batch.cases, batch.facts
+    counts = {
+        name: {table: sum(table == of for of, _ in case.rows) for table in tables} for name, case in cases.items()
+    }
+    answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], tables, counts).items()}
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
-    for row in plugin.findings(given, settings).orderBy("offset", "message").collect():
+    for row in plugin.findings(tables, settings).orderBy("offset", "message").collect():
         answer = answers[row.run_id]
         if answer.verdict is UNKNOWN:
             continue

@@ -10,7 +10,7 @@ FAILED = sent("b", outcome="fail", error="MESSAGE_TOO_LARGE")
 CASES = {
     "what failed was not read": Case(rows=[sent("a", 0), FAILED, read("a", 0)], verdict=PASS),
     "what failed was read": Case(
-        rows=[sent("a", 0), FAILED, read("b", 1)], verdict=FAIL, offsets=[1], said="b was read at orders-0 offset 1"
+        rows=[sent("a", 0), FAILED, read("b", 1)], verdict=FAIL, offsets=[1], text="b was read at orders-0 offset 1"
     ),
     "what nobody knows about was read": Case(rows=[sent("a"), read("a", 0)], verdict=PASS),
     "two readers are one finding": Case(
@@ -28,7 +28,7 @@ CASES = {
     "the clients' history has holes": Case(
         rows=[FAILED, read("b", 1), remark("operations/p0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
     ),
-    "nobody read anything": Case(rows=[FAILED], verdict=UNKNOWN, said="polls"),
+    "nobody read anything": Case(rows=[FAILED], verdict=UNKNOWN, text="polls"),
 }
 
 CASES |= without_each(CASES["what failed was not read"], "sends", "polls")

@@ -23,7 +23,7 @@ CASES = {
         rows=[sent("a", 0), read("a", 0), read("a", 0, process="c1")], verdict=PASS, severities=[]
     ),
     "two offsets": Case(
-        rows=TWICE, verdict=FAIL, severities=["violation"], said="a was read at orders-0 offset 0 and orders-0 offset 4"
+        rows=TWICE, verdict=FAIL, severities=["violation"], text="a was read at orders-0 offset 0 and orders-0 offset 4"
     ),
     "two partitions": Case(
         rows=[sent("a", 0), read("a", 0), read("a", 0, partition=1)], verdict=FAIL, severities=["violation"]

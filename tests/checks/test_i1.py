@@ -25,26 +25,26 @@ CASES = {
     "it goes back": Case(
         rows=[led(1, 0), then(1, epoch=0, before=state(0, leader=1, epoch=5, isr=[1]))],
         verdict=FAIL,
-        said="never goes back",
+        text="never goes back",
     ),
     "two leaders follow in one epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=0, writer=None)], verdict=FAIL, said="needs another epoch"
+        rows=[led(1, 0), CREATED, then(1, epoch=0, writer=None)], verdict=FAIL, text="needs another epoch"
     ),
     "a controller skips an epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, said="each decision"
+        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, text="each decision"
     ),
     "a controller decides and keeps the epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1)], verdict=FAIL, said="each decision"
+        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1)], verdict=FAIL, text="each decision"
     ),
     "a leader raises its own epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader")], verdict=FAIL, said="keeps it"
+        rows=[led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader")], verdict=FAIL, text="keeps it"
     ),
     "epochs outrun versions": Case(
         rows=[led(1, 0), then(3, epoch=3, before=state(1, leader=1, epoch=0, isr=[1]))],
         verdict=FAIL,
-        said="by one at most",
+        text="by one at most",
     ),
-    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, said="partition_states"),
+    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, text="partition_states"),
 }
 
 CASES |= without_each(CASES["an election raises the epoch by one"], "partition_states", "leader_epochs")
@@ -63,7 +63,7 @@ LEADERS = {
     "a broker claims another's epoch": Case(
         rows=[CREATED, led(1, 0), led(2, 0, zxid=None, life=None)],
         verdict=FAIL,
-        said="in epoch 0 of orders-0 brokers 1, 2",
+        text="in epoch 0 of orders-0 brokers 1, 2",
     ),
     "a broker that followed in an epoch writes as its leader": Case(
         rows=[

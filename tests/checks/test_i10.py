@@ -25,7 +25,7 @@ CASES = {
         rows=LATER,
         verdict=FAIL,
         severities=["violation"],
-        said="a was acknowledged at orders-0 offset 0 in epoch 0, and is not there on broker 2",
+        text="a was acknowledged at orders-0 offset 0 in epoch 0, and is not there on broker 2",
     ),
     "another record is in its place": Case(rows=[*LATER, held(2, "b", 0)], verdict=FAIL, severities=["violation"]),
     "it is at another offset": Case(rows=[*LATER, held(2, "a", 1)], verdict=FAIL, severities=["violation"]),
@@ -73,7 +73,7 @@ CASES = {
         rows=[*LATER[:4], replica(2, 1, log_start_offset=1), LATER[-1]], verdict=PASS, severities=[]
     ),
     "the dump of an ISR member is missing": Case(
-        rows=[*LATER[:4], LATER[-1]], verdict=UNKNOWN, said="broker 2: its dump is missing"
+        rows=[*LATER[:4], LATER[-1]], verdict=UNKNOWN, text="broker 2: its dump is missing"
     ),
     "nothing was sent": Case(rows=[], verdict=UNKNOWN, severities=[]),
     "an unclean election before it excuses nothing": Case(
@@ -88,7 +88,7 @@ CASES = {
         verdict=FAIL,
         severities=["violation"],
     ),
-    "a value was sent twice": Case(rows=[*LATER, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"),
+    "a value was sent twice": Case(rows=[*LATER, NOT_UNIQUE], verdict=UNKNOWN, text="value ids: 1 sent more than once"),
 }
 
 CASES |= without_each(CASES["the later leader has it"], "sends", "replicas", "leader_epochs")

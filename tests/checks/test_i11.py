@@ -9,16 +9,16 @@ RISE = marked(1, 0, 5, 5, seq=1)
 
 CASES = {
     "it rises within the log": Case(rows=[RISE, marked(1, 5, 7, 9, seq=2)], verdict=PASS),
-    "it passes the log end": Case(rows=[marked(1, 0, 6, 5)], verdict=FAIL, said="never passes the log end"),
+    "it passes the log end": Case(rows=[marked(1, 0, 6, 5)], verdict=FAIL, text="never passes the log end"),
     "a new leader is past it": Case(
-        rows=[RISE, claimed(1, 1, high_watermark=9, end=5)], verdict=FAIL, said="never passes"
+        rows=[RISE, claimed(1, 1, high_watermark=9, end=5)], verdict=FAIL, text="never passes"
     ),
-    "it goes back under one leader": Case(rows=[RISE, marked(1, 5, 3, 5, seq=2)], verdict=FAIL, said="from 5 to 3"),
+    "it goes back under one leader": Case(rows=[RISE, marked(1, 5, 3, 5, seq=2)], verdict=FAIL, text="from 5 to 3"),
     "it goes back from where the leader began": Case(
-        rows=[claimed(1, 0, high_watermark=8, end=8), marked(1, 0, 5, 8, seq=1)], verdict=FAIL, said="from 8 to 5"
+        rows=[claimed(1, 0, high_watermark=8, end=8), marked(1, 0, 5, 8, seq=1)], verdict=FAIL, text="from 8 to 5"
     ),
     "it goes back to where it never was before": Case(
-        rows=[RISE, marked(1, 5, 7, 9, seq=2), marked(1, 7, 6, 9, seq=3)], verdict=FAIL, said="from 7 to 6"
+        rows=[RISE, marked(1, 5, 7, 9, seq=2), marked(1, 7, 6, 9, seq=3)], verdict=FAIL, text="from 7 to 6"
     ),
     "what it had as a follower is no promise of a leader": Case(
         rows=[claimed(1, 0, high_watermark=8, end=8, role="follower"), marked(1, 0, 5, 8, seq=1)], verdict=PASS
@@ -28,7 +28,7 @@ CASES = {
         rows=[RISE, marked(1, 0, 3, 5, seq=0, incarnation="other")], verdict=PASS
     ),
     "a follower may go back": Case(rows=[RISE, marked(1, 5, 3, 5, seq=2, role="follower")], verdict=PASS),
-    "no high watermark was seen": Case(rows=[], verdict=UNKNOWN, said="high_watermarks"),
+    "no high watermark was seen": Case(rows=[], verdict=UNKNOWN, text="high_watermarks"),
 }
 
 answers = answers_of("I11", CASES)

@@ -11,17 +11,15 @@ LEADS = [claimed(1, 0, high_watermark=0, end=0), registered(1), registered(2, 20
 CASES = {
     "it joins at the high watermark": Case(rows=[*LEADS, proposed([1, 2], [9, 5])], verdict=PASS),
     "it joins below the high watermark": Case(
-        rows=[*LEADS, proposed([1, 2], [9, 4])], verdict=FAIL, offsets=[4], said="broker 2 was proposed"
+        rows=[*LEADS, proposed([1, 2], [9, 4])], verdict=FAIL, offsets=[4], text="broker 2 was proposed"
     ),
     "it joins below the epoch's start": Case(
-        rows=[*LEADS, proposed([1, 2], [9, 5], epoch_start_offset=6)], verdict=FAIL, said="the epoch's start at 6"
+        rows=[*LEADS, proposed([1, 2], [9, 5], epoch_start_offset=6)], verdict=FAIL, text="the epoch's start at 6"
     ),
     "a member that lags was there before": Case(
         rows=[*LEADS, proposed([1, 3, 2], [9, 2, 5], old_isr=[1, 3])], verdict=PASS
     ),
-    "a smaller ISR is not asked about": Case(
-        rows=[*LEADS, proposed([1], [4], kind="shrink", old_isr=[1, 2])], verdict=PASS
-    ),
+    "a smaller ISR is not judged": Case(rows=[*LEADS, proposed([1], [4], kind="shrink", old_isr=[1, 2])], verdict=PASS),
     "it is registered when it joins": Case(
         rows=[*LEADS, registered(4, 20), joined(2, 30), joined(4, 30)], verdict=PASS, severities=[]
     ),
@@ -39,9 +37,9 @@ CASES = {
     ),
     "it is not registered any more": Case(rows=[*LEADS, joined(2, 50)], verdict=PASS, severities=["note"]),
     "an older broker does not say how far it had come": Case(
-        rows=[*LEADS, proposed([1, 2], None)], verdict=UNKNOWN, said="do not say ends"
+        rows=[*LEADS, proposed([1, 2], None)], verdict=UNKNOWN, text="do not say ends"
     ),
-    "nobody led": Case(rows=[registered(1)], verdict=UNKNOWN, said="leadership_claims"),
+    "there was no leader": Case(rows=[registered(1)], verdict=UNKNOWN, text="leadership_claims"),
 }
 
 CASES |= without_each(CASES["it joins at the high watermark"], "leadership_claims", "registrations")

@@ -17,7 +17,7 @@ CASES = {
     "one of an older controller is applied": Case(
         rows=[requested(1, seq=1), requested(3, seq=2), requested(2, seq=3)],
         verdict=FAIL,
-        said="of controller epoch 2 after one of epoch 3",
+        text="of controller epoch 2 after one of epoch 3",
     ),
     "another broker has heard of a newer controller": Case(
         rows=[requested(2, seq=1, broker=3, incarnation="inc-2"), requested(1, seq=2)], verdict=PASS
@@ -26,7 +26,7 @@ CASES = {
         rows=[requested(2, seq=1), requested(1, seq=2, incarnation="other")], verdict=PASS
     ),
     "one for an earlier registration is applied": Case(
-        rows=[requested(request_broker_epoch=10)], verdict=FAIL, said="for registration 10 in registration 20"
+        rows=[requested(request_broker_epoch=10)], verdict=FAIL, text="for registration 10 in registration 20"
     ),
     "one for the first registration of all, and one for the one before": Case(
         rows=[requested(seq=1, request_broker_epoch=0), requested(seq=2, request_broker_epoch=19)],
@@ -41,7 +41,7 @@ CASES = {
     "a replica is stopped for an older epoch": Case(
         rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=2)],
         verdict=FAIL,
-        said="stopped its replica of orders-0 for epoch 2 when it was in epoch 3",
+        text="stopped its replica of orders-0 for epoch 2 when it was in epoch 3",
     ),
     "it is stopped for an older epoch before it got a newer one": Case(
         rows=[requested(seq=1, **STOP, leader_epoch=2), requested(seq=2, **AT, leader_epoch=3)], verdict=PASS
@@ -103,9 +103,9 @@ CASES = {
     "a role is taken in the same epoch again": Case(
         rows=[requested(), claimed(2, 1, high_watermark=0, end=0, previous_leader_epoch=1)],
         verdict=FAIL,
-        said="in epoch 1 when it was in epoch 1",
+        text="in epoch 1 when it was in epoch 1",
     ),
-    "no controller was ever heard": Case(rows=[], verdict=UNKNOWN, said="control_requests"),
+    "there was no control request": Case(rows=[], verdict=UNKNOWN, text="control_requests"),
 }
 
 answers = answers_of("I14", CASES)

@@ -21,11 +21,11 @@ NO_ANSWER = {"answer_epoch": -1, "answer_end_offset": -1, "local_epoch": -1, "lo
 CASES = {
     "to the end of the common epoch": Case(rows=[FOLLOWS, cut(6)], verdict=PASS),
     "nothing was truncated": Case(rows=[FOLLOWS], verdict=PASS),
-    "too far": Case(rows=[FOLLOWS, cut(5)], verdict=FAIL, offsets=[5], said="where 6 was right"),
-    "not far enough": Case(rows=[FOLLOWS, cut(7)], verdict=FAIL, offsets=[7], said="where 6 was right"),
+    "too far": Case(rows=[FOLLOWS, cut(5)], verdict=FAIL, offsets=[5], text="where 6 was right"),
+    "not far enough": Case(rows=[FOLLOWS, cut(7)], verdict=FAIL, offsets=[7], text="where 6 was right"),
     "to the own end of an older common epoch": Case(rows=[FOLLOWS, cut(4, **OLDER)], verdict=PASS),
     "to the leader's end of an older epoch that goes on here": Case(
-        rows=[FOLLOWS, cut(6, **OLDER)], verdict=FAIL, said="where 4 was right"
+        rows=[FOLLOWS, cut(6, **OLDER)], verdict=FAIL, text="where 4 was right"
     ),
     "one step back, because the epoch of the answer is not here": Case(
         rows=[FOLLOWS, cut(2, answer_epoch=1, local_epoch=0, local_end_offset=2)], verdict=PASS
@@ -39,8 +39,8 @@ CASES = {
     "to the high watermark when the leader cannot tell": Case(
         rows=[FOLLOWS, cut(3, **NO_ANSWER, reason="hw")], verdict=PASS
     ),
-    "to the high watermark without having asked": Case(
-        rows=[FOLLOWS, cut(3, **NO_ANSWER, asked_epoch=-1, reason="hw")], verdict=FAIL, said="had not asked"
+    "to the high watermark without a request to the leader": Case(
+        rows=[FOLLOWS, cut(3, **NO_ANSWER, asked_epoch=-1, reason="hw")], verdict=FAIL, text="had not asked"
     ),
     "to the leader's end, beyond which it had come": Case(
         rows=[FOLLOWS, cut(6, asked_epoch=-1, answer_epoch=-1, reason="out_of_range")], verdict=PASS
@@ -48,7 +48,7 @@ CASES = {
     "elsewhere than to the leader's end, beyond which it had come": Case(
         rows=[FOLLOWS, cut(5, asked_epoch=-1, answer_epoch=-1, reason="out_of_range")],
         verdict=FAIL,
-        said="where 6 was right",
+        text="where 6 was right",
     ),
     "to the leader's end, because no epoch so old is here": Case(
         rows=[FOLLOWS, cut(6, answer_epoch=1, local_epoch=-1, local_end_offset=-1)], verdict=PASS
@@ -63,9 +63,9 @@ CASES = {
         rows=[FOLLOWS, cut(0, reason="full"), cut(8, reason="recovery")], verdict=PASS
     ),
     "an older broker does not say its epochs": Case(
-        rows=[FOLLOWS, cut(6, latest_epoch=None)], verdict=UNKNOWN, said="do not say latest_epoch"
+        rows=[FOLLOWS, cut(6, latest_epoch=None)], verdict=UNKNOWN, text="do not say latest_epoch"
     ),
-    "no broker said anything": Case(rows=[], verdict=UNKNOWN, said="leadership_claims"),
+    "there are no claims of leadership": Case(rows=[], verdict=UNKNOWN, text="leadership_claims"),
 }
 
 answers = answers_of("I15", CASES)

@@ -18,12 +18,12 @@ def logged(offset, **other):
 CASES = {
     "up to the high watermark": Case(rows=[*READ, committed(5, at=(1, 2))], verdict=PASS),
     "past the high watermark": Case(
-        rows=[*READ, committed(6, at=(1, 2))], verdict=FAIL, offsets=[6], said="whose high watermark never passed 5"
+        rows=[*READ, committed(6, at=(1, 2))], verdict=FAIL, offsets=[6], text="whose high watermark never passed 5"
     ),
     "past it, by a process that never read": Case(
         rows=[*READ, committed(6, at=(1, 2), process="committer-1")], verdict=PASS
     ),
-    "past it, and nobody was told that it is committed": Case(
+    "past it, by a commit that was not acknowledged": Case(
         rows=[*READ, committed(6, at=(1, None), outcome="info"), committed(4, at=(0, 1))], verdict=PASS
     ),
     "the last one is in the log": Case(
@@ -33,7 +33,7 @@ CASES = {
         rows=[*READ, committed(3, at=(1, 2)), committed(5, at=(3, 4)), logged(3)],
         verdict=FAIL,
         offsets=[5],
-        said="no replica has it",
+        text="no replica has it",
     ),
     "an unclean election gave it up": Case(
         rows=[*READ, committed(6, at=(1, 2)), elected_uncleanly(2, 1)],
@@ -51,13 +51,13 @@ CASES = {
     "the dump of an ISR member is missing": Case(
         rows=[*READ, committed(6, at=(1, 2)), state(0, leader=1, epoch=0, isr=[1])],
         verdict=UNKNOWN,
-        said="its dump is missing",
+        text="its dump is missing",
     ),
     "the offsets topic was not decoded": Case(rows=[*READ, committed(5, at=(3, 4))], verdict=PASS),
     "the clients' history has holes": Case(
         rows=[*READ, committed(6, at=(1, 2)), remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
     ),
-    "nobody committed": Case(rows=READ, verdict=UNKNOWN, said="committed_offsets"),
+    "nobody committed": Case(rows=READ, verdict=UNKNOWN, text="committed_offsets"),
 }
 
 answers = answers_of("I16", CASES)

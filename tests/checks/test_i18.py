@@ -15,7 +15,7 @@ CASES = {
         ],
         verdict=PASS,
     ),
-    "only ZooKeeper tells": Case(rows=[registered(1)], verdict=UNKNOWN, said="by ZooKeeper and its broker"),
+    "only ZooKeeper has it": Case(rows=[registered(1)], verdict=UNKNOWN, text="by ZooKeeper and its broker"),
     "ZooKeeper tells of one broker, another of itself": Case(
         rows=[registered(1), registered(2, source="broker")], verdict=UNKNOWN
     ),
@@ -29,9 +29,9 @@ CASES = {
     "the broker lives by another session": Case(
         rows=[registered(1), registered(1, session="0x2", source="broker")],
         verdict=FAIL,
-        said="that of broker 1, made at zxid 10, is claimed by sessions 0x1 and 0x2",
+        text="that of broker 1, made at zxid 10, is claimed by sessions 0x1 and 0x2",
     ),
-    "nobody registered": Case(rows=[], verdict=UNKNOWN, said="registrations"),
+    "nobody registered": Case(rows=[], verdict=UNKNOWN, text="registrations"),
 }
 
 answers = answers_of("I18", CASES)

@@ -14,7 +14,7 @@ CASES = {
     "too few in sync": Case(
         rows=ALONE,
         verdict=FAIL,
-        said="with 1 in the ISR where 2 are needed",
+        text="with 1 in the ISR where 2 are needed",
     ),
     "a topic with fewer replicas needs those": Case(
         rows=[acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1], assignment=[1])],
@@ -31,9 +31,9 @@ CASES = {
         rows=[*ALONE, configured(min_insync_replicas=1)], verdict=PASS
     ),
     "the topic itself asks for more than the scenario": Case(
-        rows=[*TWO, configured(min_insync_replicas=3)], verdict=FAIL, said="with 2 in the ISR where 3 are needed"
+        rows=[*TWO, configured(min_insync_replicas=3)], verdict=FAIL, text="with 2 in the ISR where 3 are needed"
     ),
-    "the topic once asked for less": Case(
+    "the topic once required less": Case(
         rows=[*TWO, configured(min_insync_replicas=2), configured(min_insync_replicas=3)], verdict=PASS
     ),
     "the topic asks for nothing itself any more": Case(
@@ -62,12 +62,12 @@ CASES = {
         rows=[acknowledged(5, high_watermark=5)],
         verdict=FAIL,
         offsets=[5],
-        said="offset 5 with the high watermark at 5",
+        text="offset 5 with the high watermark at 5",
     ),
-    "not committed, and acks=all was not asked for": Case(
+    "not committed, and acked with another level than all": Case(
         rows=[acknowledged(5, high_watermark=5, acks=1)], verdict=PASS
     ),
-    "nothing was acknowledged": Case(rows=[], verdict=UNKNOWN, said="acknowledgements"),
+    "nothing was acknowledged": Case(rows=[], verdict=UNKNOWN, text="acknowledgements"),
 }
 
 answers = answers_of("I19", CASES)

@@ -18,13 +18,13 @@ def written_at(zxid, *, epoch, controller_epoch, writer):
 
 CASES = {
     "epochs grow and words agree": Case(rows=[FIRST, SECOND, controller(1, 2, zxid=None)], verdict=PASS),
-    "an epoch is used again": Case(rows=[SECOND, controller(2, 2, zxid=160)], verdict=FAIL, said="strictly increase"),
-    "an epoch goes back": Case(rows=[SECOND, controller(3, 1, zxid=160)], verdict=FAIL, said="strictly increase"),
+    "an epoch is used again": Case(rows=[SECOND, controller(2, 2, zxid=160)], verdict=FAIL, text="strictly increase"),
+    "an epoch goes back": Case(rows=[SECOND, controller(3, 1, zxid=160)], verdict=FAIL, text="strictly increase"),
     "another broker says it has the epoch": Case(
-        rows=[FIRST, controller(2, 1, zxid=None)], verdict=FAIL, said="brokers 2 and 3"
+        rows=[FIRST, controller(2, 1, zxid=None)], verdict=FAIL, text="brokers 2 and 3"
     ),
     "who won was not seen": Case(rows=[controller(None, 1, zxid=100), controller(2, 1, zxid=None)], verdict=PASS),
-    "no election was seen": Case(rows=[], verdict=UNKNOWN, said="controller_epochs"),
+    "no election was seen": Case(rows=[], verdict=UNKNOWN, text="controller_epochs"),
 }
 
 answers = answers_of("I2", CASES)

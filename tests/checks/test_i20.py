@@ -22,14 +22,14 @@ CASES = {
         rows=[registered(1), registered(2), registered(3, until_zxid=40), BEGUN, LOST, ended(5)], verdict=PASS
     ),
     "a live replica never came back": Case(
-        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(80)], verdict=FAIL, said="leader 1 and ISR [1, 2]"
+        rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(80)], verdict=FAIL, text="leader 1 and ISR [1, 2]"
     ),
     "the run ended before the deadline": Case(
         rows=[*THREE, BEGUN, LOST, injected(healed_s=10), ended(20)], verdict=PASS, severities=["note"]
     ),
     "without any fault there is nothing to wait for": Case(rows=[*THREE, BEGUN, LOST, ended(5)], verdict=FAIL),
     "nobody leads": Case(
-        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5)], verdict=FAIL, epochs=[1], said="no leader"
+        rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5)], verdict=FAIL, epochs=[1], text="no leader"
     ),
     "the leader is dead": Case(
         rows=[registered(2), registered(3), state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)], verdict=FAIL
@@ -61,7 +61,7 @@ CASES = {
         verdict=PASS,
         severities=["note"],
     ),
-    "a broker that is dead said that it had registered": Case(
+    "a broker that is dead logged its registration": Case(
         rows=[
             registered(1),
             registered(2),
@@ -98,14 +98,14 @@ CASES = {
         ],
         verdict=FAIL,
         severities=["violation", "violation"],
-        said="2 of p0 to orders had none, the longest in 69 s",
+        text="2 of p0 to orders had none, the longest in 69 s",
         shown='"index":7,"number":2',
     ),
     "a topic that is gone needs no leader": Case(
         rows=[*THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)], verdict=PASS
     ),
     "a request never got an end": Case(
-        rows=[*THREE, BEGUN, UNANSWERED, ended(61)], verdict=FAIL, said="1 of p0 to orders had none"
+        rows=[*THREE, BEGUN, UNANSWERED, ended(61)], verdict=FAIL, text="1 of p0 to orders had none"
     ),
     "the run ended before its deadline": Case(rows=[*THREE, BEGUN, UNANSWERED, ended(60)], verdict=PASS),
     "its deadline begins when all is healed": Case(
@@ -115,9 +115,9 @@ CASES = {
         rows=[*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(70)], verdict=FAIL
     ),
     "a fault was never healed": Case(
-        rows=[*THREE, BEGUN, injected(healed_s=None), ended(80)], verdict=UNKNOWN, said="never healed"
+        rows=[*THREE, BEGUN, injected(healed_s=None), ended(80)], verdict=UNKNOWN, text="never healed"
     ),
-    "ZooKeeper's history is empty": Case(rows=[ended(5)], verdict=UNKNOWN, said="partition_states"),
+    "ZooKeeper's history is empty": Case(rows=[ended(5)], verdict=UNKNOWN, text="partition_states"),
 }
 
 CASES |= without_each(CASES["all live replicas are in sync"], "partition_states", "registrations", "sends")

@@ -25,19 +25,19 @@ CASES = {
         rows=[*LOG, numbered(4, 0), numbered(6, 1)],
         verdict=FAIL,
         offsets=[1],
-        said="number 6 at offset 1 after number 4",
+        text="number 6 at offset 1 after number 4",
     ),
     "a number comes twice": Case(rows=[*LOG, numbered(0, 0), numbered(0, 1)], verdict=FAIL, offsets=[1]),
     "a marker of a transaction has no number": Case(
         rows=[*LOG, numbered(4, 0), numbered(-1, 1), numbered(5, 2)], verdict=PASS
     ),
-    "producers without numbers are not asked": Case(
+    "producers without numbers are not judged": Case(
         rows=[*LOG, numbered(-1, 0, producer=-1), numbered(-1, 1, producer=-1)], verdict=PASS
     ),
     "a dump is damaged": Case(
-        rows=[replica(1, 9, damage="torn"), numbered(4, 0), numbered(6, 1)], verdict=UNKNOWN, said="torn"
+        rows=[replica(1, 9, damage="torn"), numbered(4, 0), numbered(6, 1)], verdict=UNKNOWN, text="torn"
     ),
-    "no record was found": Case(rows=LOG, verdict=UNKNOWN, said="replica_records"),
+    "there is no record": Case(rows=LOG, verdict=UNKNOWN, text="replica_records"),
 }
 
 CASES |= without_each(CASES["numbers follow each other"], "replicas", "replica_records")

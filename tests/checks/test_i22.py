@@ -10,20 +10,20 @@ LEAVING = {"strategy": "controlled_shutdown", "online": [2, 3], "shutting_down":
 
 CASES = {
     "the first that is online and in sync": Case(rows=[elected(2, [2, 3], online=[3, 2])], verdict=PASS),
-    "another one": Case(rows=[elected(3, [2, 3], online=[2, 3])], verdict=FAIL, said="chose broker 3 with ISR [2, 3]"),
+    "another one": Case(rows=[elected(3, [2, 3], online=[2, 3])], verdict=FAIL, text="chose broker 3 with ISR [2, 3]"),
     "the right one with another ISR": Case(
-        rows=[elected(2, [1, 2, 3], online=[2, 3])], verdict=FAIL, said="gives broker 2 with ISR [2, 3]"
+        rows=[elected(2, [1, 2, 3], online=[2, 3])], verdict=FAIL, text="gives broker 2 with ISR [2, 3]"
     ),
     "nobody in sync is online": Case(rows=[elected(None, **LAST_DOWN, error="no replica is eligible")], verdict=PASS),
     "one from outside, as it may be": Case(rows=[elected(1, [1], **LAST_DOWN, unclean_allowed=True)], verdict=PASS),
     "one from outside, as it may not be": Case(
-        rows=[elected(1, [1], **LAST_DOWN)], verdict=FAIL, said="gives nobody with ISR ?"
+        rows=[elected(1, [1], **LAST_DOWN)], verdict=FAIL, text="gives nobody with ISR ?"
     ),
     "one from outside that keeps the old ISR": Case(
-        rows=[elected(1, [3], **LAST_DOWN, unclean_allowed=True)], verdict=FAIL, said="gives broker 1 with ISR [1]"
+        rows=[elected(1, [3], **LAST_DOWN, unclean_allowed=True)], verdict=FAIL, text="gives broker 1 with ISR [1]"
     ),
     "nobody, although one is eligible": Case(
-        rows=[elected(None, error="no replica is eligible")], verdict=FAIL, said="chose nobody"
+        rows=[elected(None, error="no replica is eligible")], verdict=FAIL, text="chose nobody"
     ),
     "nobody, because the write failed": Case(rows=[elected(None, error="NoNode()")], verdict=PASS),
     "a new partition": Case(
@@ -34,7 +34,7 @@ CASES = {
     ),
     "the preferred one": Case(rows=[elected(1, [1, 2, 3], strategy="preferred")], verdict=PASS),
     "the preferred one, out of sync": Case(
-        rows=[elected(1, [2, 3], strategy="preferred", previous_isr=[2, 3])], verdict=FAIL, said="gives nobody"
+        rows=[elected(1, [2, 3], strategy="preferred", previous_isr=[2, 3])], verdict=FAIL, text="gives nobody"
     ),
     "the first target of a reassignment": Case(
         rows=[elected(3, [1, 2, 3], strategy="reassign", assigned=[3, 2])], verdict=PASS
@@ -43,10 +43,10 @@ CASES = {
         rows=[elected(3, [1, 2, 3], strategy="reassign", assigned=[3, 2], profile="0.8")], verdict=PASS
     ),
     "the second target of a reassignment": Case(
-        rows=[elected(2, [1, 2, 3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, said="gives broker 3"
+        rows=[elected(2, [1, 2, 3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, text="gives broker 3"
     ),
     "the first target of a reassignment with another ISR": Case(
-        rows=[elected(3, [3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, said="with ISR [1, 2, 3]"
+        rows=[elected(3, [3], strategy="reassign", assigned=[3, 2])], verdict=FAIL, text="with ISR [1, 2, 3]"
     ),
     "one by a rule that is not known": Case(rows=[elected(3, [2, 3], online=[2, 3], strategy="by lot")], verdict=PASS),
     "in place of one that leaves": Case(rows=[elected(2, [2, 3], **LEAVING)], verdict=PASS),
@@ -58,9 +58,9 @@ CASES = {
         rows=[elected(3, [3, 2], **LEAVING, previous_isr=[3, 1, 2])], verdict=FAIL
     ),
     "an older broker does not say who leaves": Case(
-        rows=[elected(2, [2, 3], shutting_down=None)], verdict=UNKNOWN, said="do not say shutting_down"
+        rows=[elected(2, [2, 3], shutting_down=None)], verdict=UNKNOWN, text="do not say shutting_down"
     ),
-    "there was no election": Case(rows=[], verdict=UNKNOWN, said="elections"),
+    "there was no election": Case(rows=[], verdict=UNKNOWN, text="elections"),
 }
 
 answers = answers_of("I22", CASES)

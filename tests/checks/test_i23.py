@@ -12,13 +12,13 @@ CASES = {
     "it is there": Case(rows=[topic(present=True), replica(1, 5)], verdict=PASS),
     "it is gone altogether": Case(rows=[*OTHER, topic(present=False)], verdict=PASS),
     "a log is left": Case(
-        rows=[*OTHER, topic(present=False), replica(2, 5)], verdict=FAIL, said="the log of partition 0 on broker 2"
+        rows=[*OTHER, topic(present=False), replica(2, 5)], verdict=FAIL, text="the log of partition 0 on broker 2"
     ),
     "its configuration is left": Case(
-        rows=[*OTHER, topic(present=False, configured=True)], verdict=FAIL, said="its configuration is still there"
+        rows=[*OTHER, topic(present=False, configured=True)], verdict=FAIL, text="its configuration is still there"
     ),
     "its deletion waits": Case(rows=[topic(present=False, deletion_pending=True), replica(2, 5)], verdict=PASS),
-    "no topic was ever seen": Case(rows=[replica(2, 5)], verdict=UNKNOWN, said="topics"),
+    "no topic was ever seen": Case(rows=[replica(2, 5)], verdict=UNKNOWN, text="topics"),
 }
 
 CASES |= without_each(CASES["it is there"], "topics", "replicas")

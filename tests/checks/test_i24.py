@@ -8,13 +8,13 @@ pytestmark = pytest.mark.spark
 CASES = {
     "below the high watermark": Case(rows=[served(4, high_watermark=5)], verdict=PASS),
     "at the high watermark": Case(
-        rows=[served(5, high_watermark=5)], verdict=FAIL, offsets=[5], said="offset 5 with its high watermark at 5"
+        rows=[served(5, high_watermark=5)], verdict=FAIL, offsets=[5], text="offset 5 with its high watermark at 5"
     ),
     "in the epoch that the consumer believes in": Case(rows=[served(4, high_watermark=5, believed=3)], verdict=PASS),
     "in another epoch": Case(
-        rows=[served(4, high_watermark=5, believed=2)], verdict=FAIL, said="that believed in epoch 2"
+        rows=[served(4, high_watermark=5, believed=2)], verdict=FAIL, text="that believed in epoch 2"
     ),
-    "nobody was served": Case(rows=[], verdict=UNKNOWN, said="consumer_fetches"),
+    "nobody was served": Case(rows=[], verdict=UNKNOWN, text="consumer_fetches"),
 }
 
 answers = answers_of("I24", CASES)

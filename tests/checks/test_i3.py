@@ -8,14 +8,14 @@ pytestmark = pytest.mark.spark
 
 CASES = {
     "the leader is in the ISR": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 2])], verdict=PASS),
-    "no leader, and the last ISR is kept": Case(rows=[state(0, leader=-1, epoch=1, isr=[2])], verdict=PASS),
+    "no leader, and the last ISR stays": Case(rows=[state(0, leader=-1, epoch=1, isr=[2])], verdict=PASS),
     "the leader is outside": Case(
-        rows=[state(0, leader=3, epoch=0, isr=[1, 2])], verdict=FAIL, said="leader 3 is not in"
+        rows=[state(0, leader=3, epoch=0, isr=[1, 2])], verdict=FAIL, text="leader 3 is not in"
     ),
-    "the ISR is empty": Case(rows=[state(0, leader=-1, epoch=1, isr=[])], verdict=FAIL, said="the ISR is empty"),
-    "a stranger is in the ISR": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 9])], verdict=FAIL, said="names 9"),
+    "the ISR is empty": Case(rows=[state(0, leader=-1, epoch=1, isr=[])], verdict=FAIL, text="the ISR is empty"),
+    "a stranger is in the ISR": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 9])], verdict=FAIL, text="names 9"),
     "the assignment was not seen": Case(rows=[state(0, leader=1, epoch=0, isr=[1, 9], assignment=None)], verdict=PASS),
-    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, said="partition_states"),
+    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, text="partition_states"),
 }
 
 answers = answers_of("I3", CASES)

@@ -14,7 +14,7 @@ ELECTED = [BEFORE, AFTER, elected_uncleanly(3, 1)]
 CASES = {
     "the leader comes from the ISR": Case(rows=[led(1, 0), led(2, 1)], verdict=PASS, severities=[]),
     "nobody knows who was in the ISR": Case(rows=[led(3, 1, unclean=None)], verdict=PASS, severities=[]),
-    "it comes from outside": Case(rows=[led(1, 0), OUTSIDE], verdict=FAIL, said="broker 3, not in it"),
+    "it comes from outside": Case(rows=[led(1, 0), OUTSIDE], verdict=FAIL, text="broker 3, not in it"),
     "from outside, and the power was cut, which explains no election": Case(
         rows=[OUTSIDE], settings=POWER_LOSS, verdict=FAIL, severities=["violation"]
     ),
@@ -28,7 +28,7 @@ CASES = {
         rows=[led(3, 1, unclean=True, unclean_allowed=False)], settings=UNCLEAN, verdict=FAIL, severities=["violation"]
     ),
     "the controller says that it was allowed, and the topic's configuration does not": Case(
-        rows=[*ELECTED, configured(50, unclean_allowed=False)], verdict=FAIL, said="was not allowed"
+        rows=[*ELECTED, configured(50, unclean_allowed=False)], verdict=FAIL, text="was not allowed"
     ),
     "the controller says that it was not allowed, and the topic's configuration does": Case(
         rows=[BEFORE, AFTER, led(3, 1, unclean=True, unclean_allowed=False), configured(50, unclean_allowed=True)],
@@ -65,7 +65,7 @@ CASES = {
     "the topic's configuration says nothing, so the controller's word counts": Case(
         rows=[*ELECTED, configured(50)], verdict=PASS, severities=["expected"]
     ),
-    "the topic's configuration does not allow it, and an administrator asked for it": Case(
+    "the topic's configuration does not allow it, and an administrator requested it": Case(
         rows=[
             *ELECTED,
             configured(50, unclean_allowed=False),
@@ -101,7 +101,7 @@ CASES = {
     "another topic's configuration does not allow it": Case(
         rows=[*ELECTED, configured(50, unclean_allowed=False, topic="other")], verdict=PASS, severities=["expected"]
     ),
-    "the topic's configuration does not allow it, and nobody asked for it": Case(
+    "the topic's configuration does not allow it, and nobody requested it": Case(
         rows=[
             *ELECTED,
             configured(50, unclean_allowed=False),
@@ -113,11 +113,11 @@ CASES = {
         rows=[led(1, 0), elected(2, [2, 3], previous_isr=[1, 2, 3])], verdict=PASS, severities=[]
     ),
     "the controller calls an unclean election clean": Case(
-        rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2])], verdict=FAIL, said="called it clean"
+        rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2])], verdict=FAIL, text="called it clean"
     ),
     "nobody is elected": Case(rows=[led(1, 0), elected(None, previous_isr=[1, 2])], verdict=PASS, severities=[]),
     "it calls it unclean": Case(rows=[led(1, 0), elected(3, [3], previous_isr=[1, 2], unclean=True)], verdict=PASS),
-    "nobody ever led": Case(rows=[], verdict=UNKNOWN, said="leader_epochs"),
+    "nobody ever led": Case(rows=[], verdict=UNKNOWN, text="leader_epochs"),
 }
 
 answers = answers_of("I4", CASES)

@@ -19,13 +19,13 @@ CASES = {
         rows=[CREATED, wrote(-1, -1, result="badversion"), wrote(0, 1)], verdict=PASS
     ),
     "a write replaces another version": Case(
-        rows=[CREATED, NEXT, wrote(0, 2)], verdict=FAIL, said="wrote version 2 of the state of orders-0 over version 0"
+        rows=[CREATED, NEXT, wrote(0, 2)], verdict=FAIL, text="wrote version 2 of the state of orders-0 over version 0"
     ),
-    "a write replaces whatever is there": Case(rows=[CREATED, NEXT, wrote(-1, 0)], verdict=FAIL, said="whatever"),
+    "a write replaces whatever is there": Case(rows=[CREATED, NEXT, wrote(-1, 0)], verdict=FAIL, text="whatever"),
     "versions are missing in the history": Case(
-        rows=[CREATED, state(2, leader=1, epoch=0, isr=[1], previous=CREATED), wrote(0, 1)], verdict=UNKNOWN, said="gap"
+        rows=[CREATED, state(2, leader=1, epoch=0, isr=[1], previous=CREATED), wrote(0, 1)], verdict=UNKNOWN, text="gap"
     ),
-    "nobody wrote": Case(rows=[CREATED], verdict=UNKNOWN, said="state_writes"),
+    "nobody wrote": Case(rows=[CREATED], verdict=UNKNOWN, text="state_writes"),
 }
 
 CASES |= without_each(CASES["each write replaces the version that it knew"], "state_writes", "partition_states")

@@ -17,13 +17,13 @@ CASES = {
         rows=[STATE, *KEPT, appended(1, 0, 4), appended(2, 0, 2), waited_for([1], 5), waited_for([1, 3], 3)],
         verdict=FAIL,
         offsets=[3],
-        said="under version 0 with ISR [1, 2], and the log of broker 2 had come to 3",
+        text="under version 0 with ISR [1, 2], and the log of broker 2 had come to 3",
     ),
     "one that is not in ZooKeeper's ISR need not": Case(
         rows=[state(0, leader=1, epoch=0, isr=[1]), *KEPT, appended(1, 0, 4), waited_for([1], 5)], verdict=PASS
     ),
     "in the end one has it no more": Case(
-        rows=LOST, verdict=FAIL, offsets=[3], severities=["violation"], said="the log of broker 2 ends at 3"
+        rows=LOST, verdict=FAIL, offsets=[3], severities=["violation"], text="the log of broker 2 ends at 3"
     ),
     "in the end one has what was committed first only": Case(
         rows=[*LOST, waited_for([1], 2)], verdict=FAIL, offsets=[3], severities=["violation"]
@@ -34,15 +34,15 @@ CASES = {
     "a broker's log has holes": Case(
         rows=[*LOST, remark("brokers/2/x", "missing lines, by their numbers", 2)], verdict=UNKNOWN
     ),
-    "the dump of an ISR member is missing": Case(rows=LOST[:-1], verdict=UNKNOWN, said="its dump is missing"),
+    "the dump of an ISR member is missing": Case(rows=LOST[:-1], verdict=UNKNOWN, text="its dump is missing"),
     "an unclean election gave it up": Case(
         rows=[*LOST, elected_uncleanly(2, 1)], settings=UNCLEAN, verdict=PASS, severities=["expected"]
     ),
     "the power was cut": Case(rows=LOST, settings=POWER_LOSS, verdict=PASS, severities=["expected"]),
     "an older broker does not say the version": Case(
-        rows=[STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None)], verdict=UNKNOWN, said="do not say zk_version"
+        rows=[STATE, *KEPT, *WROTE, waited_for([1, 2], 5, version=None)], verdict=UNKNOWN, text="do not say zk_version"
     ),
-    "no high watermark ever rose": Case(rows=[STATE, *KEPT, *WROTE], verdict=UNKNOWN, said="leader_isrs"),
+    "no high watermark ever rose": Case(rows=[STATE, *KEPT, *WROTE], verdict=UNKNOWN, text="leader_isrs"),
 }
 
 CASES |= without_each(

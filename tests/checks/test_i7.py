@@ -12,7 +12,7 @@ CASES = {
         rows=[waited_for([1, 2], 5), appended(1, 0, 4), appended(2, 0, 3)],
         verdict=FAIL,
         offsets=[4],
-        said="the log of broker 2 had come to 4",
+        text="the log of broker 2 had come to 4",
     ),
     "a member had nothing": Case(rows=[waited_for([1, 2], 5), appended(1, 0, 4)], verdict=FAIL, offsets=[0]),
     "a member had it from an earlier epoch": Case(
@@ -49,7 +49,7 @@ CASES = {
         rows=[waited_for([1, 2], 5), appended(1, 0, 4), remark("brokers/2/x", "missing lines, by their numbers", 2)],
         verdict=UNKNOWN,
     ),
-    "no high watermark ever rose": Case(rows=[appended(1, 0, 4)], verdict=UNKNOWN, said="leader_isrs"),
+    "no high watermark ever rose": Case(rows=[appended(1, 0, 4)], verdict=UNKNOWN, text="leader_isrs"),
 }
 
 CASES |= without_each(CASES["every member had it"], "leader_isrs", "appends")

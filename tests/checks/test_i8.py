@@ -15,7 +15,7 @@ CASES = {
         rows=[STATE, waited_for([1], 5)],
         verdict=FAIL,
         offsets=[5],
-        said="with [1], but version 0 of the state names [2]",
+        text="with [1], but version 0 of the state names [2]",
     ),
     "another version had only those": Case(
         rows=[STATE, state(1, leader=1, epoch=0, isr=[1]), waited_for([1], 5, version=1)], verdict=PASS
@@ -30,9 +30,9 @@ CASES = {
         shown='"zxid":300',
     ),
     "an older broker does not say the version": Case(
-        rows=[STATE, waited_for([1], 5, version=None)], verdict=UNKNOWN, said="do not say zk_version"
+        rows=[STATE, waited_for([1], 5, version=None)], verdict=UNKNOWN, text="do not say zk_version"
     ),
-    "no high watermark ever rose": Case(rows=[STATE], verdict=UNKNOWN, said="leader_isrs"),
+    "no high watermark ever rose": Case(rows=[STATE], verdict=UNKNOWN, text="leader_isrs"),
 }
 
 CASES |= without_each(CASES["it waits for the ISR"], "leader_isrs", "partition_states")

@@ -18,7 +18,7 @@ CASES = {
         rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)],
         verdict=FAIL,
         offsets=[0],
-        said="broker 2 holds b of epoch 0 where broker 1 holds a of epoch 0",
+        text="broker 2 holds b of epoch 0 where broker 1 holds a of epoch 0",
     ),
     "another epoch": Case(
         rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1)], verdict=FAIL, offsets=[0]
@@ -81,7 +81,7 @@ def test_replicas_offset_by_offset(case, answers):
 
 INCOMPLETE = {
     "damaged": Case(
-        verdict=UNKNOWN, rows=[BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0")], said="broker 2: bad CRC at 0"
+        verdict=UNKNOWN, rows=[BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0")], text="broker 2: bad CRC at 0"
     ),
     "a dump that ends in half a line": Case(
         verdict=UNKNOWN,
@@ -92,14 +92,14 @@ INCOMPLETE = {
             held(1, "a", 0),
             remark("replicas/2/replica-orders-0.jsonl", TORN, 1),
         ],
-        said="torn last line",
+        text="torn last line",
     ),
     "missing, of a topic that is there, when another was deleted": Case(
         verdict=UNKNOWN,
         rows=[BOTH, replica(1, 1), topic(present=True), topic("other", present=False)],
-        said="broker 2: its dump is missing",
+        text="broker 2: its dump is missing",
     ),
-    "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], said="broker 2: its dump is missing"),
+    "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], text="broker 2: its dump is missing"),
 }
 
 incomplete = answers_of("I9", INCOMPLETE)

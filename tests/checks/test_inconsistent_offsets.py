@@ -10,10 +10,12 @@ TWO = [read("a", 0), read("b", 0, process="c1")]
 CASES = {
     "all agree": Case(rows=[sent("a", 0), read("a", 0), read("b", 1)], verdict=PASS, severities=[]),
     "two readers read two values": Case(
-        rows=TWO, verdict=FAIL, severities=["violation"], offsets=[0], said="orders-0 offset 0 holds a and b"
+        rows=TWO, verdict=FAIL, severities=["violation"], offsets=[0], text="orders-0 offset 0 holds a and b"
     ),
-    "a producer was told otherwise": Case(rows=[sent("a", 0), read("b", 0)], verdict=FAIL, severities=["violation"]),
-    "with acks=1 what it was told may change": Case(
+    "a producer's acknowledgement names another value": Case(
+        rows=[sent("a", 0), read("b", 0)], verdict=FAIL, severities=["violation"]
+    ),
+    "with acks=1 the acknowledged value may change": Case(
         rows=[sent("a", 0, acks=1), read("b", 0)], verdict=PASS, severities=[]
     ),
     "two partitions": Case(rows=[read("a", 0), read("b", 0, partition=1)], verdict=PASS, severities=[]),

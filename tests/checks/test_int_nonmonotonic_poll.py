@@ -11,13 +11,13 @@ SEEN = [read("a", 2)]
 CASES = {
     "it gives them in order": Case(rows=SEEN, verdict=PASS),
     "it goes back": Case(
-        rows=[*SEEN, stepped(5, 2, polls=(1, 1))], verdict=FAIL, offsets=[2], said="offset 2 after offset 5"
+        rows=[*SEEN, stepped(5, 2, polls=(1, 1))], verdict=FAIL, offsets=[2], text="offset 2 after offset 5"
     ),
     "so it does where the reader subscribed": Case(
         rows=[*SEEN, stepped(5, 2, polls=(1, 1), mode="subscribe")], verdict=FAIL, severities=["violation"]
     ),
     "the step back lies between two polls": Case(rows=[*SEEN, stepped(5, 2)], verdict=PASS),
-    "nobody read anything": Case(rows=[], verdict=UNKNOWN, said="polls"),
+    "nobody read anything": Case(rows=[], verdict=UNKNOWN, text="polls"),
 }
 
 answers = answers_of("int-nonmonotonic-poll", CASES)

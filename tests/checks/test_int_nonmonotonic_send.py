@@ -20,7 +20,7 @@ CASES = {
     "they were not under way together": Case(
         rows=[*SENT, overtaken(acknowledged_ns=2, invoke_ns=5)], verdict=PASS, severities=[]
     ),
-    "nobody sent anything": Case(rows=[], verdict=UNKNOWN, said="sends"),
+    "nobody sent anything": Case(rows=[], verdict=UNKNOWN, text="sends"),
 }
 
 answers = answers_of("int-nonmonotonic-send", CASES)

@@ -27,13 +27,15 @@ CASES = {
         verdict=FAIL,
         severities=["violation"],
         offsets=[0],
-        said="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1",
+        text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1",
     ),
     "it was read elsewhere only": Case(
         rows=[*PASSED, read("a", 0, partition=1)], verdict=FAIL, severities=["violation"]
     ),
     "it was read at another offset": Case(rows=[*PASSED, read("a", 5)], verdict=PASS, severities=[]),
-    "acks=1 promises little": Case(rows=[sent("a", 0, acks=1), *PASSED[1:]], verdict=PASS, severities=["expected"]),
+    "acks=1 promises little": Case(
+        rows=[sent("a", 0, acks=1), *PASSED[1:]], verdict=PASS, severities=["expected"], text="(acks=1)"
+    ),
     "it was never acknowledged, though the client names an offset": Case(
         rows=[sent("a", 0, outcome="info"), *PASSED[1:]], verdict=PASS, severities=[]
     ),
@@ -88,10 +90,10 @@ CASES = {
     ),
     "nobody read anything": Case(rows=[sent("a", 0)], verdict=UNKNOWN, severities=[]),
     "value ids are not unique": Case(
-        rows=[*PASSED, NOT_UNIQUE], verdict=UNKNOWN, said="value ids: 1 sent more than once"
+        rows=[*PASSED, NOT_UNIQUE], verdict=UNKNOWN, text="value ids: 1 sent more than once"
     ),
     "the history has holes": Case(
-        rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN, said="c0.jsonl: 1"
+        rows=[*PASSED, remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN, text="c0.jsonl: 1"
     ),
     "a broker's log has holes, of which clients say nothing": Case(
         rows=[*PASSED, remark("brokers/1/x", "missing lines, by their numbers", 2)], verdict=FAIL

@@ -11,7 +11,7 @@ SEEN = [read("a", 2)]
 CASES = {
     "it goes on": Case(rows=SEEN, verdict=PASS),
     "it goes back": Case(
-        rows=[*SEEN, stepped(5, 2)], verdict=FAIL, offsets=[2], said="from orders-0 offset 5 to offset 2"
+        rows=[*SEEN, stepped(5, 2)], verdict=FAIL, offsets=[2], text="from orders-0 offset 5 to offset 2"
     ),
     "it gets the same again": Case(rows=[*SEEN, stepped(5, 5)], verdict=FAIL, offsets=[5]),
     "it jumps ahead": Case(rows=[*SEEN, stepped(2, 5)], verdict=PASS, severities=[]),
@@ -24,7 +24,7 @@ CASES = {
         verdict=PASS,
         severities=["expected"],
     ),
-    "nobody read anything": Case(rows=[], verdict=UNKNOWN, said="polls"),
+    "nobody read anything": Case(rows=[], verdict=UNKNOWN, text="polls"),
 }
 
 answers = answers_of("nonmonotonic-poll", CASES)

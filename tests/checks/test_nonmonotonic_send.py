@@ -16,7 +16,7 @@ CASES = {
         verdict=FAIL,
         offsets=[4],
         severities=["violation"],
-        said="b of p0 lies at orders-0 offset 4",
+        text="b of p0 lies at orders-0 offset 4",
     ),
     "they were under way together": Case(
         rows=[*SENT, overtaken(acknowledged_ns=5, invoke_ns=2)], verdict=PASS, severities=[]
@@ -46,7 +46,7 @@ CASES = {
         verdict=FAIL,
         severities=["violation"],
     ),
-    "nobody sent anything": Case(rows=[], verdict=UNKNOWN, said="sends"),
+    "nobody sent anything": Case(rows=[], verdict=UNKNOWN, text="sends"),
 }
 
 answers = answers_of("nonmonotonic-send", CASES)

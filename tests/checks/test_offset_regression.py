@@ -11,7 +11,7 @@ CASES = {
     "what was committed is read back": Case(rows=[TEN, fetched(10, at=(3, 4))], verdict=PASS),
     "a later commit, answered or not, is read back": Case(rows=[TEN, fetched(12, at=(3, 4))], verdict=PASS),
     "less than an acknowledged commit is read back": Case(
-        rows=[TEN, fetched(7, at=(3, 4))], verdict=FAIL, said="of orders-0 after offset 10 had been acknowledged"
+        rows=[TEN, fetched(7, at=(3, 4))], verdict=FAIL, text="of orders-0 after offset 10 had been acknowledged"
     ),
     "the commit has vanished": Case(rows=[TEN, fetched(-1, at=(3, 4))], verdict=FAIL),
     "no read-back was answered": Case(rows=[TEN, fetched(7, at=(3, 4), outcome="info")], verdict=UNKNOWN),
@@ -26,8 +26,10 @@ CASES = {
         rows=[TEN, committed(7, at=(3, 4), outcome="fail"), fetched(7, at=(5, 6))], verdict=FAIL
     ),
     "an older commit comes back": Case(rows=[committed(7, at=(0, 0)), TEN, fetched(7, at=(3, 4))], verdict=FAIL),
-    "the read-back was asked before the commit was acknowledged": Case(rows=[TEN, fetched(7, at=(1, 2))], verdict=PASS),
-    "the read-back was asked at the instant at which the commit was acknowledged": Case(
+    "the read-back was invoked before the commit was acknowledged": Case(
+        rows=[TEN, fetched(7, at=(1, 2))], verdict=PASS
+    ),
+    "the read-back was invoked at the instant at which the commit was acknowledged": Case(
         rows=[TEN, fetched(7, at=(2, 4))], verdict=FAIL
     ),
     "another group": Case(rows=[TEN, fetched(7, at=(3, 4), group="g1")], verdict=PASS),

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.spark
 CASES = {
     "it was sent": Case(rows=[sent("a", 0), read("a", 0)], verdict=PASS),
     "it was sent, and nobody knows how that ended": Case(rows=[sent("a"), read("a", 0)], verdict=PASS),
-    "nobody sent it": Case(rows=[sent("a", 0), read("b", 1)], verdict=FAIL, said="b was read at orders-0 offset 1"),
-    "nobody sent what two readers found, the other in a later epoch": Case(
+    "nobody sent it": Case(rows=[sent("a", 0), read("b", 1)], verdict=FAIL, text="b was read at orders-0 offset 1"),
+    "two readers got what nobody sent, the other in a later epoch": Case(
         rows=[sent("a", 0), read("b", 1, leader_epoch=4), read("b", 1, process="c1", leader_epoch=3)],
         verdict=FAIL,
         epochs=[3],

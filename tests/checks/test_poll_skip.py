@@ -15,10 +15,10 @@ CASES = {
         verdict=FAIL,
         offsets=[5],
         severities=["violation"],
-        said="offset 3 was read by others",
+        text="offset 3 was read by others",
     ),
     "it jumps over a single offset": Case(
-        rows=[*SEEN, read("d", 4), stepped(2, 4)], verdict=FAIL, offsets=[4], said="offset 3 was read by others"
+        rows=[*SEEN, read("d", 4), stepped(2, 4)], verdict=FAIL, offsets=[4], text="offset 3 was read by others"
     ),
     "it jumps over what nobody saw": Case(rows=[*SEEN, stepped(3, 5)], verdict=PASS, severities=[]),
     "it jumps within a poll": Case(rows=[*SEEN, stepped(2, 5, polls=(1, 1))], verdict=PASS, severities=[]),
@@ -41,7 +41,7 @@ CASES = {
     "the clients' history has holes": Case(
         rows=[*SEEN, stepped(2, 5), remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
     ),
-    "nobody read anything": Case(rows=[], verdict=UNKNOWN, said="polls"),
+    "nobody read anything": Case(rows=[], verdict=UNKNOWN, text="polls"),
 }
 
 answers = answers_of("poll-skip", CASES)

@@ -12,7 +12,7 @@ TOLD = [SETTLED, sent("a", 4, complete_ns=1_000_000_000)]
 CASES = {
     "the end is past it": Case(rows=[*TOLD, ended_at(5, at_s=9)], verdict=PASS),
     "the end is before it": Case(
-        rows=[*TOLD, ended_at(4, at_s=9)], verdict=FAIL, offsets=[4], said="after a had been acknowledged at offset 4"
+        rows=[*TOLD, ended_at(4, at_s=9)], verdict=FAIL, offsets=[4], text="after a had been acknowledged at offset 4"
     ),
     "the end is past an earlier one, and before a later one": Case(
         rows=[*TOLD, sent("b", 6, complete_ns=2_000_000_000), ended_at(5, at_s=9)], verdict=FAIL, offsets=[5]
@@ -39,7 +39,7 @@ CASES = {
         verdict=PASS,
         severities=["expected"],
     ),
-    "nobody asked": Case(rows=TOLD, verdict=UNKNOWN, said="end_offsets"),
+    "no end was requested": Case(rows=TOLD, verdict=UNKNOWN, text="end_offsets"),
 }
 
 CASES |= without_each(CASES["the end is past it"], "sends", "end_offsets")

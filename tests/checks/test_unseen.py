@@ -10,7 +10,7 @@ LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
 CASES = {
     "it was read": Case(rows=[sent("a", 0), read("a", 0), *LOGS], verdict=PASS, severities=[]),
     "it is in the log, so it is late": Case(
-        rows=[sent("a", 0), *LOGS], verdict=PASS, severities=["note"], said="readers came to offset -1"
+        rows=[sent("a", 0), *LOGS], verdict=PASS, severities=["note"], text="readers came to offset -1"
     ),
     "it is in no log, so it is lost": Case(
         rows=[sent("b", 1), read("a", 0), *LOGS], verdict=FAIL, severities=["violation"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chaos_airflow.nightly import inconclusive, keep, requests_of, summarized, table
-from chaos_airflow.request import Request
+from chaos_airflow.tasks.nightly import inconclusive, requests_of, summary_of, table_lines, write_summary
+from chaos_airflow.tasks.request import Request
 from chaos_airflow.verdicts import Conclusion
 from harness.store.folder import RunFolder
 
@@ -51,8 +51,8 @@ def python(code: str, *arguments: str, environment: dict[str, str]) -> dict[str,
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith(("RESULT ", "{"))][-1:]
-    found: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
-    return found
+    result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
+    return result
 
 
 def test_the_task_group_of_a_run_is_mapped_twice(airflow: dict[str, str]) -> None:
@@ -88,9 +88,9 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     runs[4]["expect"] = "violated"
     suites = tmp_path / "suites.yaml"
     suites.write_text(json.dumps({"all": {"description": "Every outcome", "runs": runs}}))
-    found = python(RUN, json.dumps(answers), f"{suites}:all", environment=airflow)
+    result = python(RUN, json.dumps(answers), f"{suites}:all", environment=airflow)
 
-    (summary,) = (event for event in found["events"] if event["suite"].endswith(":all"))
+    (summary,) = (event for event in result["events"] if event["suite"].endswith(":all"))
     entries = {entry["scenario"]: (entry["outcome"], entry["tries"]) for entry in summary["entries"]}
     assert entries == {
         "smoke": ("held", 1),
@@ -101,11 +101,11 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
         "unclean-election": ("inconclusive", 2),
     }
     assert summary["unexpected"] == 3
-    (kept,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("all-*.json")
-    assert json.loads(kept.read_text()) == summary
+    (file,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("all-*.json")
+    assert json.loads(file.read_text()) == summary
 
-    assert found["state"] == "failed"
-    states = found["tasks"]
+    assert result["state"] == "failed"
+    states = result["tasks"]
     assert [states[f"run.report[{index}]"] for index in range(6)] == [
         "success",
         "failed",
@@ -117,16 +117,16 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     assert [states[f"run.{task}[3]"] for task in ("start", "drive", "collect_and_stop", "judge")] == ["skipped"] * 4
     assert [states[f"again.report[{index}]"] for index in range(2)] == ["success", "failed"]
     assert (states["summary[-1]"], states["verdict[-1]"]) == ("success", "failed")
-    assert found["names"]["run.judge[1]"] == "kill-leader · process · seed 1"
-    assert found["names"]["run.start[3]"] == "controlled-shutdown · process · seed 3"
+    assert result["names"]["run.judge[1]"] == "kill-leader · process · seed 1"
+    assert result["names"]["run.start[3]"] == "controlled-shutdown · process · seed 3"
 
 
 def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: dict[str, str], tmp_path: Path) -> None:
     suites = tmp_path / "suites.yaml"
     suites.write_text(json.dumps({"one": {"description": "One", "runs": [{"scenario": "pause", "seed": 1}]}}))
     suites.write_text(suites.read_text().replace("pause", "acks-all-on-append"))
-    found = python(RUN, '{"acks-all-on-append": ["does not start"]}', f"{suites}:one", environment=airflow)
-    states = found["tasks"]
+    result = python(RUN, '{"acks-all-on-append": ["does not start"]}', f"{suites}:one", environment=airflow)
+    states = result["tasks"]
     assert [states[f"run.{task}[0]"] for task in ("start", "drive", "collect_and_stop", "judge", "report")] == [
         "failed",
         "upstream_failed",
@@ -134,7 +134,7 @@ def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: d
         "failed",
         "failed",
     ]
-    (entry,) = next(event for event in found["events"] if event["suite"].endswith(":one"))["entries"]
+    (entry,) = next(event for event in result["events"] if event["suite"].endswith(":one"))["entries"]
     assert (entry["outcome"], entry["reason"]) == ("broken", "start is broken")
     folders = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("acks-all-on-append-*")
     assert all('"stop"' in RunFolder(path).phases.read_text() for path in folders)
@@ -163,14 +163,14 @@ def test_only_what_proved_nothing_is_tried_again() -> None:
 def test_the_last_try_counts_and_what_was_not_tried_again_stays() -> None:
     requests = [Request(scenario="a"), Request(scenario="b"), Request(scenario="c", expect="violated")]
     first = [conclusion("inconclusive", "a"), conclusion("inconclusive", "b"), conclusion("held", "c")]
-    summary = summarized("x", "manual", requests, first, [conclusion("held", "a")])
+    summary = summary_of("x", "manual", requests, first, [conclusion("held", "a")])
     assert [(entry["outcome"], entry["tries"]) for entry in summary["entries"]] == [
         ("held", 2),
         ("inconclusive", 1),
         ("held", 1),
     ]
     assert summary["unexpected"] == 2
-    lines = table(summary)
+    lines = table_lines(summary)
     assert lines[0].split()[:3] == ["scenario", "driver", "seed"]
     assert lines[-1] == "b inconclusive: why"
 
@@ -179,11 +179,11 @@ def test_a_summary_lies_beside_the_runs_whatever_the_suite_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__KAFKA_CHAOS__RUNS", str(tmp_path / "runs"))
-    summary = summarized("my.yaml:../../elsewhere", "manual__1", [], [], [])
-    keep(summary, datetime(2026, 11, 20, 2, tzinfo=UTC))
-    (kept,) = tmp_path.rglob("*.json")
-    assert kept == tmp_path / "runs" / "-elsewhere-20261120T020000.json"
-    assert json.loads(kept.read_text(encoding="utf-8")) == summary
+    summary = summary_of("my.yaml:../../elsewhere", "manual__1", [], [], [])
+    write_summary(summary, datetime(2026, 11, 20, 2, tzinfo=UTC))
+    (file,) = tmp_path.rglob("*.json")
+    assert file == tmp_path / "runs" / "-elsewhere-20261120T020000.json"
+    assert json.loads(file.read_text(encoding="utf-8")) == summary
 
 
 def test_the_built_in_suite_has_driver_and_seed_decided() -> None:

@@ -1,4 +1,4 @@
-"""The CI door on a real Airflow without any service up: parsing, shape, and one whole run by `dag.test()`."""
+"""A run for CI on a real Airflow without any service up: parsing, shape, and one whole run by `dag.test()`."""
 
 import json
 import os
@@ -27,21 +27,21 @@ print(json.dumps({
 }))
 """
 
-DOOR = """
+IN_CI = """
 import json, sys
 from tests.dags import faked_phases
-from chaos_airflow.door import main
+from chaos_airflow.ci import main
 codes = {}
-for said in SAID:
-    faked_phases.install({"smoke": [said]})
-    sys.argv = ["chaos_smoke.py", "--runs", f"{FOLDER}/{said}", "--junit", f"{FOLDER}/{said}.xml", "--seed", "7"]
+for outcome in OUTCOMES:
+    faked_phases.install({"smoke": [outcome]})
+    sys.argv = ["chaos_smoke.py", "--runs", f"{FOLDER}/{outcome}", "--junit", f"{FOLDER}/{outcome}.xml", "--seed", "7"]
     try:
         main("chaos_smoke", "smoke")
     except SystemExit as exit:
-        codes[said] = exit.code
+        codes[outcome] = exit.code
 print("RESULT", json.dumps(codes))
 """
-SAID = {
+OUTCOMES = {
     "PASS": (0, {}),
     "FAIL": (1, {"smoke.checks": (Failure, "FAIL it is")}),
     "UNKNOWN": (3, {"smoke.checks": (Error, "UNKNOWN it is")}),
@@ -71,16 +71,16 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """Return what the snippet printed after RESULT."""
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     assert lines, done.stdout[-3000:] + done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
-    return found
+    result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    return result
 
 
 @pytest.fixture(scope="module")
 def parsed(airflow: dict[str, str]) -> dict[str, Any]:
     done = python(PARSE, environment=airflow, timeout_s=120)
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def test_parsing_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
@@ -115,13 +115,15 @@ def test_the_smoke_scenario_holds(airflow: dict[str, str]) -> None:
     assert (run / "report.html").exists()
 
 
-def test_the_door_answers_with_an_exit_code_and_junit_xml(airflow: dict[str, str], tmp_path: Path) -> None:
-    code = f"SAID, FOLDER = {list(SAID)!r}, {str(tmp_path)!r}\n{DOOR}"
-    assert result_of(python(code, environment=airflow, timeout_s=400)) == {said: SAID[said][0] for said in SAID}
-    for said, (_, cases) in SAID.items():
+def test_a_run_for_ci_ends_with_an_exit_code_and_junit_xml(airflow: dict[str, str], tmp_path: Path) -> None:
+    code = f"OUTCOMES, FOLDER = {list(OUTCOMES)!r}, {str(tmp_path)!r}\n{IN_CI}"
+    assert result_of(python(code, environment=airflow, timeout_s=400)) == {
+        outcome: OUTCOMES[outcome][0] for outcome in OUTCOMES
+    }
+    for outcome, (_, cases) in OUTCOMES.items():
         assert {
             case.classname: (type(result), result.message)
-            for suite in JUnitXml.fromfile(str(tmp_path / f"{said}.xml"))
+            for suite in JUnitXml.fromfile(str(tmp_path / f"{outcome}.xml"))
             for case in suite
             for result in case.result
         } == cases

@@ -14,8 +14,8 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from chaos_airflow.form import GROUPS, NOT_ASKED, OFFERED, asked, fields_of, form
-from chaos_airflow.request import Request, load
+from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
+from chaos_airflow.tasks.request import Request, load
 from harness.contracts import registry
 from harness.contracts.parameters import Strict
 from harness.contracts.registry import Kind
@@ -36,14 +36,14 @@ MODELS: dict[str, type[BaseModel]] = {
     **{f"{name}.": registry.fault(name).Parameters for name in registry.names(Kind.FAULT)},
     **{f"{name}.": registry.workload(name).Parameters for name in registry.names(Kind.WORKLOAD)},
 }
-SAID = {
+MODEL_FIELDS = {
     f"{prefix}{field}": (model, field, schema)
     for prefix, model in MODELS.items()
     for field, schema in model.model_json_schema()["properties"].items()
     if f"{prefix}{field}" not in GROUPS
 }
-"""Everything that the models say, by the name it has in the form."""
-ASKED = sorted(SAID.keys() - NOT_ASKED.keys())
+"""Every field of the models, by its name in the form."""
+FIELDS = sorted(MODEL_FIELDS.keys() - LEFT_OUT.keys())
 BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern")
 MIXES = [
     {"kinds": [{"kind": "kill", **of_kind}], **of_mix}
@@ -57,7 +57,7 @@ MIXES = [
     )
     for of_mix in ({}, {"count": 4}, {"count": 0}, {"every_s": 2.5}, {"at_once": 33})
 ]
-"""A part of a scenario that the form asks for as a whole, within its bounds and beyond them."""
+"""A part of a scenario that is one field of the form, within its bounds and beyond them."""
 HEAVY = {"pyspark", "great_expectations", "docker", "confluent_kafka", "kazoo", "kafka"}
 
 
@@ -103,7 +103,7 @@ def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def model_accepts(name: str, value: Any) -> bool:
-    model, field, _ = SAID[name]
+    model, field, _ = MODEL_FIELDS[name]
     info = model.model_fields[field]
     annotation: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
     adapter = TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
@@ -114,36 +114,36 @@ def model_accepts(name: str, value: Any) -> bool:
     return True
 
 
-def test_everything_a_model_says_is_asked_or_left_out_for_a_reason() -> None:
-    assert FORM.keys() - {"scenario", "scenario_file", "seed"} == set(ASKED)
-    assert SAID.keys() >= NOT_ASKED.keys()
+def test_every_field_of_a_model_is_in_the_form_or_left_out_for_a_reason() -> None:
+    assert FORM.keys() - {"scenario", "scenario_file", "seed"} == set(FIELDS)
+    assert MODEL_FIELDS.keys() >= LEFT_OUT.keys()
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", FIELDS)
 def test_a_field_shows_the_description_and_every_bound_and_may_stay_empty(name: str) -> None:
-    shown, schema = FORM[name].schema, SAID[name][2]
+    shown, schema = FORM[name].schema, MODEL_FIELDS[name][2]
     assert schema["description"] in shown["description_md"]
     for bound in BOUNDS:
         assert shown.get(bound) == schema.get(bound)
         assert bound not in schema or str(schema[bound]) in shown["description_md"]
-    assert FORM[name].value == OFFERED.get(name)
+    assert FORM[name].value == PROPOSED.get(name)
     assert accepted(FORM[name], None)
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", FIELDS)
 def test_the_form_refuses_what_the_model_refuses(name: str) -> None:
-    schema = SAID[name][2]
+    schema = MODEL_FIELDS[name][2]
     taken = [value for value in probes(schema) if accepted(FORM[name], value)]
     meant = [value == "true" for value in taken] if schema.get("type") == "boolean" else taken
     assert [value for value in meant if not model_accepts(name, value)] == []
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", FIELDS)
 def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
     choices = [value for value in FORM[name].schema.get("enum", []) if value is not None]
     several = FORM[name].schema.get("items", {}).get("enum", [])[:1]
     value = next(
-        value for value in (*choices, several, *probes(SAID[name][2])) if value and accepted(FORM[name], value)
+        value for value in (*choices, several, *probes(MODEL_FIELDS[name][2])) if value and accepted(FORM[name], value)
     )
     kind = name.partition(".")[0]
     fault = (
@@ -151,15 +151,15 @@ def test_every_field_that_is_filled_in_changes_what_is_run(name: str) -> None:
         if kind in ("fault", *registry.names(Kind.FAULT))
         else {}
     )
-    before = Request(scenario="smoke") if name == "fault.kind" else asked(filled(fault))
-    assert asked(filled(fault | {name: value})) != before
+    before = Request(scenario="smoke") if name == "fault.kind" else request_of_form(filled(fault))
+    assert request_of_form(filled(fault | {name: value})) != before
 
 
-def test_a_part_that_is_asked_for_as_a_whole_is_taken_as_the_model_takes_it() -> None:
+def test_a_part_that_is_one_field_accepts_what_the_model_accepts() -> None:
     assert [mix for mix in MIXES if accepted(FORM["mix"], mix)] == [mix for mix in MIXES if model_accepts("mix", mix)]
 
 
-def test_a_field_that_a_model_gains_is_asked_as_it_is() -> None:
+def test_a_new_field_of_a_model_is_in_the_form_as_it_is() -> None:
     class Gained(Strict):
         level: Annotated[int, Field(ge=3, lt=9, description="How loud")] = 4
         quick: Annotated[bool, Field(description="Whether it is quick")] = False
@@ -243,16 +243,16 @@ def test_a_field_that_a_model_gains_is_asked_as_it_is() -> None:
 def test_a_form_asks_for_what_the_command_line_would(
     values: dict[str, Any], driver: str | None, bugs: list[str], sets: list[str]
 ) -> None:
-    assert load(asked(filled(values))) == load_scenario("smoke", options(driver, bugs, sets))
+    assert load(request_of_form(filled(values))) == load_scenario("smoke", options(driver, bugs, sets))
 
 
 def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
-    request = asked(filled({"scenario_file": str(tmp_path / "mine.yaml"), "seed": 0}))
+    request = request_of_form(filled({"scenario_file": str(tmp_path / "mine.yaml"), "seed": 0}))
     assert (request["scenario"], request["seed"]) == (str(tmp_path / "mine.yaml"), 0)
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         pytest.param({"fault.target": "controller"}, "fault.target: filled in, but fault.kind is as", id="no fault"),
         pytest.param(
@@ -260,12 +260,12 @@ def test_a_scenario_of_your_own_and_its_seed(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
-        asked(filled(values))
+def test_a_field_of_a_fault_that_is_not_chosen_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        request_of_form(filled(values))
 
 
-def test_a_file_that_is_no_yaml_by_its_name_is_not_asked_for() -> None:
+def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:
     param = form()["scenario_file"]
     assert param.resolve("mine.yaml") == "mine.yaml"
     with pytest.raises(ParamValidationError, match="does not match"):

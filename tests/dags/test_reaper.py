@@ -37,7 +37,7 @@ print("STATE", run.state)
 STUCK = """
 from airflow.sdk.exceptions import AirflowFailException
 from harness.reaper.result import Fate, Item, Kind, Reaped
-from chaos_airflow import reaping
+from chaos_airflow.tasks import reaping
 
 stuck = Item(kind=Kind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
 reaping.reap = lambda runs: Reaped(items=[stuck])
@@ -86,12 +86,12 @@ def test_parsing_imports_nothing_heavy(airflow: dict[str, str]) -> None:
 
 def test_a_round_removes_what_is_left_and_names_it_in_its_log(airflow: dict[str, str], left: ProcessIdentity) -> None:
     done = python(RUN, airflow)
-    said = done.stdout + done.stderr
-    assert "STATE success" in said, said[-3000:]
+    output = done.stdout + done.stderr
+    assert "STATE success" in output, output[-3000:]
     assert not left.alive()
     assert not (Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]) / HALF_MADE).exists()
-    assert f"removed: process {left.pid} (sleep) of gone" in said
-    assert f"removed: folder {airflow['AIRFLOW__KAFKA_CHAOS__RUNS']}/{HALF_MADE}" in said
+    assert f"removed: process {left.pid} (sleep) of gone" in output
+    assert f"removed: folder {airflow['AIRFLOW__KAFKA_CHAOS__RUNS']}/{HALF_MADE}" in output
 
 
 def test_a_round_fails_when_something_could_not_be_removed(airflow: dict[str, str]) -> None:

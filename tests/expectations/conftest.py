@@ -16,9 +16,9 @@ ENGINES = ("pandas", "spark")
 @pytest.fixture(scope="session")
 def gx_context() -> Any:
     """A context in memory, without progress bars, that reports to nobody."""
-    from expectations.later import import_later
+    from expectations.lazy_modules import import_lazily
 
-    import_later("altair", "scipy.stats")
+    import_lazily("altair", "scipy.stats")
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,

@@ -22,9 +22,11 @@ def custom(gx_context):
     from expectations.row_expectation import RowExpectation
     from expectations.suites import SUITES
 
-    found = {expectation.__name__: expectation for expectation in RowExpectation.__subclasses__()}
-    assert set(found.values()) <= {type(each) for suite in SUITES for each in suite.expectations}, "each is in a suite"
-    return found
+    classes = {expectation.__name__: expectation for expectation in RowExpectation.__subclasses__()}
+    assert set(classes.values()) <= {type(each) for suite in SUITES for each in suite.expectations}, (
+        "each is in a suite"
+    )
+    return classes
 
 
 @pytest.mark.filterwarnings("ignore:`result_format` configured at the:UserWarning")
@@ -51,7 +53,7 @@ def test_every_custom_expectation_passes_the_checklist(custom, gx_context):
 def test_spark_answers_every_example_as_great_expectations_diagnostics_want_it(custom, spark):
     from expectations.metrics import spark_marks
 
-    answers, wanted = [], {}
+    answers, expected = [], {}
     for name, expectation in custom.items():
         for example in expectation.examples:
             (test,) = example["tests"]
@@ -60,6 +62,6 @@ def test_spark_answers_every_example_as_great_expectations_diagnostics_want_it(c
             marks = frame.select(judged.alias("judged"), broken.alias("broken"))
             counts = [F.lit(f"{name} {test['title']}"), F.bool_or("judged"), ~F.bool_or("broken")]
             answers.append(marks.agg(*counts).toDF("example", "judged", "success"))
-            wanted[f"{name} {test['title']}"] = (True, test["out"]["success"])
-    found = reduce(DataFrame.unionByName, answers).collect()
-    assert {row.example: (row.judged, row.success) for row in found} == wanted
+            expected[f"{name} {test['title']}"] = (True, test["out"]["success"])
+    rows = reduce(DataFrame.unionByName, answers).collect()
+    assert {row.example: (row.judged, row.success) for row in rows} == expected

@@ -56,7 +56,7 @@ def test_which_rows_and_how_many_must_meet_it(engine, batch_of, increase, more, 
 
 
 @in_both_engines
-def test_a_table_without_the_column_is_told_so_and_proves_nothing(engine, batch_of, increase):
+def test_a_table_without_the_column_is_an_error_and_proves_nothing(engine, batch_of, increase):
     result = batch_of(engine, TERMS[["shard", "term"]]).validate(increase())
     assert not result.success
     assert "the table has no column at; it has shard, term" in str(result.exception_info)
@@ -114,11 +114,11 @@ def test_what_cannot_be_meant_is_refused(parameters, wrong):
 
 def test_an_expectation_says_its_sentence_with_the_columns_it_is_about(increase):
     expectation = increase(only={"kind": "x"}, mostly=0.5)
-    said = (
+    sentence = (
         "Where kind is x: term must strictly increase in the order of at, for each shard. "
         "At least 50 % of the rows must meet it."
     )
-    assert expectation.told(expectation.configuration.kwargs) == said
+    assert expectation.sentence_for(expectation.configuration.kwargs) == sentence
     (content,) = expectation._prescriptive_renderer(configuration=expectation.configuration)
     assert content.string_template["params"].items() >= {"epoch_column": "term", "key": "shard"}.items()
     assert type(expectation).sentence in content.string_template["template"]

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.spark
 
 @dataclass
 class Network:
-    """What this process asked of the network while `watched`."""
+    """The hosts that this process looked up while `watched`."""
 
     watched: bool = False
-    asked: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
 
     def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.watched:
@@ -43,7 +43,7 @@ class Network:
         except ValueError:
             is_local = host == "localhost"
         if not is_local:
-            self.asked.append(host)
+            self.hosts.append(host)
 
 
 SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
@@ -116,7 +116,7 @@ def test_links_of_the_index_lead_to_pages(judged):
 
 
 def test_nothing_is_sent_anywhere(judged):
-    assert NETWORK.asked == []
+    assert NETWORK.hosts == []
 
 
 PAST_THE_END = [committed(6, at=(1, 2), process="c1"), waited_for([1, 2], 5), waited_for([1, 2], 2)]
@@ -134,13 +134,13 @@ RUNS = {
         ["I1"],
         {"leader_epochs": "PASS", "committed_offsets": "PASS", "findings": "UNKNOWN"},
     ),
-    "a suite that holds passes, and one without rows is asked where a check needs them": (
+    "a suite that holds passes, and one without rows is judged where a check needs them": (
         [led(1, 0), committed(5, at=(1, 2), counts_ns=2)],
         {},
         ["I1"],
         {"leader_epochs": "PASS", "committed_offsets": "PASS", "findings": "UNKNOWN"},
     ),
-    "a suite without rows that no check needs is not asked": (
+    "a suite without rows that no check needs is not judged": (
         [led(1, 0)],
         {},
         ["I1"],
@@ -180,9 +180,9 @@ def test_what_the_suites_make_of_a_run(case, tmp_path):
     rows, settings, checks, verdicts = RUNS[case]
     folder = RunFolder(tmp_path / "run-2")
     write(folder, *rows)
-    found = run(folder, replace(SETTINGS, **settings), checks)
-    assert {one.suite: one.verdict + (", expected" if one.expected else "") for one in found} == verdicts
-    assert all("1 rows do not." in sentence for one in found for sentence in one.expected)
+    results = run(folder, replace(SETTINGS, **settings), checks)
+    assert {one.suite: one.verdict + (", expected" if one.expected else "") for one in results} == verdicts
+    assert all("1 rows do not." in sentence for one in results for sentence in one.expected)
 
 
 def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_path, monkeypatch):

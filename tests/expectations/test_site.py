@@ -14,7 +14,7 @@ from harness.store.result import SuiteResult
 
 
 def judged(root, **verdicts):
-    """A run whose suites said this, with a page for each; the sentence of a failure has something to escape."""
+    """A run with these verdicts of suites, with a page for each; the sentence of a failure has something to escape."""
     folder = RunFolder(root)
     results = [
         SuiteResult(
@@ -50,10 +50,10 @@ def text_of(page):
     return " ".join(re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8")).split())
 
 
-def test_the_index_counts_verdicts_by_suite_and_tells_what_was_not_met(runs, tmp_path):
+def test_the_index_counts_verdicts_by_suite_and_names_failed_expectations(runs, tmp_path):
     text = text_of(site.write(runs, tmp_path / "site"))
     assert "Data Docs of 2 runs" in text
-    assert "Suite PASS UNKNOWN FAIL Not asked leader_epochs 1 0 1 0 records 0 1 0 1" in text
+    assert "Suite PASS UNKNOWN FAIL Not judged leader_epochs 1 0 1 0 records 0 1 0 1" in text
     assert "run-1 PASS UNKNOWN run-1 (2) FAIL" in text
     assert "run-1 (2): an epoch &lt; the one before" in text
 
@@ -61,7 +61,7 @@ def test_the_index_counts_verdicts_by_suite_and_tells_what_was_not_met(runs, tmp
 def test_every_link_leads_to_a_page_in_the_site(runs, tmp_path):
     index = site.write(runs, tmp_path / "site")
     links = re.findall(r'href="([^"]+)"', index.read_text(encoding="utf-8"))
-    assert len(links) == 5, "a style sheet, two runs, and two results of the three suites that were asked"
+    assert len(links) == 5, "a style sheet, two runs, and two results of the three results"
     assert all((index.parent / link).is_file() for link in links)
 
 

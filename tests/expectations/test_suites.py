@@ -19,7 +19,7 @@ def changed(isr, zxid, **other):
     return row | {"old_isr": [1, 2, 3], "assignment": [1, 2, 3]} | other
 
 
-def found(severity, **other):
+def finding(severity, **other):
     """A finding."""
     row = {**_HERE, "check": "I1", "severity": severity, "message": "An epoch went back.", "evidence": ["{}"]}
     return row | other
@@ -169,11 +169,11 @@ CASES = {
         "a producer that is not idempotent": (rows(produced(0, -1), produced(1, -1)), []),
     },
     "findings": {
-        "nothing was found": ([], []),
-        "what is expected and what is noted": ([found("expected"), found("note")], []),
-        "a violation": ([found("expected"), found("violation")], ["no_violations"]),
-        "a finding that nothing shows": ([found("note", evidence=[])], ["findings_to_have_evidence"]),
-        "a severity that there is not": ([found("oops")], ["column_values_to_be_in_set"]),
+        "there is no finding": ([], []),
+        "an expected finding and a note": ([finding("expected"), finding("note")], []),
+        "a violation": ([finding("expected"), finding("violation")], ["no_violations"]),
+        "a finding that nothing shows": ([finding("note", evidence=[])], ["findings_to_have_evidence"]),
+        "a severity that there is not": ([finding("oops")], ["column_values_to_be_in_set"]),
     },
 }
 
@@ -197,12 +197,12 @@ def validated(gx_context):
         for name, suite in suites.items()
     }
 
-    def failed(name, given):
+    def failed(name, rows):
         table = TABLES.get(suites[name].table)
         columns = [(column.name, column.type) for column in table.columns] if table else FINDING_COLUMNS
         more = [("readable_end", "bigint")] if name == "committed_offsets" else []
         schema = pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in [*columns, *more]])
-        frame = pa.Table.from_pylist(given, schema).to_pandas(types_mapper=NULLABLE.get)
+        frame = pa.Table.from_pylist(rows, schema).to_pandas(types_mapper=NULLABLE.get)
         result = definitions[name].run(batch_parameters={"dataframe": frame})
         assert not [r for r in result.results if "'raised_exception': True" in str(r.exception_info)]
         return [r.expectation_config.type.removeprefix("expect_") for r in result.results if not r.success]
@@ -215,8 +215,8 @@ def validated(gx_context):
     [pytest.param(name, case, id=f"{name}: {case}") for name, cases in CASES.items() for case in cases],
 )
 def test_a_suite_fails_by_the_expectation_that_is_broken(name, case, validated):
-    given, types = CASES[name][case]
-    assert validated(name, given) == types
+    rows, types = CASES[name][case]
+    assert validated(name, rows) == types
 
 
 def test_every_expectation_of_every_suite_is_broken_by_a_case():

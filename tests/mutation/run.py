@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 from harness.contracts import registry
 from harness.contracts.checks import Check
 from tests.checks import answers
-from tests.checks.answers import Asked, asked_of, confirm, judged
+from tests.checks.answers import Batch, batches_of, confirm, judged
 from tests.mutation.mutants import Mutant, mutants
 
 CHECKS = "kafka_chaos.checks"
 SHARED = {
     f"harness.analysis.{name}": Path(registry.__file__).parents[1] / "analysis" / f"{name}.py"
-    for name in ("findings", "reading", "records", "replication", "sending")
+    for name in ("findings", "poll_steps", "records", "replication", "send_reversals")
 }
 """What checks are made of; its mutants are put to the tests of all checks that import it."""
 _BROKEN = (PySparkException, Py4JError, ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
@@ -61,7 +61,7 @@ class Judge:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._asked: dict[str, list[Asked]] = {}
+        self._batches: dict[str, list[Batch]] = {}
         self._killers: list[str] = []
         """Checks whose tests killed, in the order of their last kill."""
 
@@ -83,21 +83,21 @@ class Judge:
         try:
             with _replaced(changed):
                 plugin = _plugin(check, changed)
-                for asked in self._tables(check):
-                    given = judged(plugin, asked)
-                    for name, case in asked.cases.items():
-                        confirm(case, given[name])
+                for batch in self._tables(check):
+                    judgements = judged(plugin, batch)
+                    for name, case in batch.cases.items():
+                        confirm(case, judgements[name])
         except (AssertionError, *_BROKEN):
             return False
         return True
 
-    def _tables(self, check: str) -> list[Asked]:
-        if check not in self._asked:
+    def _tables(self, check: str) -> list[Batch]:
+        if check not in self._batches:
             answers.TABLES.clear()
             sys.modules.pop(f"tests.checks.test_{check}", None)
             importlib.import_module(f"tests.checks.test_{check}")
-            self._asked[check] = [asked for _, cases in answers.TABLES for asked in asked_of(self._spark, cases)]
-        return self._asked[check]
+            self._batches[check] = [batch for _, cases in answers.TABLES for batch in batches_of(self._spark, cases)]
+        return self._batches[check]
 
 
 def _plugin(check: str, changed: Mapping[str, CodeType]) -> Check:

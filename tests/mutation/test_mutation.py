@@ -83,7 +83,7 @@ def test_the_tests_of_a_check_kill_its_mutants_and_spare_the_check(spark) -> Non
 
 @pytest.mark.spark
 def test_a_mutant_of_what_checks_share_is_put_to_the_tests_of_those_who_use_it(spark) -> None:
-    module = modules()["reading"]
+    module = modules()["poll_steps"]
     assert set(module.checks) == {"int_nonmonotonic_poll", "int_poll_skip", "nonmonotonic_poll", "poll_skip"}
     same = next(mutant for mutant in module.mutants() if "!=" not in mutant.change and "same" in mutant.change)
     assert not Judge(spark).survives(module, same)

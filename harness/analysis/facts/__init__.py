@@ -1,1 +1,1 @@
-"""Facts: narrow, typed tables made of the lines of run folders; `harness/analysis/schemas.py` says what each holds."""
+"""What happened in a run? Each function makes one fact, a table of `schemas`: its columns and its rows are there."""

@@ -1,4 +1,4 @@
-"""Availability: for how long could nobody write, although somebody tried?"""
+"""For how long could nobody write to a partition, although somebody tried?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -1,6 +1,6 @@
-"""Builds every fact of one run or many, once for all who ask, and writes each as Parquet."""
+"""How are the facts of one run or many computed, once for all their readers, and written as Parquet?"""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -35,22 +35,22 @@ from harness.analysis.facts.protocol import (
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
 from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
-from harness.analysis.frames import is_local, planned, united
-from harness.analysis.place import Folder, remove
+from harness.analysis.frames import checkpointed, is_local, union
+from harness.analysis.hadoop import Folder, remove
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
-from harness.analysis.storage import exactly
+from harness.analysis.storage import literal_glob
 from harness.store.folder import R
 
 Facts = dict[str, DataFrame]
 
 LINES = ".lines"
-"""Folder of lines that were read once, while facts are made of them."""
+"""Folder of the lines as Parquet, while facts are made of them."""
 WRITERS = 4
 """Jobs at once: most of a small job is planning, which one thread does alone."""
 
 
-def from_lines(sources: Sources) -> Facts:
+def facts_from_lines(sources: Sources) -> Facts:
     """Return the facts that come straight from the lines."""
     lines = sources.state_changes
     return {
@@ -67,10 +67,10 @@ def from_lines(sources: Sources) -> Facts:
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
-    } | _of_the_protocol(sources.zookeeper, lines)
+    } | _protocol_facts(sources.zookeeper, lines)
 
 
-def _of_the_protocol(zookeeper: DataFrame, lines: DataFrame) -> Facts:
+def _protocol_facts(zookeeper: DataFrame, lines: DataFrame) -> Facts:
     return {
         protocol_tables.ELECTIONS.name: elections(lines),
         protocol_tables.STATE_WRITES.name: state_writes(lines),
@@ -85,26 +85,26 @@ def _of_the_protocol(zookeeper: DataFrame, lines: DataFrame) -> Facts:
     }
 
 
-def from_facts(facts: Mapping[str, DataFrame], sources: Sources) -> Facts:
+def facts_from_facts(facts: Facts, sources: Sources) -> Facts:
     """Return the facts that are made of other facts too."""
-    states, sent = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
+    state_rows, send_rows = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
     return {
         schemas.LEADER_EPOCHS.name: leader_epochs(
-            states, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], sources.state_changes
+            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], sources.state_changes
         ),
-        schemas.ISR_CHANGES.name: isr_changes(states),
-        schemas.AVAILABILITY.name: availability(sent),
+        schemas.ISR_CHANGES.name: isr_changes(state_rows),
+        schemas.AVAILABILITY.name: availability(send_rows),
         client_tables.POLL_STEPS.name: poll_steps(facts[schemas.POLLS.name]),
-        client_tables.SEND_REVERSALS.name: send_reversals(sent),
-        schemas.EVIDENCE.name: evidence(sources, sent),
+        client_tables.SEND_REVERSALS.name: send_reversals(send_rows),
+        schemas.EVIDENCE.name: evidence(sources, send_rows),
     }
 
 
 @contextmanager
-def built(sources: Sources, folder: Folder, *, kept: bool = True) -> Iterator[Facts]:
+def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iterator[Facts]:
     """Yield every fact, computed once.
 
-    Facts of runs that one task has together stay in memory, and are written to `folder` too if they are to be `kept`.
+    Facts of runs that one task has together stay in memory, and are written to `folder` too if `write` says so.
     Larger ones are always written there: what is read back has columns of its own and needs no memory.
     """
     context = sources.operations.sparkSession.sparkContext
@@ -112,7 +112,7 @@ def built(sources: Sources, folder: Folder, *, kept: bool = True) -> Iterator[Fa
     try:
         if sources.together:
             with _in_memory(sources) as facts:
-                if kept:
+                if write:
                     write_facts(facts, folder)
                 yield facts
         else:
@@ -128,9 +128,9 @@ def built(sources: Sources, folder: Folder, *, kept: bool = True) -> Iterator[Fa
 def _on_disk(sources: Sources, folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
-        sources = sources.kept_as(_stored(sources.frames, lines))
-        first = _stored(from_lines(sources), folder)
-        yield first | _stored(from_facts(first, sources), folder)
+        sources = sources.with_frames(_stored(sources.frames, lines))
+        first = _stored(facts_from_lines(sources), folder)
+        yield first | _stored(facts_from_facts(first, sources), folder)
     finally:
         remove(lines)
 
@@ -139,7 +139,7 @@ def _stored(frames: Facts, folder: Folder) -> Facts:
     """Return the same rows, read from where they are written."""
     write_facts(frames, folder)
     return {
-        name: frame.sparkSession.read.schema(frame.schema).parquet(exactly(str(fact_path(folder, name))))
+        name: frame.sparkSession.read.schema(frame.schema).parquet(literal_glob(str(fact_path(folder, name))))
         for name, frame in frames.items()
     }
 
@@ -147,41 +147,37 @@ def _stored(frames: Facts, folder: Folder) -> Facts:
 @contextmanager
 def _in_memory(sources: Sources) -> Iterator[Facts]:
     spark = sources.operations.sparkSession
-    with _kept(spark, sources.frames) as lines:
-        sources = sources.kept_as(lines)
-        with _kept(spark, from_lines(sources)) as first, _kept(spark, from_facts(first, sources)) as more:
+    with _materialized(spark, sources.frames) as lines:
+        sources = sources.with_frames(lines)
+        with (
+            _materialized(spark, facts_from_lines(sources)) as first,
+            _materialized(spark, facts_from_facts(first, sources)) as more,
+        ):
             yield first | more
 
 
 @contextmanager
-def _kept(spark: SparkSession, frames: Facts) -> Iterator[Facts]:
-    """Yield the same rows, kept once computed; on a cluster, where executors die, with the way to them."""
+def _materialized(spark: SparkSession, frames: Facts) -> Iterator[Facts]:
+    """Yield the same rows, computed once; on a cluster, where executors die, with the plans that compute them again."""
     if is_local(spark):
-        yield dict(zip(frames, planned(frames.values()), strict=True))
+        yield dict(zip(frames, checkpointed(frames.values()), strict=True))
         return
-    with cached(frames.values()):
-        yield frames
-
-
-@contextmanager
-def cached(frames: Iterable[DataFrame]) -> Iterator[None]:
-    """Keep the frames once they have been computed, in memory as far as it reaches."""
-    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK_DESER) for frame in frames]
+    cached = {name: frame.persist(StorageLevel.MEMORY_AND_DISK_DESER) for name, frame in frames.items()}
     try:
-        yield
+        yield cached
     finally:
-        for frame in kept:
+        for frame in cached.values():
             frame.unpersist()
 
 
 def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return how many rows each fact has, by run id and fact; one job, which computes all of them."""
     counts = {run_id: dict.fromkeys(TABLES, 0) for run_id in run_ids}
-    counted = [
+    totals = [
         frame.groupBy("run_id").agg(F.count("*").alias("number")).withColumn("fact", F.lit(name))
         for name, frame in facts.items()
     ]
-    for row in united(counted).collect():
+    for row in union(totals).collect():
         counts[row.run_id][row.fact] = row.number
     return counts
 

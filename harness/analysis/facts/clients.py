@@ -1,9 +1,9 @@
-"""What clients tried and saw: one row a record that was sent, one row a record that was read."""
+"""What did clients send and read? One row a record that was sent, one row a record that was read."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, known
+from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.schemas import POLLS, SENDS
 from harness.store.history import OpKind, OpType
 
@@ -12,9 +12,9 @@ _LARGEST_BATCH = 1_000_000
 
 
 def completed(operations: DataFrame, *kinds: OpKind) -> DataFrame:
-    """One row an operation: what it asked, when, and how it ended; without an end it is an info.
+    """One row an operation: its arguments, `invoke_ns`, `complete_ns`, `outcome`, `ok_offset`, `lines` and more.
 
-    Should two ends be on file, ok outranks info and info outranks fail, as their names sort backwards.
+    Without an end it is an info. Of two ends ok outranks info and info outranks fail, as their names sort backwards.
     """
     is_end = F.col("type") != OpType.INVOKE.value
     is_ok = F.col("type") == OpType.OK.value
@@ -35,50 +35,58 @@ def completed(operations: DataFrame, *kinds: OpKind) -> DataFrame:
 
 def sends(operations: DataFrame, state_changes: DataFrame) -> DataFrame:
     """One row a record that a client tried to write, with the epoch in which it was acknowledged."""
-    tried = completed(operations, OpKind.SEND).select(
+    attempts = completed(operations, OpKind.SEND).select(
         "run_id",
         "process",
         "index",
         "topic",
-        known("partition"),
+        null_if_unknown("partition"),
         "key",
         "value",
         "acks",
         "invoke_ns",
         "complete_ns",
         "outcome",
-        F.nullif(F.col("ok_offset"), F.lit(-1)).alias("offset"),
+        null_if_unknown("ok_offset").alias("offset"),
         "error",
         "lines",
     )
     answers = _answered_offsets(state_changes)
     within = (F.col("answer_ns") >= F.col("invoke_ns")) & (F.col("answer_ns") <= F.col("complete_ns"))
     epochs = (
-        tried.where(F.col("offset").isNotNull())
+        attempts.where(F.col("offset").isNotNull())
         .join(answers, on=["run_id", "topic", "partition", "offset"], how="inner")
         .where(within)
         .groupBy("run_id", "process", "index")
         .agg(F.max("leader_epoch").alias("leader_epoch"))
     )
-    return conform(tried.join(epochs, on=["run_id", "process", "index"], how="left"), SENDS)
+    return conform(attempts.join(epochs, on=["run_id", "process", "index"], how="left"), SENDS)
+
+
+def successes(state_changes: DataFrame) -> DataFrame:
+    """One row an answer of a leader that a batch was written, with the columns of its line."""
+    return state_changes.where((F.col("ev") == "produce_resp") & (F.col("error") == "0") & (F.col("base_offset") >= 0))
 
 
 def _answered_offsets(state_changes: DataFrame) -> DataFrame:
-    """One row an offset that a leader said is written: when by its own clock, and in which leader epoch."""
+    """One row an offset that a leader acknowledged: `answer_ns`, and in which leader epoch."""
     length = F.col("last_offset") - F.col("base_offset")
-    good = (F.col("ev") == "produce_resp") & (F.col("error") == "0") & (F.col("base_offset") >= 0)
-    return state_changes.where(good & length.between(0, _LARGEST_BATCH)).select(
-        "run_id",
-        "topic",
-        "partition",
-        F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
-        F.col("mono").alias("answer_ns"),
-        "leader_epoch",
+    return (
+        successes(state_changes)
+        .where(length.between(0, _LARGEST_BATCH))
+        .select(
+            "run_id",
+            "topic",
+            "partition",
+            F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
+            F.col("mono").alias("answer_ns"),
+            "leader_epoch",
+        )
     )
 
 
 def polls(operations: DataFrame) -> DataFrame:
-    """One row a record that a client read, in the order in which it was handed out."""
+    """One row a record that a client read, with its place in the poll."""
     is_poll = (F.col("kind") == OpKind.POLL.value) & (F.col("type") == OpType.OK.value)
     return conform(
         operations.where(is_poll)
@@ -94,7 +102,7 @@ def polls(operations: DataFrame) -> DataFrame:
             "record.partition",
             "record.offset",
             "record.value",
-            F.nullif(F.col("record.leader_epoch"), F.lit(-1)).alias("leader_epoch"),
+            null_if_unknown("record.leader_epoch").alias("leader_epoch"),
         ),
         POLLS,
     )

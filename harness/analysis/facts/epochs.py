@@ -1,10 +1,10 @@
-"""Who led which partition in which epoch: by ZooKeeper's history, and by what the brokers say themselves."""
+"""Who led which partition in which epoch, by ZooKeeper's history and by the brokers' own logs?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.facts.znodes import changes, clock_offsets
-from harness.analysis.frames import PARTITION_KEY, conform, in_order
+from harness.analysis.facts.znodes import changes, with_time_ns
+from harness.analysis.frames import PARTITION_KEY, conform, events_of, in_order
 from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
 from harness.events import NO_LEADER
 
@@ -35,17 +35,13 @@ def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFram
             "state.*",
         )
     )
-    written = _with_writer(states, state_changes)
-    assigned = _with_assignment(written, all_changes)
+    assigned = _with_assignment(_with_writer(states, state_changes), all_changes)
     in_life = in_order("run_id", "topic", "partition", "life", by=("zxid",))
     before = [
         F.lag(name).over(in_life).alias(f"previous_{name}")
         for name in ("zk_version", "leader", "leader_epoch", "isr", "controller_epoch")
     ]
-    timed = assigned.join(clock_offsets(state_changes), on="run_id", how="left").withColumn(
-        "time_ns", F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
-    )
-    return conform(timed.select("*", *before), PARTITION_STATES)
+    return conform(with_time_ns(assigned, state_changes).select("*", *before), PARTITION_STATES)
 
 
 def _with_writer(states: DataFrame, state_changes: DataFrame) -> DataFrame:
@@ -91,11 +87,9 @@ def leadership_claims(state_changes: DataFrame) -> DataFrame:
     """One row each time that a broker says it became leader or follower."""
     leads = F.col("ev") == "become_leader"
     return conform(
-        state_changes.where(F.col("ev").isin("become_leader", "become_follower"))
+        events_of(state_changes, "become_leader", "become_follower")
         .withColumn("role", F.when(leads, "leader").otherwise("follower"))
-        .withColumn("leader", F.when(leads, F.col("broker")).otherwise(F.col("leader")))
-        .withColumnRenamed("inc", "incarnation")
-        .withColumnRenamed("mono", "time_ns"),
+        .withColumn("leader", F.when(leads, F.col("broker")).otherwise(F.col("leader"))),
         LEADERSHIP_CLAIMS,
     )
 
@@ -114,10 +108,14 @@ def appends(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def leader_epochs(states: DataFrame, claims: DataFrame, written: DataFrame, state_changes: DataFrame) -> DataFrame:
-    """One row a leader in one leader epoch; who claims what ZooKeeper gave to another broker has a row of its own."""
+def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """One row a leader in one leader epoch; a broker that claims an epoch of another one has a row of its own.
+
+    `states`, `claims` and `appends` are the facts `partition_states`, `leadership_claims` and `appends`.
+    """
+    key = [*PARTITION_KEY, "leader_epoch", "leader"]
     decided = (
-        states.groupBy(*PARTITION_KEY, "leader_epoch", "leader")
+        states.groupBy(*key)
         .agg(
             F.min_by(
                 F.struct(
@@ -133,41 +131,39 @@ def leader_epochs(states: DataFrame, claims: DataFrame, written: DataFrame, stat
                 "zxid",
             ).alias("first")
         )
-        .select(*PARTITION_KEY, "leader_epoch", "leader", "first.*")
+        .select(*key, "first.*")
     )
-    shown = (
+    claimed = (
         claims.where(F.col("role") == "leader")
-        .select(*PARTITION_KEY, "leader_epoch", "leader", "log_end_offset")
+        .select(*key, "log_end_offset")
         .unionByName(
-            written.where(F.col("role") == "leader").select(
+            appends.where(F.col("role") == "leader").select(
                 *PARTITION_KEY, "leader_epoch", F.col("broker").alias("leader")
             ),
             allowMissingColumns=True,
         )
-        .groupBy(*PARTITION_KEY, "leader_epoch", "leader")
+        .groupBy(*key)
         .agg(F.min("log_end_offset").alias("start_offset"))
         .withColumn("claimed", F.lit(True))
     )
-    key = [*PARTITION_KEY, "leader_epoch", "leader"]
     adjacent = F.col("zk_version") == F.col("previous_zk_version") + 1
     outside = ~F.array_contains("previous_isr", F.col("leader"))
-    seen_unclean = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
+    unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
     return conform(
-        decided.join(shown, on=key, how="full")
+        decided.join(claimed, on=key, how="full")
         .join(_elections(state_changes), on=key, how="left")
         .withColumn("claimed", F.coalesce("claimed", F.lit(False)))
-        .withColumn("unclean", F.coalesce(seen_unclean, F.when(first_version, False), "said_unclean")),
+        .withColumn("unclean", F.coalesce(unclean_by_isr, F.when(first_version, False), "logged_unclean")),
         LEADER_EPOCHS,
     )
 
 
 def _elections(state_changes: DataFrame) -> DataFrame:
-    """One row a leader epoch that a controller says it decided: was it unclean, and was that allowed?"""
-    state = "leader int, leader_epoch int"
+    """One row a leader and leader epoch that a controller logged: `logged_unclean`, and `unclean_allowed`."""
     return (
         state_changes.where((F.col("ev") == "election") & F.col("result").isNotNull())
-        .withColumn("decided", F.from_json("result", state))
+        .withColumn("decided", F.from_json("result", "leader int, leader_epoch int"))
         .groupBy("run_id", "topic", "partition", "decided.leader_epoch", "decided.leader")
-        .agg(F.max("unclean").alias("said_unclean"), F.max("unclean_allowed").alias("unclean_allowed"))
+        .agg(F.max("unclean").alias("logged_unclean"), F.max("unclean_allowed").alias("unclean_allowed"))
     )

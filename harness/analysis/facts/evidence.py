@@ -1,11 +1,11 @@
-"""Remarks on the evidence itself: what is unreadable, missing or damaged, and what checks assume but does not hold."""
+"""What is wrong with the evidence itself: what is unreadable, missing, damaged, or there twice?"""
 
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, united
+from harness.analysis.frames import conform, union
 from harness.analysis.schemas import (
     DAMAGED_REPLICA,
     DUPLICATED,
@@ -19,23 +19,23 @@ from harness.analysis.schemas import (
 from harness.analysis.sources import CORRUPT, Sources
 from harness.store.history import OpKind, OpType
 
-_ONE_OF_A_KIND = {
+_UNIQUE_KEYS = {
     "zookeeper": ("zxid", "path", "type", "version", "source"),
     "journal": ("injection", "step", "time_ns"),
 }
-"""What no two lines of a run share."""
-_BEGIN_AND_END = 2
-"""Lines that tell of a send."""
+"""By kind of file, the columns that no two lines of a run share."""
+_LINES_OF_A_SEND = 2
+"""Its beginning and its end."""
 
 
 def evidence(sources: Sources, sends: DataFrame) -> DataFrame:
     """One row a file and what is wrong with it, or a run whose value ids are not unique."""
     parts = [_unreadable(frame, sources.torn) for frame in sources.frames.values()]
-    parts += [_numbered(sources.state_changes), _unasked(sources.operations)]
-    parts += [_twice(sources.frames[kind], key) for kind, key in _ONE_OF_A_KIND.items()]
-    parts += [_operations_twice(sources.operations), _sends_twice(sends), _dumps_twice(sources.replicas)]
-    parts += [_damaged(sources.replicas), _repeated(sends)]
-    return conform(united(parts), EVIDENCE)
+    parts += [_misnumbered(sources.state_changes), _missing_invokes(sources.operations)]
+    parts += [_duplicates(sources.frames[kind], key) for kind, key in _UNIQUE_KEYS.items()]
+    parts += [_duplicate_ends(sources.operations), _duplicate_sends(sends), _duplicate_dumps(sources.replicas)]
+    parts += [_damaged(sources.replicas), _repeated_values(sends)]
+    return conform(union(parts), EVIDENCE)
 
 
 def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
@@ -49,7 +49,7 @@ def _unreadable(lines: DataFrame, torn: Sequence[str]) -> DataFrame:
     )
 
 
-def _numbered(state_changes: DataFrame) -> DataFrame:
+def _misnumbered(state_changes: DataFrame) -> DataFrame:
     """Gaps and repetitions in the numbers of a broker's lines: in one life of its process there is each number once.
 
     The lines of one life may be in several files; the remark names the first of them.
@@ -68,20 +68,20 @@ def _numbered(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def _unasked(operations: DataFrame) -> DataFrame:
-    """Gaps in the numbers under which a process began its operations, which are without gaps; one row a process."""
-    asked = F.count(F.when(F.col("type") == OpType.INVOKE.value, 1))
+def _missing_invokes(operations: DataFrame) -> DataFrame:
+    """Operations of a process whose beginning is missing: their numbers are without gaps; one row a process."""
+    invokes = F.count(F.when(F.col("type") == OpType.INVOKE.value, 1))
     return (
         operations.where(F.col("index").isNotNull())
         .groupBy("run_id", "process")
-        .agg((F.max("index") + 1 - asked).alias("count"), F.min("file").alias("subject"))
+        .agg((F.max("index") + 1 - invokes).alias("count"), F.min("file").alias("subject"))
         .where(F.col("count") > 0)
         .select("run_id", "subject", F.lit(MISSING).alias("problem"), "count")
     )
 
 
-def _twice(lines: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Lines of which there can be one, and are more."""
+def _duplicates(lines: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Lines beyond the first with the same key."""
     return (
         lines.where(F.col(key[0]).isNotNull())
         .groupBy("run_id", *key)
@@ -93,26 +93,26 @@ def _twice(lines: DataFrame, key: Sequence[str]) -> DataFrame:
     )
 
 
-def _operations_twice(operations: DataFrame) -> DataFrame:
+def _duplicate_ends(operations: DataFrame) -> DataFrame:
     """Operations other than sends that begin or end twice: a record that was read would count twice."""
     is_end = (F.col("type") != OpType.INVOKE.value).alias("is_end")
     others = operations.where(F.col("kind") != OpKind.SEND.value)
-    return _twice(others.select("run_id", "file", "process", "index", is_end), ("process", "index", "is_end"))
+    return _duplicates(others.select("run_id", "file", "process", "index", is_end), ("process", "index", "is_end"))
 
 
-def _sends_twice(sends: DataFrame) -> DataFrame:
+def _duplicate_sends(sends: DataFrame) -> DataFrame:
     """Sends that begin or end twice, one row a process."""
     return (
-        sends.where(F.col("lines") > _BEGIN_AND_END)
+        sends.where(F.col("lines") > _LINES_OF_A_SEND)
         .groupBy("run_id", F.concat(F.lit("operations of "), "process").alias("subject"))
-        .agg(F.sum(F.col("lines") - _BEGIN_AND_END).alias("count"))
+        .agg(F.sum(F.col("lines") - _LINES_OF_A_SEND).alias("count"))
         .withColumn("problem", F.lit(DUPLICATED))
     )
 
 
-def _dumps_twice(dumps: DataFrame) -> DataFrame:
+def _duplicate_dumps(dumps: DataFrame) -> DataFrame:
     """Replicas that were dumped more than once: their records would count as often."""
-    return _twice(dumps.where(F.col("type") == "replica"), ("broker", "topic", "partition"))
+    return _duplicates(dumps.where(F.col("type") == "replica"), ("broker", "topic", "partition"))
 
 
 def _damaged(dumps: DataFrame) -> DataFrame:
@@ -125,7 +125,7 @@ def _damaged(dumps: DataFrame) -> DataFrame:
     )
 
 
-def _repeated(sends: DataFrame) -> DataFrame:
+def _repeated_values(sends: DataFrame) -> DataFrame:
     """Value ids that were sent more than once: with them nobody can tell what became of a record."""
     return (
         sends.groupBy("run_id", "value")

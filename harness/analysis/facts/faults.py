@@ -1,4 +1,4 @@
-"""Fault windows: one row an injection, with the instants of its steps."""
+"""When was each fault intended, injected, confirmed and healed, and whom did it hit?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ _JUDGED = [step.value for step in (InjectionStep.CONFIRMED, InjectionStep.MISMAT
 
 
 def fault_windows(journal: DataFrame) -> DataFrame:
-    """One row an injection; the first line of a step counts, the targets are the last that were named."""
+    """One row an injection; of several lines of one step the first counts, of several targets the last."""
     step, time_ns = F.col("step"), F.col("time_ns")
     judged = F.when(step.isin(_JUDGED), time_ns)
     return conform(

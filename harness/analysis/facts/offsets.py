@@ -1,4 +1,4 @@
-"""Committed offsets: what groups committed and read back, and what the offsets topic holds of it."""
+"""Which offsets did groups commit and read back, and which of them are in the log of the offsets topic?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,9 +23,7 @@ def _by_clients(operations: DataFrame) -> DataFrame:
     is_commit = F.col("kind") == OpKind.COMMIT.value
     is_ok = F.col("outcome") == OpType.OK.value
     is_info = F.col("outcome") == OpType.INFO.value
-    asked = operations.withColumn(
-        "at_ns", F.when(is_commit & is_ok, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
-    )
+    at_ns = F.when(is_commit & is_ok, F.col("complete_ns")).otherwise(F.col("invoke_ns"))
     last_acknowledged = F.last(F.when(is_commit & is_ok, F.col("offset")), ignorenulls=True).over(
         in_order(*_KEY, by=("at_ns", "process", "index"))
     )
@@ -33,7 +31,8 @@ def _by_clients(operations: DataFrame) -> DataFrame:
     is_read_back = ~is_commit & is_ok
     rank = F.row_number().over(in_order(*_KEY, "is_read_back", by=("latest_first",)))
     return (
-        asked.withColumn("counts_ns", F.when(is_ok | may_lower, F.col("at_ns")))
+        operations.withColumn("at_ns", at_ns)
+        .withColumn("counts_ns", F.when(is_ok | may_lower, F.col("at_ns")))
         .withColumn("is_read_back", is_read_back)
         .withColumn("latest_first", -F.col("invoke_ns"))
         .withColumn("final", is_read_back & (rank == 1))
@@ -49,19 +48,19 @@ def _in_log(dumps: DataFrame) -> DataFrame:
     return (
         dumps.where((F.col("type") == "record") & (F.col("topic") == OFFSETS_TOPIC))
         .select(
-            "run_id", "partition", "offset", key.alias("whose"), F.from_json("value", "offset bigint").alias("what")
+            "run_id", "partition", "offset", key.alias("key"), F.from_json("value", "offset bigint").alias("commit")
         )
-        .where(F.col("whose.group").isNotNull() & F.col("what.offset").isNotNull())
+        .where(F.col("key.group").isNotNull() & F.col("commit.offset").isNotNull())
         .distinct()
         .select(
             "run_id",
             F.lit("log").alias("source"),
             F.lit("commit").alias("kind"),
             F.lit(OpType.OK.value).alias("outcome"),
-            "whose.group",
-            "whose.topic",
-            "whose.partition",
-            "what.offset",
+            "key.group",
+            "key.topic",
+            "key.partition",
+            "commit.offset",
             F.col("partition").alias("log_partition"),
             F.col("offset").alias("log_offset"),
             F.lit(False).alias("final"),

@@ -1,4 +1,4 @@
-"""How brokers kept to the protocol, by their own word: decisions, writes, requests, and whom leaders waited for.
+"""What did brokers decide, write, obey and acknowledge, by their own logs, and for which replicas did leaders wait?
 
 What leaders do for every record is gathered by leader epoch, so that it stays small whatever the load was.
 """
@@ -6,8 +6,9 @@ What leaders do for every record is gathered by leader epoch, so that it stays s
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.facts.clients import successes
 from harness.analysis.facts.epochs import STATE_PATH
-from harness.analysis.frames import conform
+from harness.analysis.frames import conform, events_of
 from harness.analysis.protocol_tables import (
     ACKNOWLEDGEMENTS,
     CONSUMER_FETCHES,
@@ -26,7 +27,7 @@ def elections(state_changes: DataFrame) -> DataFrame:
     """One row a decision about a partition's leader."""
     before = [F.col(f"previous.{name}").alias(f"previous_{name}") for name in ("leader", "leader_epoch", "isr")]
     return conform(
-        _said(state_changes, "election")
+        events_of(state_changes, "election")
         .withColumn("decided", F.from_json("result", _DECIDED))
         .drop("leader", "leader_epoch", "isr", "previous_leader_epoch")
         .select("*", "decided.*", *before),
@@ -37,7 +38,7 @@ def elections(state_changes: DataFrame) -> DataFrame:
 def state_writes(state_changes: DataFrame) -> DataFrame:
     """One row a write of a partition's state znode, as it ended for the broker that wrote."""
     return conform(
-        _said(state_changes, "zk_write")
+        events_of(state_changes, "zk_write")
         .where(F.col("path").rlike(STATE_PATH))
         .withColumn("topic", F.regexp_extract("path", STATE_PATH, 1))
         .withColumn("partition", F.regexp_extract("path", STATE_PATH, 2))
@@ -48,14 +49,14 @@ def state_writes(state_changes: DataFrame) -> DataFrame:
 
 
 def control_requests(state_changes: DataFrame) -> DataFrame:
-    """One row a partition of a request as a broker handled it; what tells all partitions at once is one row."""
-    asked = F.when(F.col("api") != "UpdateMetadata", F.from_json("partitions", _CONTROLLED))
-    of_partition = F.col("asked.verdict").alias("partition_verdict")
+    """One row a partition of a request as a broker handled it; UpdateMetadata is one row as a whole."""
+    partitions = F.when(F.col("api") != "UpdateMetadata", F.from_json("partitions", _CONTROLLED))
+    verdict = F.col("item.verdict").alias("partition_verdict")
     return conform(
-        _said(state_changes, "ctl_recv")
+        events_of(state_changes, "ctl_recv")
         .drop("topic", "partition", "leader_epoch")
-        .select("*", F.explode_outer(asked).alias("asked"))
-        .select("*", "asked.topic", "asked.partition", "asked.leader_epoch", of_partition),
+        .select("*", F.explode_outer(partitions).alias("item"))
+        .select("*", "item.topic", "item.partition", "item.leader_epoch", verdict),
         CONTROL_REQUESTS,
     )
 
@@ -63,7 +64,7 @@ def control_requests(state_changes: DataFrame) -> DataFrame:
 def isr_proposals(state_changes: DataFrame) -> DataFrame:
     """One row a change of its ISR that a leader was about to write."""
     return conform(
-        _said(state_changes, "isr_propose")
+        events_of(state_changes, "isr_propose")
         .withColumn("old_isr", F.from_json("old", "array<int>"))
         .withColumn("new_isr", F.from_json("new", "array<int>")),
         ISR_PROPOSALS,
@@ -71,12 +72,12 @@ def isr_proposals(state_changes: DataFrame) -> DataFrame:
 
 
 def leader_isrs(state_changes: DataFrame) -> DataFrame:
-    """One row a set of replicas that a leader waited for before it raised its high watermark."""
-    raised = state_changes.where((F.col("ev") == "hw") & (F.col("role") == "leader"))
-    risen = F.col("new").cast("bigint").alias("high_watermark")
-    furthest = F.max(F.struct(risen, F.col("inc").alias("incarnation"), "seq"))
+    """One row a set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark."""
+    advances = state_changes.where((F.col("ev") == "hw") & (F.col("role") == "leader"))
+    high_watermark = F.col("new").cast("bigint").alias("high_watermark")
+    furthest = F.max(F.struct(high_watermark, F.col("inc").alias("incarnation"), "seq"))
     return conform(
-        raised.groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "zk_version", "isr")
+        advances.groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "zk_version", "isr")
         .agg(F.count("*").alias("advances"), furthest.alias("furthest"))
         .withColumn("isr", F.array_sort("isr"))
         .select("*", "furthest.*"),
@@ -85,10 +86,9 @@ def leader_isrs(state_changes: DataFrame) -> DataFrame:
 
 
 def acknowledgements(state_changes: DataFrame) -> DataFrame:
-    """One row what a leader acknowledged in an epoch, by acks level and size of its ISR."""
-    good = (F.col("ev") == "produce_resp") & (F.col("error") == "0") & (F.col("base_offset") >= 0)
+    """One row a leader, leader epoch, acks level and size of its ISR: what it acknowledged."""
     return conform(
-        state_changes.where(good)
+        successes(state_changes)
         .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "acks", "isr_size")
         .agg(F.count("*").alias("answers"), F.min("base_offset").alias("first_offset"), _furthest())
         .select("*", "furthest.*"),
@@ -97,7 +97,7 @@ def acknowledgements(state_changes: DataFrame) -> DataFrame:
 
 
 def consumer_fetches(state_changes: DataFrame) -> DataFrame:
-    """One row what a broker served to consumers in an epoch, by the epoch that they believed in."""
+    """One row a broker, its leader epoch and the one that consumers believed in: what it served to them."""
     return conform(
         state_changes.where((F.col("ev") == "fetch_resp") & (F.col("replica") < 0))
         .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "current_leader_epoch")
@@ -111,11 +111,3 @@ def _furthest() -> Column:
     """The answer that went furthest past the high watermark."""
     past = (F.col("last_offset") - F.col("high_watermark")).alias("past")
     return F.max(F.struct(past, "seq", F.col("last_offset").alias("offset"), "high_watermark")).alias("furthest")
-
-
-def _said(state_changes: DataFrame, kind: str) -> DataFrame:
-    return (
-        state_changes.where(F.col("ev") == kind)
-        .withColumnRenamed("inc", "incarnation")
-        .withColumnRenamed("mono", "time_ns")
-    )

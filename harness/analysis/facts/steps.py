@@ -1,4 +1,4 @@
-"""What is remarkable in the order of a client's operations: readers that jump, records that overtake, and ends."""
+"""Which readers jumped, which records overtook others, and where did partitions end for consumers?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ from harness.store.history import OpKind, OpType
 
 
 def poll_steps(polls: DataFrame) -> DataFrame:
-    """One row a step of a reader that is not to the next offset; a reader that starts again is another one."""
+    """One row a step of a reader that is not to the next offset; each mode of reading is a reader of its own."""
     in_turn = in_order("run_id", "process", "mode", "topic", "partition", by=("index", "position"))
     before = F.lag(F.struct("index", "offset", "leader_epoch")).over(in_turn)
     return conform(
@@ -25,7 +25,7 @@ def poll_steps(polls: DataFrame) -> DataFrame:
 
 
 def send_reversals(sends: DataFrame) -> DataFrame:
-    """One row an acknowledged record that lies before one that was sent earlier, beside the furthest of those."""
+    """One row an acknowledged record that lies before an earlier one of its process, beside the furthest of those."""
     earlier = in_order("run_id", "process", "topic", "partition", by=("index",)).rowsBetween(
         Window.unboundedPreceding, -1
     )
@@ -43,6 +43,6 @@ def send_reversals(sends: DataFrame) -> DataFrame:
 
 
 def end_offsets(operations: DataFrame) -> DataFrame:
-    """One row an answer to where a partition ends."""
+    """One row a successful request for a partition's end."""
     answered = completed(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)

@@ -1,4 +1,4 @@
-"""ZooKeeper's history: each change once, controllers by it, and its clock beside the harness's."""
+"""What changed in ZooKeeper, when on the harness's clock, and which controllers, brokers and topics were there?"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ _TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$
 
 
 def changes(zookeeper: DataFrame) -> DataFrame:
-    """One row a change of a znode; where both sources have it, as the server's transaction log tells it.
+    """One row a change of a znode; where both sources have it, as the server's transaction log has it.
 
     One transaction may change a path twice (delete and create in one multi), hence the type in the key.
     """
@@ -29,17 +29,22 @@ def changes(zookeeper: DataFrame) -> DataFrame:
     )
 
 
-def clock_offsets(state_changes: DataFrame) -> DataFrame:
-    """One row a run: how far the wall clock is ahead of the monotonic one, by the first lines of its brokers."""
-    return (
+def with_time_ns(rows: DataFrame, state_changes: DataFrame) -> DataFrame:
+    """Add `time_ns`, the instant of `time_ms` on the monotonic clock; null where no broker logged its start.
+
+    How far the wall clock is ahead of the monotonic one, the first lines of the run's brokers say.
+    """
+    offsets = (
         state_changes.where(F.col("ev") == "broker_start")
         .groupBy("run_id")
         .agg(F.min(F.col("ts") - F.col("mono")).alias("clock_offset_ns"))
     )
+    time_ns = F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
+    return rows.join(offsets, on="run_id", how="left").withColumn("time_ns", time_ns)
 
 
 def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
-    """One row a controller: once by ZooKeeper's history, and once more by what a broker says.
+    """One row a controller: once by ZooKeeper's history, and once more by its broker's log.
 
     The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid.
     """
@@ -57,11 +62,9 @@ def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFra
         F.from_json("data", "brokerid int").getField("brokerid").alias("broker"),
         F.col("ephemeral_owner").alias("session"),
     )
+    elected = epochs.where(F.col("controller_epoch") > 0).join(winners, on=["run_id", "zxid"], how="left")
     by_zookeeper = (
-        epochs.where(F.col("controller_epoch") > 0)
-        .join(winners, on=["run_id", "zxid"], how="left")
-        .join(clock_offsets(state_changes), on="run_id", how="left")
-        .withColumn("time_ns", F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns"))
+        with_time_ns(elected, state_changes)
         .withColumn("source", F.lit("zookeeper"))
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )
@@ -78,7 +81,7 @@ def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFra
 
 
 def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
-    """One row a registration of a broker: by ZooKeeper's history, and once more by what the broker says."""
+    """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log."""
     history = changes(zookeeper).where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
     by_zookeeper = (
         history.withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
@@ -99,7 +102,7 @@ def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
 
 
 def topics(zookeeper: DataFrame) -> DataFrame:
-    """One row a topic that ever was: what is left of it and of its configuration."""
+    """One row a topic that ever was, as it is in the end."""
     last = F.struct("zxid", (F.col("type") != "delete").alias("there"), "data")
     name = F.regexp_extract("path", _TOPIC_PATHS, 2)
     parent = F.regexp_extract("path", _TOPIC_PATHS, 1)
@@ -127,7 +130,7 @@ def topics(zookeeper: DataFrame) -> DataFrame:
 
 
 def topic_configs(zookeeper: DataFrame) -> DataFrame:
-    """One row a version of a topic's own configuration, and until when it held."""
+    """One row a version of a topic's own configuration, with the transaction that ended it."""
     own = F.from_json("data", "config map<string, string>").getField("config")
     return conform(
         changes(zookeeper)

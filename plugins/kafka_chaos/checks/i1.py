@@ -63,12 +63,12 @@ class LeaderEpochs:
         )
 
     def _two_leaders(self, epochs: DataFrame, appends: DataFrame) -> DataFrame:
-        wrote = appends.withColumnRenamed("broker", "leader").select(
+        written = appends.withColumnRenamed("broker", "leader").select(
             *PARTITION_KEY, "leader_epoch", "leader", "first_offset", "last_offset"
         )
         rows = (
             epochs.where(F.col("leader") != NO_LEADER)
-            .join(wrote, on=[*PARTITION_KEY, "leader_epoch", "leader"], how="left")
+            .join(written, on=[*PARTITION_KEY, "leader_epoch", "leader"], how="left")
             .groupBy(*PARTITION_KEY, "leader_epoch")
             .agg(
                 F.array_sort(F.collect_set("leader")).alias("leaders"),

@@ -77,12 +77,12 @@ class LeaderCompleteness:
 
 
 def _holders(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row a replica: since which epoch it owes what, by its last leadership and its place in the last ISR.
+    """One row a replica that must hold records: its log, its last leadership and whether it is in the last ISR.
 
-    What a broker still has of a partition that was moved away from it owes nothing: it copies from nobody any more.
-    `in_isr` is true, or null.
+    Columns: run, topic, partition, `broker`, `log_start_offset`, `log_end_offset`, `last_led_epoch` (null if it never
+    led), and `in_isr` (true, or null). A log that a reassignment left behind is not among them: it copies from nobody.
     """
-    led = (
+    last_leaderships = (
         facts["leader_epochs"]
         .groupBy(*PARTITION_KEY, F.col("leader").alias("broker"))
         .agg(F.max("leader_epoch").alias("last_led_epoch"))
@@ -90,14 +90,14 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     key = [*PARTITION_KEY, "broker"]
     dumped = facts["replicas"].select(*key, "log_start_offset", "log_end_offset")
     assigned = facts["topics"].select("run_id", "topic", F.inline("assignment"))
-    strays = (
+    unassigned = (
         dumped.join(assigned, on=list(PARTITION_KEY), how="inner")
         .where(~F.array_contains("replicas", F.col("broker")))
         .select(*key)
     )
     return (
-        dumped.join(strays, on=key, how="left_anti")
-        .join(led, on=key, how="left")
+        dumped.join(unassigned, on=key, how="left_anti")
+        .join(last_leaderships, on=key, how="left")
         .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")
     )
 

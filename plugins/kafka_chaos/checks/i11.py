@@ -41,9 +41,11 @@ class HighWatermarks:
 
     def _past_the_end(self, marks: DataFrame, claims: DataFrame) -> DataFrame:
         columns = [*PARTITION_KEY, *_LINE, "leader_epoch", "role", "log_end_offset"]
-        said = marks.select(*columns, F.col("new").alias("high_watermark"), F.lit("high_watermarks").alias("fact"))
-        said = said.unionByName(claims.select(*columns, "high_watermark", F.lit("leadership_claims").alias("fact")))
-        rows = said.where(F.col("high_watermark") > F.col("log_end_offset"))
+        positions = marks.select(*columns, F.col("new").alias("high_watermark"), F.lit("high_watermarks").alias("fact"))
+        positions = positions.unionByName(
+            claims.select(*columns, "high_watermark", F.lit("leadership_claims").alias("fact"))
+        )
+        rows = positions.where(F.col("high_watermark") > F.col("log_end_offset"))
         return finding(
             rows.withColumn("offset", F.col("high_watermark")),
             self.name,
@@ -92,9 +94,9 @@ class HighWatermarks:
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        cut = facts["truncations"].where(F.col("to_offset") < F.col("high_watermark"))
+        below = facts["truncations"].where(F.col("to_offset") < F.col("high_watermark"))
         rows = with_unclean_election(
-            cut.withColumn("until_epoch", F.col("leader_epoch")).withColumn("leader_epoch", F.col("asked_epoch")),
+            below.withColumn("until_epoch", F.col("leader_epoch")).withColumn("leader_epoch", F.col("asked_epoch")),
             facts["leader_epochs"],
             settings,
             until="until_epoch",

@@ -59,7 +59,7 @@ class EpochsInLogs:
             .groupBy(*PARTITION_KEY, "leader_epoch")
             .agg(F.min("first_offset").alias("written_from"), F.max("last_offset").alias("written_to"))
         )
-        held = records.groupBy(*_REPLICA, "leader_epoch").agg(
+        ranges = records.groupBy(*_REPLICA, "leader_epoch").agg(
             F.min("offset").alias("held_from"), F.max("offset").alias("held_to")
         )
         inside = (F.col("held_from") >= F.col("written_from")) & (F.col("held_to") <= F.col("written_to"))
@@ -68,7 +68,7 @@ class EpochsInLogs:
             F.format_string("a record of an older epoch at offset %d does not come before them", "older_to"),
         ).when(~F.coalesce(inside, F.lit(False)), "the leader of that epoch did not write them there")
         rows = (
-            held.withColumn("older_to", F.lag("held_to").over(in_order(*_REPLICA, by=("leader_epoch",))))
+            ranges.withColumn("older_to", F.lag("held_to").over(in_order(*_REPLICA, by=("leader_epoch",))))
             .join(written, on=[*PARTITION_KEY, "leader_epoch"], how="left")
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())

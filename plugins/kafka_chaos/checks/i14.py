@@ -81,13 +81,13 @@ class StaleRequests:
         )
 
     def _stopped(self, requests: DataFrame) -> DataFrame:
-        """Of a replica that was stopped, nothing is known until it is told its role again."""
+        """Once a replica is stopped, its epoch is unknown until a LeaderAndIsr gives it a role again."""
         stops = F.col("api") == "StopReplica"
-        told = F.when(~stops, F.col("leader_epoch"))
+        role_epoch = F.when(~stops, F.col("leader_epoch"))
         of_replica = in_order(*PARTITION_KEY, "broker", "incarnation", by=("seq",))
         rows = (
             requests.where(F.col("partition_verdict") == "applied")
-            .withColumn("current", F.lag(told).over(of_replica))
+            .withColumn("current", F.lag(role_epoch).over(of_replica))
             .where(stops & F.col("leader_epoch").between(0, F.col("current") - 1))
         )
         return finding(

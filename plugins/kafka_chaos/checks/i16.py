@@ -1,8 +1,8 @@
 """I16: does a committed offset stay within what is committed, and does it last?
 
 A consumer commits the position after what it read, which no high watermark can be below; processes that commit without
-reading are not asked. And the last commit that a group was told of is in the log of the offsets topic, from which each
-new coordinator loads it (Kafka's `GroupMetadataManager`). That it is never read back lower, `offset-regression` asks.
+reading are not judged. And a group's last acknowledged commit is in the log of the offsets topic, from which each new
+coordinator loads it (Kafka's `GroupMetadataManager`). `offset-regression` judges that it is never read back lower.
 """
 
 from typing import ClassVar
@@ -34,8 +34,10 @@ class CommittedOffsets:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a commit."""
-        told = (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") == OpType.OK.value)
-        commits = facts["committed_offsets"].where(told)
+        acknowledged = (
+            (F.col("source") == "client") & (F.col("kind") == "commit") & (F.col("outcome") == OpType.OK.value)
+        )
+        commits = facts["committed_offsets"].where(acknowledged)
         return self._too_far(commits, facts, settings).unionByName(self._vanished(commits, facts, settings))
 
     def _too_far(self, commits: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -23,11 +23,13 @@ class Registrations:
     needs: ClassVar[tuple[str, ...]] = ("registrations",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """ZooKeeper and brokers must both tell of some registration; one that only one side tells of is not judged."""
+        """ZooKeeper and a broker's log must share a registration; one that only one of them has is not judged."""
         sides = F.size(F.collect_set("source")).alias("sides")
-        told = facts["registrations"].groupBy("run_id", "broker", "czxid").agg(sides)
-        alone = told.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
-        return alone.select("run_id", F.lit("no registration is told of by ZooKeeper and its broker").alias("reason"))
+        registrations = facts["registrations"].groupBy("run_id", "broker", "czxid").agg(sides)
+        unmatched = registrations.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
+        return unmatched.select(
+            "run_id", F.lit("no registration is told of by ZooKeeper and its broker").alias("reason")
+        )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a registration that belongs to another session than its broker's."""

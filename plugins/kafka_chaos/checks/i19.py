@@ -2,9 +2,9 @@
 
 With fewer members in the ISR than `min.insync.replicas` a write is refused, or answered with an error where it was
 appended before the ISR shrank; and success means that the high watermark has passed the record (Kafka's
-`Partition.checkEnoughReplicasReachOffset`). A topic with fewer replicas than that needs all of them. What a topic asks
-for is the least that its configuration in ZooKeeper ever was, else what the scenario says; internal topics, whose
-default no scenario tells, are then judged by the high watermark only.
+`Partition.checkEnoughReplicasReachOffset`). A topic with fewer replicas than that needs all of them. A topic
+requires the least that its configuration in ZooKeeper ever was, else what the scenario says; internal topics, whose
+default no scenario names, are then judged by the high watermark only.
 """
 
 from typing import ClassVar
@@ -35,8 +35,8 @@ class Acknowledgements:
         """One finding a leader, epoch and size of the ISR."""
         replicas = facts["partition_states"].groupBy(*PARTITION_KEY).agg(F.min(F.size("assignment")).alias("replicas"))
         internal, of_scenario = F.col("topic").startswith("__"), F.lit(settings.min_insync_replicas)
-        asked = F.when(F.col("always"), F.col("own")).when(~internal, F.least("own", of_scenario))
-        needed = F.when(asked.isNotNull(), F.least(asked, F.coalesce("replicas", F.lit(1))))
+        required = F.when(F.col("always"), F.col("own")).when(~internal, F.least("own", of_scenario))
+        needed = F.when(required.isNotNull(), F.least(required, F.coalesce("replicas", F.lit(1))))
         wrong = F.when(
             F.col("isr_size") < needed,
             F.format_string("with %d in the ISR where %d are needed", "isr_size", needed),
@@ -48,7 +48,7 @@ class Acknowledgements:
             facts["acknowledgements"]
             .where(F.col("acks") == ACKS_ALL)
             .join(replicas, on=list(PARTITION_KEY), how="left")
-            .join(_own(facts["topic_configs"]), on=["run_id", "topic"], how="left")
+            .join(_topic_minimum(facts["topic_configs"]), on=["run_id", "topic"], how="left")
             .withColumn("wrong", wrong)
             .where(F.col("wrong").isNotNull())
         )
@@ -73,8 +73,8 @@ class Acknowledgements:
         )
 
 
-def _own(configs: DataFrame) -> DataFrame:
-    """One row a configured topic: the least that it ever asked for itself, and whether it always did."""
+def _topic_minimum(configs: DataFrame) -> DataFrame:
+    """One row a configured topic: `own`, the least value that it ever set, and whether it `always` set one."""
     own = F.col("min_insync_replicas")
     return configs.groupBy("run_id", "topic").agg(F.min(own).alias("own"), F.bool_and(own.isNotNull()).alias("always"))
 

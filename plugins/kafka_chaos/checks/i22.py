@@ -52,12 +52,12 @@ class Selections:
                 "The leader is the one that the rule gives: controller %d chose %s with ISR %s for %s-%d (%s), where "
                 "the rule gives %s with ISR %s.",
                 "broker",
-                _named("leader"),
+                _leader_text("leader"),
                 ids("isr"),
                 "topic",
                 "partition",
                 "strategy",
-                _named("right_leader"),
+                _leader_text("right_leader"),
                 ids("right_isr"),
             ),
             evidence=F.array(
@@ -107,16 +107,16 @@ def _isr(leader: Column) -> Column:
     assigned, online, isr = F.col("assigned"), F.col("online"), F.col("previous_isr")
     live_isr = F.array_intersect(isr, online)
     strategy = F.col("strategy")
-    given = (
+    isr_by_rule = (
         F.when(strategy == "initialize", F.array_intersect(assigned, online))
         .when(strategy == "offline", F.when(F.array_contains(isr, leader), live_isr).otherwise(F.array(leader)))
         .when(strategy == "controlled_shutdown", F.array_except(isr, "shutting_down"))
         .otherwise(isr)
     )
-    return F.when(leader.isNotNull(), given)
+    return F.when(leader.isNotNull(), isr_by_rule)
 
 
-def _named(leader: str) -> Column:
+def _leader_text(leader: str) -> Column:
     return F.when(F.col(leader).isNull(), "nobody").otherwise(F.format_string("broker %d", F.col(leader)))
 
 

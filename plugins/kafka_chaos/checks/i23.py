@@ -34,21 +34,23 @@ class DeletedTopics:
             "run_id",
             "topic",
             "partition",
-            F.format_string("the log of partition %d on broker %d", "partition", "broker").alias("what"),
-            event("replicas", "broker", "partition", "log_start_offset", "log_end_offset").alias("shown"),
+            F.format_string("the log of partition %d on broker %d", "partition", "broker").alias("remainder"),
+            event("replicas", "broker", "partition", "log_start_offset", "log_end_offset").alias("remainder_event"),
         )
-        left = deleted.join(logs, on=["run_id", "topic"], how="inner").unionByName(
+        remains = deleted.join(logs, on=["run_id", "topic"], how="inner").unionByName(
             deleted.where("configured").select(
-                "*", F.lit("its configuration").alias("what"), F.lit("{}").alias("shown")
+                "*", F.lit("its configuration").alias("remainder"), F.lit("{}").alias("remainder_event")
             ),
             allowMissingColumns=True,
         )
         return finding(
-            left,
+            remains,
             self.name,
             severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string("A deleted topic leaves nothing behind: of %s %s is still there.", "topic", "what"),
-            evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("shown")),
+            message=F.format_string(
+                "A deleted topic leaves nothing behind: of %s %s is still there.", "topic", "remainder"
+            ),
+            evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("remainder_event")),
         )
 
 

@@ -1,7 +1,7 @@
-"""I24: did nobody get what was not committed, or what another leader epoch than his own serves?
+"""I24: was every consumer served committed records only, by the leader epoch that it believes in?
 
-A consumer is served below the high watermark of whoever serves it (Kafka's `ReplicaManager.readFromLog`), and who
-believes in another leader epoch is refused, lest he reads on where another history begins (KIP-320).
+A consumer is served below the high watermark of whoever serves it (Kafka's `ReplicaManager.readFromLog`). One that
+believes in another leader epoch is refused: it could read on where another history begins (KIP-320).
 """
 
 from typing import ClassVar
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding
 from harness.contracts.checks import Check, Settings, Severity
 
-_NOT_SAID = -1
+_NO_EPOCH = -1
 
 
 class Served:
@@ -29,13 +29,13 @@ class Served:
         return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a broker, its leader epoch, and the one that it was asked with."""
-        believed = F.col("current_leader_epoch")
+        """One finding a broker, its leader epoch, and the one that the consumers believed in."""
+        client_epoch = F.col("current_leader_epoch")
         wrong = F.when(
             F.col("offset") >= F.col("high_watermark"),
             F.format_string("offset %d with its high watermark at %d", "offset", "high_watermark"),
         ).when(
-            (believed != _NOT_SAID) & (believed != F.col("leader_epoch")),
+            (client_epoch != _NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
             F.format_string("%d answers to consumers that believed in epoch %d", "answers", "current_leader_epoch"),
         )
         rows = facts["consumer_fetches"].withColumn("wrong", wrong).where(F.col("wrong").isNotNull())

@@ -39,19 +39,19 @@ class CleanElections:
 
     def _unclean(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         key = [*PARTITION_KEY, "leader_epoch", "leader"]
-        asked_for = (
+        requested = (
             facts["elections"]
             .where(F.col("trigger") == _ADMINISTRATOR)
-            .select(*key, F.lit(True).alias("asked_for"))
+            .select(*key, F.lit(True).alias("requested"))
             .distinct()
         )
         rows = (
             facts["leader_epochs"]
             .where("unclean")
             .join(_configured(facts), on=[*PARTITION_KEY, "zxid"], how="left")
-            .join(asked_for, on=key, how="left")
+            .join(requested, on=key, how="left")
         )
-        allowed = F.coalesce("asked_for", "configured", "unclean_allowed", F.lit(settings.unclean_leader_election))
+        allowed = F.coalesce("requested", "configured", "unclean_allowed", F.lit(settings.unclean_leader_election))
         return finding(
             rows,
             self.name,
@@ -92,9 +92,9 @@ class CleanElections:
 
 
 def _configured(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row a version of a state whose topic had a setting of its own: whether any allowed unclean election.
+    """One row a version of a state whose topic had a setting of its own: `configured`, whether any allowed it.
 
-    Asked is every configuration that held at some time since the version before: the controller reads it in between.
+    Every configuration counts that held at some time since the version before: the controller reads it in between.
     """
     before = F.lag("zxid").over(in_order(*PARTITION_KEY, by=("zxid",)))
     states = facts["partition_states"].select(*PARTITION_KEY, "zxid", before.alias("before_zxid"))

@@ -37,8 +37,8 @@ class StateVersions:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a write that replaced another version than it named, or any at all."""
         replaced = (F.col("op") == "set") & (F.col("zk_version") != F.col("expected_version") + 1)
-        whatever = (F.col("op") == "set") & (F.col("expected_version") < 0)
-        rows = facts["state_writes"].where((F.col("result") == "ok") & (replaced | whatever))
+        unconditional = (F.col("op") == "set") & (F.col("expected_version") < 0)
+        rows = facts["state_writes"].where((F.col("result") == "ok") & (replaced | unconditional))
         return finding(
             rows,
             self.name,
@@ -51,7 +51,7 @@ class StateVersions:
                 "zk_version",
                 "topic",
                 "partition",
-                F.when(whatever, "whatever was there").otherwise(
+                F.when(unconditional, "whatever was there").otherwise(
                     F.format_string("version %d", F.col("expected_version"))
                 ),
             ),

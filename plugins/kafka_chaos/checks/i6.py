@@ -1,4 +1,4 @@
-"""I6: did everybody in ZooKeeper's ISR have what was called committed (StrongIsr)?
+"""I6: did every member of ZooKeeper's ISR have what was called committed (StrongIsr)?
 
 Whoever is in the ISR that ZooKeeper holds may be elected next without loss, so every member of it holds everything
 below any high watermark that the leader of that version exposed (`StrongIsr` of Kafka's replication spec in TLA+).
@@ -23,7 +23,7 @@ from harness.analysis.findings import (
     with_unclean_election,
 )
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.replication import lacking
+from harness.analysis.replication import members_below_high_watermark
 from harness.contracts.checks import Check, Settings, Severity
 
 
@@ -46,12 +46,13 @@ class StrongIsr:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a member that lacked something then, and one a replica that lacks it in the end."""
-        return self._then(facts).unionByName(self._in_the_end(facts, settings))
+        return self._during_the_run(facts).unionByName(self._after_the_run(facts, settings))
 
-    def _then(self, facts: dict[str, DataFrame]) -> DataFrame:
+    def _during_the_run(self, facts: dict[str, DataFrame]) -> DataFrame:
         key = [*PARTITION_KEY, "leader_epoch", "zk_version"]
         exposed = facts["leader_isrs"].groupBy(*key).agg(F.max("high_watermark").alias("high_watermark"))
-        rows = lacking(facts["partition_states"].select(*key, "isr").join(exposed, on=key, how="inner"), facts)
+        watermarks = facts["partition_states"].select(*key, "isr").join(exposed, on=key, how="inner")
+        rows = members_below_high_watermark(watermarks, facts)
         return finding(
             rows.withColumn("offset", F.col("reached")),
             self.name,
@@ -75,7 +76,7 @@ class StrongIsr:
             ),
         )
 
-    def _in_the_end(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+    def _after_the_run(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         furthest = F.max_by(
             F.struct("high_watermark", "leader_epoch", "broker", "incarnation", "seq"), "high_watermark"
         )

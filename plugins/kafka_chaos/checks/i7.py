@@ -1,8 +1,8 @@
-"""I7: did everybody in the leader's own ISR have what the leader called committed (WeakIsr)?
+"""I7: did every member of the leader's own ISR have what the leader called committed (WeakIsr)?
 
 A high watermark says that every member of the set the leader goes by holds everything below it, whatever ZooKeeper
 thinks of that set (`WeakIsr` of Kafka's replication specification in TLA+). Here a member's log must once have reached
-there, in that leader epoch or before; that members hold the same records, I9 asks.
+there, in that leader epoch or before; I9 judges whether members hold the same records.
 """
 
 from typing import ClassVar
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, unreadable
-from harness.analysis.replication import lacking
+from harness.analysis.replication import members_below_high_watermark
 from harness.contracts.checks import Check, Settings, Severity
 
 
@@ -28,7 +28,7 @@ class WeakIsr:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a member that lacked something."""
-        rows = lacking(facts["leader_isrs"], facts)
+        rows = members_below_high_watermark(facts["leader_isrs"], facts)
         return finding(
             rows.withColumn("offset", F.col("reached")),
             self.name,

@@ -31,12 +31,12 @@ class WaitedFor:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a set that leaves somebody out; a topic made anew has a version twice, and either will do."""
         key = [*PARTITION_KEY, "leader_epoch", "zk_version"]
-        written = (
+        states = (
             facts["partition_states"].groupBy(*key).agg(F.collect_set("isr").alias("isrs"), F.max("zxid").alias("zxid"))
         )
         rows = (
             facts["leader_isrs"]
-            .join(written, on=key, how="inner")
+            .join(states, on=key, how="inner")
             .where(F.forall("isrs", lambda isr: F.size(F.array_except(isr, F.col("isr"))) > 0))
             .withColumn("left_out", F.array_except(F.element_at("isrs", 1), F.col("isr")))
         )

@@ -38,15 +38,15 @@ class LogMatching:
         return self._differing(pairs, facts["replica_records"]).unionByName(self._other_ends(pairs))
 
     def _differing(self, pairs: DataFrame, records: DataFrame) -> DataFrame:
-        held = F.struct("leader_epoch", "digest", "value")
+        content = F.struct("leader_epoch", "digest", "value")
         common = F.col("offset").between(F.col("from_offset"), F.col("to_offset") - 1)
-        theirs = records.select(*PARTITION_KEY, "offset", F.col("broker").alias("reference"), held.alias("expected"))
-        own = records.select(*_REPLICA, "offset", held.alias("found"))
+        theirs = records.select(*PARTITION_KEY, "offset", F.col("broker").alias("reference"), content.alias("expected"))
+        own = records.select(*_REPLICA, "offset", content.alias("held"))
         key = [*_REPLICA, "reference", "in_isr", "from_offset", "to_offset"]
         sides = (
             own.join(pairs, on=_REPLICA, how="inner")
             .where(common)
-            .select(*key, "offset", "found")
+            .select(*key, "offset", "held")
             .unionByName(
                 theirs.join(pairs, on=[*PARTITION_KEY, "reference"], how="inner")
                 .where(common)
@@ -55,18 +55,18 @@ class LogMatching:
             )
             .groupBy(*_REPLICA, "reference", "in_isr", "offset")
             .agg(
-                F.max("found").alias("found"),
+                F.max("held").alias("held"),
                 F.max("expected").alias("expected"),
             )
         )
-        same_epoch = F.col("found.leader_epoch").eqNullSafe(F.col("expected.leader_epoch"))
-        same = same_epoch & F.col("found.digest").eqNullSafe(F.col("expected.digest"))
+        same_epoch = F.col("held.leader_epoch").eqNullSafe(F.col("expected.leader_epoch"))
+        same = same_epoch & F.col("held.digest").eqNullSafe(F.col("expected.digest"))
         compared = sides.withColumn("same", same).withColumn("same_epoch", same_epoch)
         matched = compared.where("same").groupBy(*_REPLICA).agg(F.max("offset").alias("matched_offset"))
         must_match = F.col("in_isr") | F.col("same_epoch") | (F.col("offset") < F.col("matched_offset"))
         rows = compared.where(~F.col("same")).join(matched, on=_REPLICA, how="left").where(must_match)
         return finding(
-            rows.withColumn("leader_epoch", F.col("found.leader_epoch")),
+            rows.withColumn("leader_epoch", F.col("held.leader_epoch")),
             self.name,
             severity=F.lit(Severity.VIOLATION.value),
             message=F.format_string(
@@ -75,12 +75,12 @@ class LogMatching:
                 "partition",
                 "offset",
                 "broker",
-                _described("found"),
+                _described("held"),
                 "reference",
                 _described("expected"),
             ),
             evidence=F.array(
-                event("replica_records", "broker", "offset", F.col("found").alias("holds")),
+                event("replica_records", "broker", "offset", F.col("held").alias("holds")),
                 event(
                     "replica_records", F.col("reference").alias("broker"), "offset", F.col("expected").alias("holds")
                 ),
@@ -119,9 +119,9 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
     `in_isr` is true, or null.
     """
     members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
-    held = replicas.select(*_REPLICA, "log_start_offset", "log_end_offset").join(members, on=_REPLICA, how="left")
+    logs = replicas.select(*_REPLICA, "log_start_offset", "log_end_offset").join(members, on=_REPLICA, how="left")
     references = (
-        held.where("in_isr")
+        logs.where("in_isr")
         .groupBy(*PARTITION_KEY)
         .agg(F.min_by(F.struct("broker", "log_start_offset", "log_end_offset"), "broker").alias("first"))
         .select(
@@ -132,7 +132,7 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
         )
     )
     return (
-        held.join(references, on=list(PARTITION_KEY), how="inner")
+        logs.join(references, on=list(PARTITION_KEY), how="inner")
         .where(F.col("broker") != F.col("reference"))
         .withColumn("from_offset", F.greatest("log_start_offset", "reference_start_offset"))
         .withColumn("to_offset", F.least("log_end_offset", "reference_end_offset"))

@@ -1,7 +1,7 @@
-"""inconsistent-offsets: do all who know an offset know the same value there?
+"""inconsistent-offsets: do all clients that name an offset name the same value there?
 
-An offset below the high watermark names one record for ever. Asked are readers, who see nothing above it, and producers
-that were told with acks=all where their record stands.
+An offset below the high watermark names one record for ever. Compared are readers, who see nothing above it, and
+producers whose record was acknowledged there with acks=all.
 """
 
 from typing import ClassVar
@@ -30,18 +30,18 @@ class InconsistentOffsets:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an offset."""
         columns = [*PARTITION_KEY, "offset", "value", "leader_epoch", "process", "index"]
-        told = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
-        said = (
+        committed = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        claims = (
             facts["polls"]
             .select(*columns, F.lit("polls").alias("fact"))
-            .unionByName(told.select(*columns, F.lit("sends").alias("fact")))
+            .unionByName(committed.select(*columns, F.lit("sends").alias("fact")))
         )
         key = [*PARTITION_KEY, "offset"]
         digest = F.xxhash64("value")
         differ = (F.min(digest) != F.max(digest)).alias("differ")
-        suspects = said.groupBy(*key).agg(differ).where("differ").drop("differ")
+        suspects = claims.groupBy(*key).agg(differ).where("differ").drop("differ")
         rows = (
-            said.join(suspects, on=key, how="left_semi")
+            claims.join(suspects, on=key, how="left_semi")
             .groupBy(*key)
             .agg(
                 F.array_sort(F.collect_set("value")).alias("values"),

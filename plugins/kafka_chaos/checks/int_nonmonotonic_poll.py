@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, unreadable
-from harness.analysis.reading import regressions, shown
+from harness.analysis.poll_steps import regressions, step_events
 from harness.contracts.checks import Check, Settings, Severity
 
 
@@ -38,7 +38,7 @@ class IntNonmonotonicPoll:
                 "offset",
                 "previous_offset",
             ),
-            evidence=shown(),
+            evidence=step_events(),
         )
 
 

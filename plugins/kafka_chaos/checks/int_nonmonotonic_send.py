@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable
-from harness.analysis.sending import overtaken, shown
+from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Check, Settings
 
 
@@ -29,7 +29,7 @@ class IntNonmonotonicSend:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
-        rows = overtaken(facts, settings, under_way_together=True)
+        rows = reversals(facts, settings, under_way_together=True)
         return finding(
             rows,
             self.name,
@@ -44,7 +44,7 @@ class IntNonmonotonicSend:
                 "offset",
                 "earlier_offset",
             ),
-            evidence=shown(),
+            evidence=reversal_events(),
         )
 
 

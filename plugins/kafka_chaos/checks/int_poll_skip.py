@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, unreadable
-from harness.analysis.reading import shown, skips
+from harness.analysis.poll_steps import skips, step_events
 from harness.contracts.checks import Check, Settings, Severity
 
 
@@ -40,7 +40,7 @@ class IntPollSkip:
                 "previous_offset",
                 "skipped",
             ),
-            evidence=shown(),
+            evidence=step_events(),
         )
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import duplicate_values, event, finding, severity, unreadable, with_unclean_election
-from harness.analysis.records import acknowledged, read_span, unread
+from harness.analysis.findings import duplicate_values, finding, severity, unreadable, with_unclean_election
+from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
 from harness.contracts.checks import Check, Settings
 
 
@@ -44,18 +44,13 @@ class LostWrite:
                 "An acknowledged record is read by whoever reads past it: %s was acknowledged (acks=%s) at %s-%d "
                 "offset %d, readers came to offset %d and nobody read it.",
                 "value",
-                F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string")),
+                acks_text(),
                 "topic",
                 "partition",
                 "offset",
                 "last_read_offset",
             ),
-            evidence=F.array(
-                event(
-                    "sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"
-                ),
-                event("polls", F.col("last_read_offset").alias("offset"), F.col("last_read_value").alias("value")),
-            ),
+            evidence=send_and_last_read(),
         )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
-from harness.analysis.reading import regressions, shown, unless_subscribed
+from harness.analysis.poll_steps import note_if_subscribed, regressions, step_events
 from harness.contracts.checks import Check, Settings
 
 
@@ -29,11 +29,11 @@ class NonmonotonicPoll:
         """One finding a step."""
         rows = regressions(facts, within_poll=False)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
-        found = severity(self.name, settings, unclean=F.col("unclean"))
+        level = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
-            severity=unless_subscribed(found),
+            severity=note_if_subscribed(level),
             message=F.format_string(
                 "A reader does not go back between two polls: %s went from %s-%d offset %d to offset %d.",
                 "process",
@@ -42,7 +42,7 @@ class NonmonotonicPoll:
                 "previous_offset",
                 "offset",
             ),
-            evidence=shown(),
+            evidence=step_events(),
         )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable
-from harness.analysis.sending import overtaken, shown
+from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Check, Settings
 
 
@@ -27,7 +27,7 @@ class NonmonotonicSend:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
-        rows = overtaken(facts, settings, under_way_together=False)
+        rows = reversals(facts, settings, under_way_together=False)
         return finding(
             rows,
             self.name,
@@ -41,7 +41,7 @@ class NonmonotonicSend:
                 "offset",
                 "earlier_offset",
             ),
-            evidence=shown(),
+            evidence=reversal_events(),
         )
 
 

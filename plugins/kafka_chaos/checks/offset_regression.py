@@ -1,7 +1,7 @@
 """offset-regression: is a group's committed offset ever read back lower than an acknowledged commit?
 
 A committed offset is a register: a read-back returns the last commit acknowledged before it, or one that was under way
-since. A group may go back by committing a lower offset itself; what it may not is find one that nobody committed then.
+since. A group may go back by committing a lower offset itself; it may never read one that nobody committed then.
 """
 
 from typing import ClassVar
@@ -28,14 +28,14 @@ class OffsetRegression:
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Somebody must have read a committed offset back, and the clients' history must be whole."""
         read_back = (F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value)
-        never = (
+        without_read_back = (
             facts["committed_offsets"]
             .groupBy("run_id")
             .agg(F.bool_or(read_back).alias("read_back"))
             .where(~F.col("read_back"))
             .select("run_id", F.lit("no committed offset was read back").alias("reason"))
         )
-        return never.unionByName(unreadable(facts["evidence"], "operations/"))
+        return without_read_back.unionByName(unreadable(facts["evidence"], "operations/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a read-back that is too low."""

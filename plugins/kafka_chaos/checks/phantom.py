@@ -1,6 +1,6 @@
 """phantom: was a value read that nobody sent?
 
-Every send is on file before it is made, so a value without a send came from nowhere: corrupted, or from somebody else.
+Every send is recorded before it is made, so a value without a send was corrupted, or came from somebody else.
 Topics that none of our producers writes to are not judged.
 """
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
-from harness.analysis.reading import shown, skips, unless_subscribed
+from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
 from harness.contracts.checks import Check, Settings
 
 
@@ -29,11 +29,11 @@ class PollSkip:
         """One finding a step."""
         rows = skips(facts, within_poll=False)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
-        found = severity(self.name, settings, unclean=F.col("unclean"))
+        level = severity(self.name, settings, unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
-            severity=unless_subscribed(found),
+            severity=note_if_subscribed(level),
             message=F.format_string(
                 "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset %d "
                 "was read by others.",
@@ -44,7 +44,7 @@ class PollSkip:
                 "offset",
                 "skipped",
             ),
-            evidence=shown(),
+            evidence=step_events(),
         )
 
 

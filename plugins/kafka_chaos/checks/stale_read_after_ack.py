@@ -1,8 +1,8 @@
-"""stale-read-after-ack: was a consumer told an end that lies before what had been acknowledged?
+"""stale-read-after-ack: did a consumer get an end offset that lies before what had been acknowledged?
 
 acks=all means that the high watermark has passed the record, and a new leader answers only when it has come to where
 the leader before was (KIP-207). A leader that was replaced without knowing it may still answer what it knows, so only a
-partition that has settled is asked about: its state has not changed, and nothing has been healed, for a while.
+partition that has settled is judged: its state has not changed, and nothing has been healed, for a while.
 """
 
 from typing import ClassVar
@@ -32,13 +32,13 @@ class StaleReadAfterAck:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer."""
-        told = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
+        records = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
         record = F.struct("offset", "value", "process", "index", "complete_ns", "leader_epoch")
         at_ns = F.col("complete_ns").alias("at_ns")
-        asked = facts["end_offsets"].withColumnRenamed("offset", "end_offset").withColumn("at_ns", F.col("invoke_ns"))
+        answers = facts["end_offsets"].withColumnRenamed("offset", "end_offset").withColumn("at_ns", F.col("invoke_ns"))
         rows = (
-            told.select(*PARTITION_KEY, at_ns, record.alias("record"))
-            .unionByName(asked, allowMissingColumns=True)
+            records.select(*PARTITION_KEY, at_ns, record.alias("record"))
+            .unionByName(answers, allowMissingColumns=True)
             .withColumn("furthest", F.max("record").over(in_order(*PARTITION_KEY, by=("at_ns",))))
             .where(F.col("end_offset") <= F.col("furthest.offset"))
             .join(_settled(facts["partition_states"]), on=list(PARTITION_KEY), how="left")

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import (
     duplicate_values,
-    event,
     finding,
     incomplete_dumps,
     last_isr,
@@ -20,7 +19,7 @@ from harness.analysis.findings import (
     with_unclean_election,
 )
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acknowledged, read_span, unread
+from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
 from harness.contracts.checks import Check, Settings, Severity
 
 
@@ -68,19 +67,14 @@ class Unseen:
                 "An acknowledged record that nobody read is still in the log: %s was acknowledged (acks=%s) at %s-%d "
                 "offset %d, readers came to offset %d, and it is %s.",
                 "value",
-                F.when(F.col("acks") == -1, "all").otherwise(F.col("acks").cast("string")),
+                acks_text(),
                 "topic",
                 "partition",
                 "offset",
                 "last_read_offset",
                 F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),
             ),
-            evidence=F.array(
-                event(
-                    "sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"
-                ),
-                event("polls", F.col("last_read_offset").alias("offset"), F.col("last_read_value").alias("value")),
-            ),
+            evidence=send_and_last_read(),
         )
 
 

@@ -1,8 +1,8 @@
-"""Modules that are imported when something of them is used, and not before.
+"""How does a module wait with its import until something of it is used?
 
-Great Expectations imports statistics and charts for a few of its expectations, whoever uses which; that is two fifths
-of what its import costs. The standard library's `LazyLoader` does not help: the import statement itself looks into a
-module that is there already, which makes that loader load it.
+Great Expectations imports statistics and charts for a few of its expectations even where none of them is used; that is
+two fifths of what its import costs. The standard library's `LazyLoader` does not help: an import statement reads an
+attribute of a module that is imported already, which makes that loader load it.
 """
 
 import importlib
@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 
-class _Later(ModuleType):
-    """A module that becomes itself when it is asked for anything."""
+class _LazyModule(ModuleType):
+    """A module that is imported at the first use of one of its attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -24,11 +24,11 @@ class _Later(ModuleType):
         return self.__dict__[name] if name in self.__dict__ else getattr(sys.modules[self.__name__], name)
 
 
-def import_later(*names: str) -> None:
-    """Let the modules of these names be imported when they are used; nothing happens to one that is there already."""
+def import_lazily(*names: str) -> None:
+    """Let these modules be imported at their first use; one that is imported already stays as it is."""
     for name in names:
         spec = importlib.util.find_spec(name) if name not in sys.modules else None
         if spec is not None:
-            module = _Later(name)
+            module = _LazyModule(name)
             module.__spec__ = spec
             sys.modules[name] = module

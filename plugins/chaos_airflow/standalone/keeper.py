@@ -1,4 +1,4 @@
-"""Keeps a group of processes together: all of them run, or none, whatever they have started since.
+"""How do all processes of a group run, or none, whatever they have started since?
 
 One process of its own stands between the launcher and what it starts. It ends everything below it when one of its
 processes ends, when it gets a signal, and when the launcher is gone, even by SIGKILL: then its standard input, a pipe
@@ -19,13 +19,13 @@ import psutil
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 8.0
-"""For tasks to heal and stop what they run, after SIGTERM."""
+"""After SIGTERM, for tasks to heal faults and to stop what they run."""
 GONE_TIMEOUT_S = 5.0
 KILL_ROUNDS = 5
-"""Each finds what was adopted in the round before."""
+"""Each kills what was adopted in the round before."""
 
-ENDS_IT = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-AWAITED = ENDS_IT | {signal.SIGCHLD}
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+AWAITED = STOP_SIGNALS | {signal.SIGCHLD}
 
 Commands = dict[str, list[str]]
 
@@ -68,7 +68,7 @@ def keep(commands: Commands) -> str:
     threading.Thread(target=_watch_launcher, daemon=True).start()
     try:
         names = {_start(command): name for name, command in commands.items()}
-        while (number := signal.sigwait(AWAITED)) not in ENDS_IT:
+        while (number := signal.sigwait(AWAITED)) not in STOP_SIGNALS:
             if ended := {pid: status for pid, status in _ended().items() if pid in names}:
                 return ", ".join(f"{names[pid]} ended by itself: {status}" for pid, status in ended.items())
         return f"asked to stop: {signal.Signals(number).name}"
@@ -111,9 +111,9 @@ def end_descendants() -> None:
     me = psutil.Process()
     _send_to_all(me.children(recursive=True), signal.SIGTERM, timeout_s=GRACE_S)
     for _ in range(KILL_ROUNDS):
-        if not (left := me.children(recursive=True)):
+        if not (children := me.children(recursive=True)):
             return
-        _send_to_all(left, signal.SIGKILL, timeout_s=GONE_TIMEOUT_S)
+        _send_to_all(children, signal.SIGKILL, timeout_s=GONE_TIMEOUT_S)
 
 
 def _send_to_all(processes: list[psutil.Process], number: int, *, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""One round of the reaper as an Airflow task: what became of each thing goes to the task's log."""
+"""What does one round of the reaper do as an Airflow task? The fate of each thing goes to the task's log."""
 
 import logging
 from collections import Counter
@@ -13,7 +13,7 @@ from harness.reaper.result import Fate, Kind
 log = logging.getLogger(__name__)
 
 LEVELS = {Fate.KEPT: logging.INFO, Fate.FAILED: logging.ERROR}
-"""Whatever was removed or closed was left by something that broke: a warning."""
+"""Every other fate is a warning: what was removed or closed had been left by something that broke."""
 
 
 def reap_runs() -> dict[str, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from harness.analysis.place import Place
+from harness.analysis.hadoop import HadoopPath
 from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
 from harness.ingest.judging import judge_history, report
@@ -35,7 +35,7 @@ def anywhere(spark, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def judged(spark, anywhere):
     """What was seen in the example, and where facts and findings of it are."""
-    folder = ResultFolder(Place("viewfs://anywhere/there/a[b] c/", spark))
+    folder = ResultFolder(HadoopPath("viewfs://anywhere/there/a[b] c/", spark))
     result = judge_history(
         spark, {"operations": [f"file://{OPERATIONS}"]}, AllowedSettings(), folder, checks=["lost-write", "phantom"]
     )

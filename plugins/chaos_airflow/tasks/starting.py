@@ -1,4 +1,4 @@
-"""Begins a run from a task: when it is its turn, after what an earlier try of the same task left, and all or nothing.
+"""When may a task start the cluster of its run, and what becomes of the one of an earlier try?
 
 One cluster at a time: two runs on one machine would disturb each other's clocks and disks. A pool with one slot keeps
 the tasks of a run apart but not the runs, because between two tasks of one run its slot is free for the other's first
@@ -15,8 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chaos_airflow.request import Request, load
 from chaos_airflow.runs import Origin, note_airflow_run
+from chaos_airflow.tasks.request import Request, load
 from harness import phases
 from harness.errors import ScenarioError
 from harness.reaper.standing import supervised
@@ -37,7 +37,7 @@ def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: ti
     """Make a run and start its cluster; None when another run has its turn.
 
     Raises:
-        ScenarioError: what is asked for cannot be run; Refused: not here, or not with this driver.
+        ScenarioError: the request cannot be run; Refused: not here, or not with this driver.
         ClusterError: the cluster did not come up; nothing of it is left, its folder says so.
     """
     scenario = load(request)
@@ -78,7 +78,7 @@ def _fits(scenario: "Scenario", drive_timeout: timedelta) -> None:
 
 @contextmanager
 def _turn(runs: Path) -> Iterator[bool]:
-    """Yield whether nobody else starts a cluster in this runs folder; nobody does until the end of the block."""
+    """Yield whether this process alone may start a cluster in this runs folder, until the end of the block."""
     descriptor = os.open(runs, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,5 +102,5 @@ def _of_same_task(folder: RunFolder, context: "Context") -> bool:
         origin = Origin.model_validate_json(folder.origin.read_bytes())
     except (OSError, ValueError):  # the command line made it, or its folder is broken
         return False
-    mine = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index)
-    return origin == mine
+    own = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index)
+    return origin == own

@@ -1,7 +1,7 @@
-"""The trigger form of one experiment: made from the models a scenario is checked with, so that the two cannot drift.
+"""Which fields has the trigger form of an experiment, and which request do they make? By the models of a scenario.
 
-A field has the name that `chaos run --set` knows the value by, and an empty one means: as the scenario says. What a
-fault and the plugins take is named by the plugin: `fault.at_s`, `kill.confirm_timeout_s`, `produce-consume.keys`.
+A field has the name of the value in `chaos run --set`; an empty one means: as the scenario says. The parameters of
+faults and workloads begin with the plugin's name: `fault.at_s`, `kill.confirm_timeout_s`, `produce-consume.keys`.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Param
 from pydantic import BaseModel
 
-from chaos_airflow.request import Request
+from chaos_airflow.tasks.request import Request
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 from harness.errors import ScenarioError
@@ -22,17 +22,17 @@ DEFAULT_SCENARIO = "smoke"
 LARGEST_SEED = 2**53 - 1
 """Larger numbers are not exact in a browser."""
 YAML_FILE = r"\.ya?ml$"
-"""No other file of that machine is read: what is wrong with a scenario is said in words of the file."""
-OFFERED = {"fault.at_s": 2.0}
-"""What the form proposes: a fault must have an instant. Counts only when a fault is chosen."""
+"""No other file of that machine is read: an error in a scenario quotes the file."""
+PROPOSED = {"fault.at_s": 2.0}
+"""Values that the form is filled in with: a fault must have an instant. They count only if a fault is chosen."""
 GROUPS = {
     "cluster": ("cluster.", "Cluster"),
     "topics": ("topics.0.", "First topic"),
     "workloads": ("workloads.0.", "Load"),
     "faults": ("fault.", "Fault"),
 }
-"""Parts of a scenario that are asked field by field: how their names begin, and the section. Of a list, the first."""
-NOT_ASKED = {
+"""Parts of a scenario that are in the form field by field: prefix of their names, and section. Of a list, the first."""
+LEFT_OUT = {
     "name": "the scenario is chosen by it",
     "description": "the scenario brings its own",
     "topics.0.name": "the targets of the scenario's faults name it",
@@ -40,7 +40,7 @@ NOT_ASKED = {
     "workloads.0.parameters": "each kind has a section of its own",
     "fault.parameters": "each kind has a section of its own",
 }
-"""What a scenario may say and the form does not ask, with the reason."""
+"""What a scenario may have and the form does not, with the reason."""
 
 _BOUNDS = {
     "minimum": "at least",
@@ -50,7 +50,7 @@ _BOUNDS = {
     "minLength": "length at least",
     "maxLength": "length at most",
 }
-_KEPT = (*_BOUNDS, "pattern", "minItems", "maxItems", "additionalProperties")
+_COPIED = (*_BOUNDS, "pattern", "minItems", "maxItems", "additionalProperties")
 """What a field's JSON schema says that a `Param` says in the same words."""
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _TRUTHS = {"true": True, "false": False}
@@ -124,7 +124,7 @@ def _inlined(schema: Any, definitions: Schema) -> Any:
 def _fields(model: Schema, prefix: str, section: str) -> Iterator[tuple[str, Param]]:
     for field, schema in model["properties"].items():
         name = f"{prefix}{field}"
-        if name in NOT_ASKED:
+        if name in LEFT_OUT:
             continue
         if name in GROUPS:
             yield from _fields(schema.get("items", schema), *GROUPS[name])
@@ -136,45 +136,49 @@ def _param(schema: Schema, name: str, section: str) -> Param:
     """Return a field's JSON schema as a parameter that may also be empty."""
     choices = _choices(name)
     words = _validation(schema, list(choices))
-    described: str = schema["description"]
-    limits = [f"{said} {schema[bound]}" for bound, said in _BOUNDS.items() if bound in schema]
+    text: str = schema["description"]
+    limits = [f"{phrase} {schema[bound]}" for bound, phrase in _BOUNDS.items() if bound in schema]
     if schema.get("default") not in _EMPTY:
         limits.append(f"default {json.dumps(schema['default'])}")
-    words["description_md"] = f"{described} *({', '.join(limits)})*" if limits else described
+    words["description_md"] = f"{text} *({', '.join(limits)})*" if limits else text
     if choices:
         words["values_display"] = _displayed(choices) | _AS_THE_SCENARIO_SAYS
     if section:
         words |= {"section": section, "title": name.rpartition(".")[2]}
-    return Param(OFFERED.get(name), **words)
+    return Param(PROPOSED.get(name), **words)
 
 
 def _validation(schema: Schema, choices: list[str]) -> dict[str, Any]:
     """Return what refuses the values that the model refuses, in the words that also choose the input element."""
-    kept = {word: schema[word] for word in _KEPT if word in schema}
+    copied = {word: schema[word] for word in _COPIED if word in schema}
     types = _types_of(schema)
     items: Schema = schema.get("items", {})
     match types:
         case ["boolean"]:
             return {"type": ["null", "string"], "enum": [*_TRUTHS, None]}
-        case ["array"] if offered := choices or items.get("enum", []):
-            return kept | {"type": ["null", "array"], "items": {"type": "string", "enum": offered}, "examples": offered}
+        case ["array"] if options := choices or items.get("enum", []):
+            return copied | {
+                "type": ["null", "array"],
+                "items": {"type": "string", "enum": options},
+                "examples": options,
+            }
         case _ if choices or "enum" in schema:
-            return kept | {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
+            return copied | {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
         case _ if "anyOf" in schema:
-            return kept | {"type": ["null", *types], "anyOf": [*schema["anyOf"], {"type": "null"}]}
+            return copied | {"type": ["null", *types], "anyOf": [*schema["anyOf"], {"type": "null"}]}
         case _:
-            return kept | ({"items": items} if items else {}) | {"type": ["null", *types]}
+            return copied | ({"items": items} if items else {}) | {"type": ["null", *types]}
 
 
 def _types_of(schema: Schema) -> list[str]:
-    """Return the JSON types that a schema allows, each once, without null; what is not said here is an object."""
+    """Return the JSON types that a schema allows, each once, without null; a schema without a type is an object."""
     if "anyOf" in schema:
-        found = [name for option in schema["anyOf"] for name in _types_of(option)]
+        types = [name for option in schema["anyOf"] for name in _types_of(option)]
     elif "enum" in schema:
-        found = [_TYPES[type(value)] for value in schema["enum"] if value is not None]
+        types = [_TYPES[type(value)] for value in schema["enum"] if value is not None]
     else:
-        found = [schema.get("type", "object")]
-    return [name for name in dict.fromkeys(found) if name != "null"]
+        types = [schema.get("type", "object")]
+    return [name for name in dict.fromkeys(types) if name != "null"]
 
 
 def _choices(name: str) -> dict[str, str]:
@@ -197,23 +201,23 @@ def _displayed(choices: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def asked(params: Mapping[str, Any]) -> Request:
-    """Return the request that a filled-in form makes: what `chaos run` would be given as options.
+def request_of_form(params: Mapping[str, Any]) -> Request:
+    """Return the request that a filled-in form makes: the options of `chaos run`.
 
     Raises:
         ScenarioError: a field is filled in that belongs to a fault which is not chosen.
     """
-    given = {name: value for name, value in params.items() if value not in _EMPTY}
+    values = {name: value for name, value in params.items() if value not in _EMPTY}
     request = Request(
-        scenario=given.pop("scenario_file", None) or given["scenario"],
-        driver=given.pop("driver", None),
-        seed=given.pop("seed", None),
-        planted_bugs=given.pop("planted_bugs", []),
+        scenario=values.pop("scenario_file", None) or values["scenario"],
+        driver=values.pop("driver", None),
+        seed=values.pop("seed", None),
+        planted_bugs=values.pop("planted_bugs", []),
     )
-    del given["scenario"]
+    del values["scenario"]
     kinds = registry.names(Kind.FAULT)
-    of_fault = {name: given.pop(name) for name in list(given) if name.partition(".")[0] in ("fault", *kinds)}
-    request["set"] = [text for name, value in given.items() for text in _set_options(name, value)] + _faults(of_fault)
+    of_fault = {name: values.pop(name) for name in list(values) if name.partition(".")[0] in ("fault", *kinds)}
+    request["set"] = [text for name, value in values.items() for text in _set_options(name, value)] + _faults(of_fault)
     return request
 
 
@@ -226,13 +230,13 @@ def _set_options(name: str, value: Any) -> list[str]:
     return [f"{key}={_yaml(value)}"]
 
 
-def _faults(given: dict[str, Any]) -> list[str]:
+def _faults(values: dict[str, Any]) -> list[str]:
     """Return the override that puts the chosen fault in the place of the scenario's; none when none is chosen."""
-    kind = given.pop("fault.kind", None)
-    spec = {name.removeprefix("fault."): value for name, value in given.items() if name.startswith("fault.")}
-    parameters = {name.removeprefix(f"{kind}."): value for name, value in given.items() if name.startswith(f"{kind}.")}
-    taken = {f"fault.{name}" for name in spec} | {f"{kind}.{name}" for name in parameters} if kind else OFFERED.keys()
-    if stray := sorted(given.keys() - taken):
+    kind = values.pop("fault.kind", None)
+    spec = {name.removeprefix("fault."): value for name, value in values.items() if name.startswith("fault.")}
+    parameters = {name.removeprefix(f"{kind}."): value for name, value in values.items() if name.startswith(f"{kind}.")}
+    taken = {f"fault.{name}" for name in spec} | {f"{kind}.{name}" for name in parameters} if kind else PROPOSED.keys()
+    if stray := sorted(values.keys() - taken):
         raise ScenarioError(f"{', '.join(stray)}: filled in, but fault.kind is {kind or 'as the scenario says'}")
     return [f"faults={_yaml([{'kind': kind, **spec, 'parameters': parameters}])}"] if kind else []
 

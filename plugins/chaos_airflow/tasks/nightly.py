@@ -1,4 +1,4 @@
-"""The runs of a suite, what they came to, and the summary of it that is kept beside the run folders."""
+"""Which runs has a suite, how did each end, and which of them not as expected?"""
 
 import json
 import re
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from chaos_airflow.request import Request, load
 from chaos_airflow.settings import runs_folder
+from chaos_airflow.tasks.request import Request, load
 from chaos_airflow.verdicts import BROKEN, HELD, INCONCLUSIVE, PROBLEM_KEY, Conclusion, Problem, concluded
 from harness.errors import EvidenceError
 from harness.phases import new_seed
@@ -16,7 +16,6 @@ from harness.scenario.suite import load_suite
 from harness.store.folder import RunFolder
 
 COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system", "environment", "tries")
-
 
 OTHER_THAN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 LONGEST_NAME = 64
@@ -30,13 +29,13 @@ class Entry(Conclusion):
 
 
 class Summary(TypedDict):
-    """What a suite came to; the extra of the asset event, and a file beside the run folders."""
+    """How the runs of a suite ended; the extra of the asset event, and a file beside the run folders."""
 
     suite: str
     dag_run: str
     entries: list[Entry]
     unexpected: int
-    """How many did not come to what was expected of them."""
+    """How many did not end as expected."""
 
 
 def requests_of(suite: str) -> list[Request]:
@@ -53,7 +52,7 @@ def requests_of(suite: str) -> list[Request]:
 
 
 def conclusions(ti: Any, group: str, requests: Sequence[Request]) -> list[Conclusion]:
-    """Return what each run of a mapped task group came to, also where its tasks failed, as its folder says."""
+    """Return the conclusion of each run of a mapped task group by its folder, whether or not its tasks failed."""
     if not requests:
         return []
     indexes = range(len(requests))
@@ -82,35 +81,37 @@ def _conclusion(request: Request, root: str | None, problem: Problem | None) -> 
     )
 
 
-def inconclusive(requests: Iterable[Request], found: Iterable[Conclusion]) -> list[Request]:
+def inconclusive(requests: Iterable[Request], conclusions: Iterable[Conclusion]) -> list[Request]:
     """Return the runs that proved nothing: they may be tried again, a violation never."""
-    return [request for request, came_to in zip(requests, found, strict=True) if came_to["outcome"] == INCONCLUSIVE]
+    pairs = zip(requests, conclusions, strict=True)
+    return [request for request, conclusion in pairs if conclusion["outcome"] == INCONCLUSIVE]
 
 
-def summarized(
+def summary_of(
     suite: str, dag_run: str, requests: Sequence[Request], first: Sequence[Conclusion], second: Sequence[Conclusion]
 ) -> Summary:
-    """Return the last word on every run of a suite.
+    """Return the summary of a suite, by the last try of each run.
 
     Args:
         suite: Its name.
         dag_run: The run of the DAG that carried it out.
         requests: Its runs.
-        first: What each came to.
-        second: What those came to that were inconclusive at first, in the same order, as far as they were tried again.
+        first: The conclusion of each.
+        second: Those of the inconclusive ones that were tried again, in the same order.
     """
-    later = iter(second)
+    second_tries = iter(second)
     entries = []
-    for request, came_to in zip(requests, first, strict=True):
-        again = came_to["outcome"] == INCONCLUSIVE
-        second_try = next(later, None) if again else None
-        entries.append(Entry(**second_try or came_to, expect=request.get("expect", HELD), tries=2 if second_try else 1))
+    for request, conclusion in zip(requests, first, strict=True):
+        second_try = next(second_tries, None) if conclusion["outcome"] == INCONCLUSIVE else None
+        entries.append(
+            Entry(**second_try or conclusion, expect=request.get("expect", HELD), tries=2 if second_try else 1)
+        )
     unexpected = sum(entry["outcome"] != entry["expect"] for entry in entries)
     return Summary(suite=suite, dag_run=dag_run, entries=entries, unexpected=unexpected)
 
 
-def keep(summary: Summary, instant: datetime) -> str:
-    """Write the summary beside the run folders, and return where."""
+def write_summary(summary: Summary, instant: datetime) -> str:
+    """Write the summary beside the run folders, and return its path."""
     folder = runs_folder()
     folder.mkdir(parents=True, exist_ok=True)
     name = OTHER_THAN_A_NAME.sub("-", summary["suite"].rpartition(":")[2])[:LONGEST_NAME]
@@ -119,7 +120,7 @@ def keep(summary: Summary, instant: datetime) -> str:
     return str(path)
 
 
-def table(summary: Summary) -> list[str]:
+def table_lines(summary: Summary) -> list[str]:
     """Return the summary as lines of a log."""
     rows: list[Sequence[object]] = [COLUMNS, *([entry[name] for name in COLUMNS] for entry in summary["entries"])]  # type: ignore[literal-required]
     widths = [max(len(str(row[column])) for row in rows) for column in range(len(COLUMNS))]

@@ -1,4 +1,4 @@
-"""What a run is asked to be: the one value that goes into the task group of a run."""
+"""Which run shall a task group carry out? The one value that goes into it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Required, TypedDict
@@ -18,11 +18,11 @@ class Request(TypedDict, total=False):
     set: list[str]
     """Values to override, each key=value."""
     expect: str
-    """`held`, or `violated` where a bug is planted that must be found."""
+    """`held`, or `violated` where a planted bug must be detected."""
 
 
 def request_of(params: Mapping[str, Any]) -> Request:
-    """Return what the parameters of a DAG run ask for, where they are named as a request's keys."""
+    """Return the request in the parameters of a DAG run that have the names of its keys."""
     request = Request(scenario=params["scenario"])
     request["driver"] = params.get("driver")
     request["seed"] = params.get("seed")
@@ -32,7 +32,7 @@ def request_of(params: Mapping[str, Any]) -> Request:
 
 
 def load(request: Request) -> "Scenario":
-    """Return the scenario that is asked for.
+    """Return the scenario of a request, with its overrides.
 
     Raises:
         ScenarioError: there is no such scenario, or it cannot be run like this.

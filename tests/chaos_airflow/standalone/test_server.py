@@ -1,4 +1,4 @@
-"""What keeps Airflow from starting is said in a sentence, before anything is started."""
+"""Whatever keeps Airflow from starting is one clear error, before anything is started."""
 
 import fcntl
 import json
@@ -10,17 +10,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from chaos_airflow import standalone
-from chaos_airflow.home import AirflowError, Settings, passwords_of
-from chaos_airflow.standalone import serving
+from chaos_airflow.standalone.__main__ import main
+from chaos_airflow.standalone.home import AirflowError, Settings, passwords_of
+from chaos_airflow.standalone.server import serving
 
 
 def settings(home: Path, port: int | None = 0) -> Settings:
     return Settings(home=home, runs=home / "runs", port=port)
 
 
-def start(asked: Settings) -> None:
-    with serving(asked):
+def start(settings: Settings) -> None:
+    with serving(settings):
         raise AssertionError("it must not start")
 
 
@@ -70,7 +70,7 @@ def test_a_passwords_file_that_is_none_is_named(tmp_path: Path) -> None:
 def test_the_command_says_what_is_wrong_and_ends_with_4(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     app = typer.Typer()
-    app.command()(standalone.main)
+    app.command()(main)
     result = CliRunner().invoke(app, ["--home", str(tmp_path / "home")])
     assert result.exit_code == 4
     assert "cannot be Airflow's home" in result.output
@@ -78,5 +78,5 @@ def test_the_command_says_what_is_wrong_and_ends_with_4(tmp_path: Path) -> None:
 
 def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
     app = typer.Typer()
-    app.command()(standalone.main)
+    app.command()(main)
     assert CliRunner().invoke(app, ["--home", str(tmp_path), "--port", "65536"]).exit_code == 2

@@ -1,42 +1,38 @@
-"""Airflow for one person on this machine, with this repository's DAGs and plugins: `make airflow`.
+"""When is an Airflow for one person up, with this repository's DAGs and plugins, and how does all of it end?
 
-What `airflow standalone` does (all parts of Airflow on SQLite, one generated password), but nothing listens on anything
-but loopback, as the log servers of `airflow standalone` do; it is up when it answers and has read the DAGs, not after a
-while; and nothing outlives it.
+The parts are those of `airflow standalone`: all of Airflow on SQLite, one generated password. But here everything
+listens on loopback only (there the log servers do not); it is up when it answers and has read the DAGs, not after a
+fixed time; and nothing outlives it.
 """
 
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any
 
 import httpx
-import typer
 
-from chaos_airflow.home import (
+from chaos_airflow.standalone.home import (
     HOST,
     ROOT,
-    AirflowError,
     Settings,
-    broken,
     environment_of,
+    error_with_log,
     free_port,
     migrate,
     own_home,
     passwords_of,
 )
-from chaos_airflow.keeper import Keeper
-from harness.verdict import ExitCode
+from chaos_airflow.standalone.keeper import Keeper
 
 POOL = {"name": "chaos", "slots": 1, "description": "The machine that clusters run on: one run at a time"}
 READY_TIMEOUT_S = 300.0
 """For a machine under heavy load; two idle cores take twenty seconds."""
 ANSWER_TIMEOUT_S = 30.0
-LOOK_EVERY_S = 0.2
+POLL_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +56,9 @@ class Server:
         return httpx.Client(base_url=self.base_url, headers=authorization, trust_env=False, timeout=ANSWER_TIMEOUT_S)
 
 
-def _silent(line: str) -> None:
-    """Say nothing."""
-
-
 @contextlib.contextmanager
-def serving(settings: Settings, say: Callable[[str], object] = _silent) -> Iterator[Server]:
-    """Start Airflow, give it away when it answers and has read every DAG, and end all of it.
+def serving(settings: Settings, say: Callable[[str], object] = lambda _: None) -> Iterator[Server]:
+    """Start Airflow, yield it when it answers and has read every DAG, and end all of it.
 
     Raises:
         AirflowError: it could not be started; the message says why and where the log is.
@@ -95,29 +87,33 @@ def serving(settings: Settings, say: Callable[[str], object] = _silent) -> Itera
 
 
 def _make_ready(server: Server, say: Callable[[str], object]) -> None:
-    _until(server, _healthy, what="an answer of all parts")
+    _until(server, _unhealthy_parts, what="an answer of all parts")
     say("reading the DAGs")
     try:
         with server.client() as client:
             _make_pool(client)
-            _until(server, lambda _: _dags_read(client), what="every DAG file read")
+            _until(server, lambda _: _unread_dags(client), what="every DAG file read")
     except httpx.HTTPError as error:
-        raise broken(server.settings, f"Airflow answered, and then did not: {error}") from error
+        raise error_with_log(server.settings, f"Airflow answered, and then did not: {error}") from error
 
 
 def _until(server: Server, look: Callable[[Server], str], *, what: str) -> None:
-    """Look until nothing is missing any more."""
+    """Wait until `look` returns that nothing is missing.
+
+    Raises:
+        AirflowError: Airflow ended, or something is still missing at the deadline.
+    """
     deadline = time.monotonic() + READY_TIMEOUT_S
     while missing := look(server):
         if not server.keeper.running:
-            raise broken(server.settings, "Airflow ended while it started")
+            raise error_with_log(server.settings, "Airflow ended while it started")
         if time.monotonic() > deadline:
-            raise broken(server.settings, f"{what}: not within {READY_TIMEOUT_S:g} s; last saw {missing}")
-        time.sleep(LOOK_EVERY_S)
+            raise error_with_log(server.settings, f"{what}: not within {READY_TIMEOUT_S:g} s; last saw {missing}")
+        time.sleep(POLL_INTERVAL_S)
 
 
-def _healthy(server: Server) -> str:
-    """Return what does not answer yet."""
+def _unhealthy_parts(server: Server) -> str:
+    """Return the parts that are not healthy yet, with their states."""
     try:
         answer = httpx.get(f"{server.base_url}/api/v2/monitor/health", trust_env=False, timeout=ANSWER_TIMEOUT_S)
         health = answer.raise_for_status().json()
@@ -132,54 +128,15 @@ def _status(health: Mapping[str, Any], part: str) -> str:
 
 
 def _make_pool(client: httpx.Client) -> None:
-    known = client.get("/api/v2/pools", params={"limit": 100}).raise_for_status().json()["pools"]
-    if POOL["name"] not in {pool["name"] for pool in known}:
+    pools = client.get("/api/v2/pools", params={"limit": 100}).raise_for_status().json()["pools"]
+    if POOL["name"] not in {pool["name"] for pool in pools}:
         client.post("/api/v2/pools", json=POOL).raise_for_status()
 
 
-def _dags_read(client: httpx.Client) -> str:
+def _unread_dags(client: httpx.Client) -> str:
     """Return the DAG files that have neither become a DAG nor an import error yet."""
     files = {path.name for path in (ROOT / "dags").glob("*.py")}
     dags = client.get("/api/v2/dags", params={"limit": 100}).raise_for_status().json()["dags"]
     errors = client.get("/api/v2/importErrors").raise_for_status().json()["import_errors"]
     read = {Path(entry["relative_fileloc"]).name for entry in dags} | {Path(entry["filename"]).name for entry in errors}
     return ", ".join(sorted(files - read))
-
-
-def main(
-    home: Annotated[Path, typer.Option(help="Airflow's home; made when it is not there.")] = ROOT / ".airflow",
-    runs: Annotated[Path, typer.Option(help="Folder that runs are made in.")] = ROOT / "runs",
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of 8080 or the next free one.")] = None,
-) -> None:
-    """Start Airflow on this machine, say where it is, and end all of it on Ctrl-C."""
-    settings = Settings(home=home.absolute(), runs=runs.absolute(), port=port)
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: in the background a shell lets it be ignored
-        signal.signal(number, _interrupt)
-    try:
-        with serving(settings, say=lambda line: typer.echo(f"airflow: {line} …")) as server:
-            typer.echo(_welcome(server))
-            while server.keeper.running:
-                time.sleep(LOOK_EVERY_S)
-            raise broken(settings, "a part of Airflow ended")
-    except KeyboardInterrupt:
-        typer.echo(f"\nairflow: everything has ended; the log is {settings.log}")
-    except AirflowError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(ExitCode.ENVIRONMENT) from error
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
-def _welcome(server: Server) -> str:
-    ((user, password),) = server.passwords.items()
-    return (
-        f"\nAirflow:   {server.base_url}\nuser:      {user}\npassword:  {password}\n\n"
-        f"Trigger chaos_experiment for one run; turn chaos_nightly on for one every night.\n"
-        f"runs: {server.settings.runs}   log: {server.settings.log}   Ctrl-C ends everything."
-    )
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,4 +1,4 @@
-"""Steps of readers that jump ahead over records that others read, or go back: within one poll or from poll to poll."""
+"""Which readers jumped ahead over records that others read, or went back: within one poll, or from poll to poll?"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -7,24 +7,25 @@ from harness.analysis.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.contracts.checks import Severity
 
-MAY_BE_MOVED = ("subscribe", "")
+REBALANCED_MODES = ("subscribe", "")
 """Modes of a poll in which a rebalance may move the reader; other clients' histories need not say the mode."""
 
 
 def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
-    """The steps over a record that somebody read and that is not deleted, with the first such offset as `skipped`.
+    """One row a step over a record that somebody read and that is not deleted.
 
-    The record before was read too, so the next offset that anybody read follows it among all offsets that were read.
+    Columns: those of `poll_steps`, and the first such offset as `skipped`. The record before the step was read too, so
+    that offset is the next one among all offsets that were read.
     """
-    ahead = _of(facts["poll_steps"], within_poll).where(F.col("offset") > F.col("previous_offset") + 1)
+    ahead = _steps(facts, within_poll).where(F.col("offset") > F.col("previous_offset") + 1)
     jumped = ahead.select(*PARTITION_KEY).distinct()
-    known = (
+    offsets = (
         facts["polls"]
         .join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
         .select(*PARTITION_KEY, "offset")
         .distinct()
     )
-    following = known.select(
+    following = offsets.select(
         *PARTITION_KEY,
         F.col("offset").alias("previous_offset"),
         F.lead("offset").over(in_order(*PARTITION_KEY, by=("offset",))).alias("skipped"),
@@ -39,23 +40,23 @@ def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
 
 
 def regressions(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
-    """The steps to an offset that the reader has passed."""
-    return _of(facts["poll_steps"], within_poll).where(F.col("offset") <= F.col("previous_offset"))
+    """One row a step to an offset that the reader has passed, with the columns of `poll_steps`."""
+    return _steps(facts, within_poll).where(F.col("offset") <= F.col("previous_offset"))
 
 
-def _of(steps: DataFrame, within_poll: bool) -> DataFrame:
+def _steps(facts: dict[str, DataFrame], within_poll: bool) -> DataFrame:
     same = F.col("index") == F.col("previous_index")
-    return steps.where(same if within_poll else ~same)
+    return facts["poll_steps"].where(same if within_poll else ~same)
 
 
-def shown() -> Column:
-    """The two records of a step, as evidence."""
+def step_events() -> Column:
+    """Return the two records of a step, as evidence."""
     before = event(
         "polls", "process", "mode", F.col("previous_index").alias("index"), F.col("previous_offset").alias("offset")
     )
     return F.array(before, event("polls", "process", "mode", "index", "offset", "leader_epoch"))
 
 
-def unless_subscribed(severity: Column) -> Column:
-    """A reader that subscribes may be moved by a rebalance, which no history tells: then it is a note."""
-    return F.when(F.col("mode").isin(*MAY_BE_MOVED), Severity.NOTE.value).otherwise(severity)
+def note_if_subscribed(severity: Column) -> Column:
+    """Return the severity, or a note for a reader that a rebalance may have moved: no history says whether one did."""
+    return F.when(F.col("mode").isin(*REBALANCED_MODES), Severity.NOTE.value).otherwise(severity)

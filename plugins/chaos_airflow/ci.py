@@ -1,6 +1,6 @@
-"""The door for CI: one run of a DAG in this process, without any service of Airflow, to an exit code and JUnit XML.
+"""How does CI run a DAG once, without any service of Airflow, for an exit code and JUnit XML?
 
-Nothing here imports Airflow before it is told where its home is: a temporary one, unless the environment names one.
+Nothing here imports Airflow before its home is set: a temporary one, unless the environment names one.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chaos_airflow.request import Request
+from chaos_airflow.tasks.request import Request
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ HOME = "AIRFLOW_HOME"
 
 
 def main(module: str, attribute: str) -> None:
-    """Run the DAG that a module of the DAGs folder holds, as the command line of this program says, and exit."""
+    """Run the DAG in this attribute of a module of the DAGs folder, with the options of the command line, and exit."""
 
-    def door(
+    def run(
         scenario: Annotated[str, typer.Option(help="A built-in scenario, or the path of a YAML file.")] = "smoke",
         driver: Annotated[str | None, typer.Option(help="Cluster driver, instead of the scenario's.")] = None,
         seed: Annotated[int | None, typer.Option(min=0, help="Decides all that is drawn.")] = None,
@@ -44,35 +44,35 @@ def main(module: str, attribute: str) -> None:
         conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
         with _airflow(runs):
             dag = getattr(importlib.import_module(module), attribute)
-            code = _answer(dag.test(run_conf=dict(conf)), scenario, junit)
+            code = _exit_code(dag.test(run_conf=dict(conf)), scenario, junit)
         raise typer.Exit(code)
 
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    program.command()(door)
+    program.command()(run)
     program()
 
 
 @contextmanager
 def _airflow(runs: Path | None) -> Iterator[None]:
-    """Let Airflow find this repository, and its database migrated, in the home that is configured or in one for now."""
+    """Point Airflow to this repository, and migrate its database, in the configured home or in a temporary one."""
     if runs is not None:
         os.environ["AIRFLOW__KAFKA_CHAOS__RUNS"] = str(runs.absolute())
     os.environ.setdefault("AIRFLOW__CORE__DAGS_FOLDER", str(ROOT / "dags"))
     os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    own = None if HOME in os.environ else tempfile.mkdtemp(prefix="chaos-airflow-")
+    temporary = None if HOME in os.environ else tempfile.mkdtemp(prefix="chaos-airflow-")
     try:
-        if own is not None:
-            os.environ[HOME] = own
+        if temporary is not None:
+            os.environ[HOME] = temporary
         _migrate()
         yield
     finally:
-        if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _migrate() -> None:
-    """Bring the database up to date, where it is SQLite: another one is somebody's who looks after it."""
+    """Bring the database up to date, if it is SQLite: any other one has an administrator."""
     import logging
 
     from airflow import settings
@@ -87,16 +87,16 @@ def _migrate() -> None:
             logging.disable(before)
 
 
-def _answer(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
+def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     """Return the exit code of a run that is over, and write its JUnit XML."""
     from chaos_airflow.verdicts import BROKEN, OUTCOMES, PROBLEM_KEY, REFUSED, Problem, concluded, sentence
     from harness.report.junit import write_junit, write_not_started
     from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
-    root: str | None = _said(run, "start", "return_value")
+    root: str | None = _xcom(run, "start", "return_value")
     if root is None:
-        problem: Problem = _said(run, "start", PROBLEM_KEY) or Problem(outcome=BROKEN, reason="see the log")
+        problem: Problem = _xcom(run, "start", PROBLEM_KEY) or Problem(outcome=BROKEN, reason="see the log")
         typer.echo(f"{scenario} {problem['outcome']}: {problem['reason']}")
         if junit is not None:
             write_not_started(junit, scenario, problem["reason"], refused=problem["outcome"] == REFUSED)
@@ -111,7 +111,7 @@ def _answer(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     return ExitCode.ENVIRONMENT if code is ExitCode.HELD and run.state != "success" else code
 
 
-def _said(run: "DagRun", task_id: str, key: str) -> Any:
+def _xcom(run: "DagRun", task_id: str, key: str) -> Any:
     """Return what a task left in XCom."""
     instance = run.get_task_instance(task_id)
     return None if instance is None else instance.xcom_pull(task_ids=task_id, key=key)

@@ -1,4 +1,4 @@
-"""Records that landed before one that their process had sent earlier: in turn, or while both were under way."""
+"""Which records landed before one that their process had sent earlier: in turn, or while both were under way?"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -7,15 +7,18 @@ from harness.analysis.findings import event, with_unclean_election
 from harness.contracts.checks import Settings
 
 
-def overtaken(facts: dict[str, DataFrame], settings: Settings, *, under_way_together: bool) -> DataFrame:
-    """The reversals of either kind, with `unclean`: whether an unclean election may have taken the earlier record."""
+def reversals(facts: dict[str, DataFrame], settings: Settings, *, under_way_together: bool) -> DataFrame:
+    """One row a reversal of either kind: the columns of `send_reversals` and `unclean`.
+
+    `unclean` is whether an allowed unclean election may have taken the earlier record; null where there was none.
+    """
     in_turn = F.col("earlier_complete_ns") < F.col("invoke_ns")
     rows = facts["send_reversals"].where(~in_turn if under_way_together else in_turn)
     return with_unclean_election(rows, facts["leader_epochs"], settings, since="earlier_leader_epoch")
 
 
-def shown() -> Column:
-    """The two sends of a reversal, as evidence."""
+def reversal_events() -> Column:
+    """Return the two sends of a reversal, as evidence."""
     earlier = event(
         "sends",
         "process",

@@ -1,4 +1,4 @@
-"""What one Airflow has for itself: its home with passwords, log and metadata database, its port, its configuration."""
+"""What does one Airflow have for itself? A home with passwords, log and metadata database, a port, a configuration."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"
 FIRST_PORT = 8080
 PORTS_TRIED = 20
@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def log(self) -> Path:
-        """What the processes of Airflow say; logs of tasks are in the home's folder `logs`."""
+        """Output of the processes of Airflow; logs of tasks are in the home's folder `logs`."""
         return self.home / "airflow.log"
 
     @property
@@ -60,33 +60,33 @@ def own_home(settings: Settings) -> Iterator[None]:
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         settings.home.chmod(OWNER_ONLY)
-        held = (settings.home / "standalone.lock").open("a")
+        lock = (settings.home / "standalone.lock").open("a")
     except OSError as error:
         raise AirflowError(f"{settings.home} cannot be Airflow's home: {error}") from error
-    with held:
+    with lock:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise AirflowError(f"another Airflow runs in {settings.home}; stop it, or name another home") from error
         yield
 
 
-def free_port(asked: int | None) -> int:
-    """Return the port that is asked for, 0 for any, or the first free one from 8080.
+def free_port(port: int | None) -> int:
+    """Return this port (0: any free one), or without one the first free port from 8080.
 
     Raises:
-        AirflowError: it is taken.
+        AirflowError: the port is taken, or all that were tried are.
     """
-    candidates = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if asked is None else [asked]
-    for port in candidates:
+    candidates = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if port is None else [port]
+    for candidate in candidates:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((HOST, port))
+                probe.bind((HOST, candidate))
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    tried = f"port {asked} is" if asked is not None else f"ports {FIRST_PORT} to {candidates[-1]} are"
+    tried = f"port {port} is" if port is not None else f"ports {FIRST_PORT} to {candidates[-1]} are"
     raise AirflowError(f"{tried} taken on {HOST}; free one, or name another")
 
 
@@ -130,14 +130,14 @@ def environment_of(settings: Settings, port: int) -> dict[str, str]:
 
 
 def passwords_of(settings: Settings) -> dict[str, str]:
-    """Return the password of each user, made when there is none yet."""
+    """Return the password of each user; one without a password gets a new one."""
     try:
-        known = json.loads(settings.passwords_file.read_text(encoding="utf-8"))
+        stored = json.loads(settings.passwords_file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        known = {}
+        stored = {}
     except (OSError, ValueError) as error:
         raise AirflowError(f"{settings.passwords_file} cannot be read; remove it for new passwords: {error}") from error
-    passwords = {user: known.get(user) or secrets.token_urlsafe(PASSWORD_BYTES) for user in settings.users}
+    passwords = {user: stored.get(user) or secrets.token_urlsafe(PASSWORD_BYTES) for user in settings.users}
     descriptor = os.open(settings.passwords_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.fchmod(descriptor, SECRET)
@@ -145,10 +145,10 @@ def passwords_of(settings: Settings) -> dict[str, str]:
     return passwords
 
 
-def broken(settings: Settings, why: str) -> AirflowError:
-    """Return what is wrong, after the end of the log."""
+def error_with_log(settings: Settings, reason: str) -> AirflowError:
+    """Return an error with the end of the log and the reason."""
     lines = settings.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
-    return AirflowError("\n".join((*lines, f"{why}; the whole log: {settings.log}")))
+    return AirflowError("\n".join((*lines, f"{reason}; the whole log: {settings.log}")))
 
 
 def migrate(settings: Settings, environment: dict[str, str]) -> None:
@@ -156,12 +156,14 @@ def migrate(settings: Settings, environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "airflow", "db", "migrate"]
     with settings.log.open("ab") as log:
         try:
-            done = subprocess.run(  # noqa: S603  arguments of our own
+            process = subprocess.run(  # noqa: S603  arguments of our own
                 command, env=environment, stdout=log, stderr=log, timeout=MIGRATE_TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise broken(settings, f"the metadata database was not ready within {MIGRATE_TIMEOUT_S:g} s") from error
-    if done.returncode:
-        raise broken(
+            raise error_with_log(
+                settings, f"the metadata database was not ready within {MIGRATE_TIMEOUT_S:g} s"
+            ) from error
+    if process.returncode:
+        raise error_with_log(
             settings, f"the metadata database in {settings.home} cannot be used; remove that folder for a new one"
         )

@@ -1,4 +1,4 @@
-"""Folders wherever Hadoop knows the file system: what is made of a history can go to any of them."""
+"""How is a file or folder on a file system of Hadoop used as a `Path` is, so that results can go anywhere?"""
 
 import shutil
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from harness.analysis.storage import exactly, hadoop_path, reason
+from harness.analysis.storage import java_path, literal_glob, reason
 from harness.errors import EvidenceError, not_interrupted
 from harness.store.folder import ResultFolder, RunFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HadoopPath:
     """A file or folder behind a URI, used as a `Path` is; its methods raise EvidenceError with Hadoop's reason."""
 
     uri: str
@@ -26,9 +26,9 @@ class Place:
         """Return the URI, as Spark takes it."""
         return self.uri
 
-    def __truediv__(self, name: str) -> "Place":
+    def __truediv__(self, name: str) -> "HadoopPath":
         """Return what has this name in this folder."""
-        return Place(f"{self.uri.rstrip('/')}/{name}", self.spark)
+        return HadoopPath(f"{self.uri.rstrip('/')}/{name}", self.spark)
 
     @property
     def name(self) -> str:
@@ -40,12 +40,12 @@ class Place:
         with self._hadoop() as (system, path):
             return bool(system.exists(path))
 
-    def glob(self, pattern: str) -> "list[Place]":
+    def glob(self, pattern: str) -> "list[HadoopPath]":
         """Return what in this folder has a name like this."""
         with self._hadoop() as (system, _):
-            below = hadoop_path(self.spark, f"{exactly(self.uri.rstrip('/'))}/{pattern}")
-            found = [status.getPath().getName() for status in system.globStatus(below) or []]
-        return [self / name for name in found]
+            pattern_path = java_path(self.spark, f"{literal_glob(self.uri.rstrip('/'))}/{pattern}")
+            names = [status.getPath().getName() for status in system.globStatus(pattern_path) or []]
+        return [self / name for name in names]
 
     def remove(self) -> None:
         """Remove it with all that is in it, if it is there."""
@@ -65,15 +65,15 @@ class Place:
     def _hadoop(self) -> Iterator[tuple[JavaObject, JavaObject]]:
         """Yield the file system, and this path as it knows it."""
         try:
-            path = hadoop_path(self.spark, self.uri)
+            path = java_path(self.spark, self.uri)
             yield path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
         except Py4JError as error:
             not_interrupted(error)
             raise EvidenceError(f"{self.uri}: {reason(error)}") from error
 
 
-Folder = Path | Place
-Results = RunFolder | ResultFolder[Place]
+Folder = Path | HadoopPath
+AnyResultFolder = RunFolder | ResultFolder[HadoopPath]
 """Where facts and findings go."""
 
 

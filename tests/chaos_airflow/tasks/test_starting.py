@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chaos_airflow import starting
-from chaos_airflow.request import Request
+from chaos_airflow.tasks import starting
+from chaos_airflow.tasks.request import Request
 from harness import phases
 from harness.errors import ClusterError, ScenarioError
 from harness.store.folder import RunFolder
@@ -117,7 +117,7 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         pytest.param(Request(scenario="smok"), "unknown scenario", id="no such scenario"),
         pytest.param(Request(scenario="smoke", driver="dockr"), "unknown driver", id="no such driver"),
@@ -126,9 +126,7 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
         ),
     ],
 )
-def test_what_is_asked_for_wrongly_makes_no_folder(
-    machine: Machine, tmp_path: Path, request_: Request, said: str
-) -> None:
-    with pytest.raises(ScenarioError, match=said):
+def test_a_wrong_request_makes_no_folder(machine: Machine, tmp_path: Path, request_: Request, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         begin(tmp_path, context(), request_)
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos_airflow.keeper import Keeper
+from chaos_airflow.standalone.keeper import Keeper
 from harness.system.pids import LINUX
 
 MARK = "KEEPER_TEST"
@@ -21,13 +21,13 @@ TIMEOUT_S = 20.0
 LAUNCHER = """
 import os, sys, time
 from pathlib import Path
-from chaos_airflow.keeper import Keeper
+from chaos_airflow.standalone.keeper import Keeper
 commands = {"one": ["sleep", "60"], "two": ["sh", "-c", "setsid sleep 61 & wait"]}
 keeper = Keeper(commands, log=Path(sys.argv[1]), environment=dict(os.environ))
 time.sleep(60)
 """
 STUBBORN = """
-from chaos_airflow import keeper
+from chaos_airflow.standalone import keeper
 keeper.GRACE_S = 0.3
 print(keeper.keep({"stubborn": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}))
 """
@@ -44,14 +44,14 @@ def marked() -> Iterator[dict[str, str]]:
 
 def left(environment: dict[str, str]) -> list[psutil.Process]:
     """Return what runs with this mark."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == environment[MARK] and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue  # it has ended meanwhile
-    return found
+    return processes
 
 
 def commands(environment: dict[str, str]) -> set[str]:
@@ -93,6 +93,6 @@ def test_what_does_not_listen_is_killed(marked: dict[str, str]) -> None:
     ) as keeping:
         wait(lambda: any(line.startswith("sh -c trap") for line in commands(marked)), "it runs")
         keeping.send_signal(signal.SIGINT)
-        said, _ = keeping.communicate(timeout=TIMEOUT_S)
-    assert said == "asked to stop: SIGINT\n"
+        output, _ = keeping.communicate(timeout=TIMEOUT_S)
+    assert output == "asked to stop: SIGINT\n"
     assert left(marked) == []

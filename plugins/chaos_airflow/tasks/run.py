@@ -1,4 +1,4 @@
-"""The phases of a run as Airflow tasks: each takes the run folder's path, and nothing else passes between them.
+"""Which Airflow tasks carry out a run, and how does each end? Only the run folder's path passes between them.
 
     start (setup) → drive → collect_and_stop (teardown) → judge → expectations → report
 
@@ -19,8 +19,8 @@ How a task ends, and what then becomes of the run (Airflow 3.3):
   of the same task left, and makes a run folder of its own.
 - `dagrun_timeout` would skip the teardown, so no DAG has one; each task has a limit instead.
 
-Nothing but `start` is tried again by itself: a run whose evidence has a hole is no run that holds after a second look.
-The teardown is when its worker was killed; it raises only what a second try would not change.
+Only `start` is tried again, and the teardown when its worker was killed: a second try of any other phase would not fill
+a hole in the evidence. The teardown raises only what a second try would not change.
 """
 
 import logging
@@ -34,8 +34,8 @@ from airflow.sdk import PokeReturnValue, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from chaos_airflow.links import ChaosRunLink
-from chaos_airflow.request import Request, request_of
 from chaos_airflow.settings import local_runs_folder
+from chaos_airflow.tasks.request import Request, request_of
 from chaos_airflow.verdicts import (
     BROKEN,
     HELD,
@@ -58,101 +58,101 @@ log = logging.getLogger(__name__)
 
 POOL = "chaos"
 """One slot: the machine that clusters run on."""
-LOOK_AGAIN_S = 5.0
+POKE_INTERVAL_S = 5.0
 LONGEST_WAIT = timedelta(hours=12)
 START_TIMEOUT = timedelta(minutes=5)
 COLLECT_TIMEOUT = timedelta(minutes=10)
 JUDGE_TIMEOUT = timedelta(minutes=30)
 REPORT_TIMEOUT = timedelta(minutes=10)
 TRY_AGAIN_AFTER = timedelta(seconds=15)
-NOISY = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "matplotlib")
-"""Loggers that have nothing to say about a run below a warning."""
+NOISY_LOGGERS = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "matplotlib")
+"""Below a warning, their messages are not about the run."""
 RUN_NAME = "run_name"
 """Where a task leaves the name of its run for `map_index_template`."""
-WHATEVER_HAPPENED = "none_skipped"
-"""After whatever became of the tasks before, unless the run was refused. The rule that also asks for one success, so
-that nothing would run where nothing was started, gives up in a mapped task group before that is expanded."""
+UNLESS_REFUSED = "none_skipped"
+"""However the tasks before ended, unless the run was refused. Airflow's rule that also wants one success, which would
+skip everything where nothing was started, gives up in a mapped task group before that is expanded."""
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
 # default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs
-# waits for its retry_delay all the same, five minutes unless it is said.
+# waits for its retry_delay all the same, five minutes unless one is given.
 _COMMON: dict[str, Any] = {"pool": POOL, "weight_rule": "upstream", "retries": 0, "retry_delay": TRY_AGAIN_AFTER}
 
 
 def run_phases(
     request: Any = None,
     *,
-    asked: Callable[[Mapping[str, Any]], Request] = request_of,
+    request_from: Callable[[Mapping[str, Any]], Request] = request_of,
     drive_timeout: timedelta = timedelta(hours=2),
 ) -> Any:
     """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
 
     Args:
         request: A `Request`, or what becomes one when the task runs, such as the result of a task or the argument of a
-            mapped task group. None: the parameters of the DAG run say it, as `asked` reads them, within `start`.
-        asked: Turns the parameters of the DAG run into a request; raises ScenarioError when that cannot be done.
+            mapped task group. None: `request_from` makes it of the parameters of the DAG run, within `start`.
+        request_from: Turns the parameters of the DAG run into a request; raises ScenarioError when that cannot be done.
         drive_timeout: Longest time under load and faults; a scenario that could need more is refused.
     """
 
     @task.sensor(
         mode="reschedule",
-        poke_interval=LOOK_AGAIN_S,
+        poke_interval=POKE_INTERVAL_S,
         timeout=LONGEST_WAIT.total_seconds(),
         execution_timeout=START_TIMEOUT,
         **_COMMON | {"retries": 1},
     )
     def start(request: Request | None = None) -> PokeReturnValue:
-        _quiet()
+        _silence_libraries()
         context = get_current_context()
-        with _saying_why(context):
-            from chaos_airflow.starting import begin
+        with _problem_noted(context):
+            from chaos_airflow.tasks.starting import begin
 
-            wanted = request or asked(context["params"])
-            _named(run_name(wanted["scenario"], wanted.get("driver"), wanted.get("seed")))
-            folder = begin(wanted, local_runs_folder(), context, drive_timeout=drive_timeout)
+            this_request = request or request_from(context["params"])
+            _show_name(run_name(this_request["scenario"], this_request.get("driver"), this_request.get("seed")))
+            folder = begin(this_request, local_runs_folder(), context, drive_timeout=drive_timeout)
         if folder is None:
             return PokeReturnValue(is_done=False)
-        return PokeReturnValue(is_done=True, xcom_value=str(_run(str(folder.root)).root))
+        return PokeReturnValue(is_done=True, xcom_value=str(_run_folder(str(folder.root)).root))
 
     @task(execution_timeout=drive_timeout, **_COMMON)
     def drive(root: str) -> None:
         from harness import phases
 
-        phases.drive(_run(root))
+        phases.drive(_run_folder(root))
 
     @task(execution_timeout=COLLECT_TIMEOUT, **_COMMON | {"retries": 1})
     def collect_and_stop(root: str) -> None:
         from harness import phases
         from harness.errors import HarnessError
 
-        folder = _run(root)
+        folder = _run_folder(root)
         try:
             phases.collect(folder)
         except HarnessError as error:  # it is in the phase log, and what there is of evidence is judged
             log.error("not all evidence could be collected: %s", error)
         finally:
-            left = phases.stop(folder).residue
-        if left:
-            raise AirflowFailException(f"something is left: {'; '.join(left)}")
+            residue = phases.stop(folder).residue
+        if residue:
+            raise AirflowFailException(f"something is left: {'; '.join(residue)}")
 
-    @task(execution_timeout=JUDGE_TIMEOUT, trigger_rule=WHATEVER_HAPPENED, **_COMMON)
+    @task(execution_timeout=JUDGE_TIMEOUT, trigger_rule=UNLESS_REFUSED, **_COMMON)
     def judge() -> None:
         from harness import phases
 
-        phases.judge(_run(_root()))
+        phases.judge(_run_folder(_started_root()))
 
     @task(execution_timeout=JUDGE_TIMEOUT, **_COMMON)
     def expectations() -> None:
         from harness import phases
 
-        phases.expectations(_run(_root()))
+        phases.expectations(_run_folder(_started_root()))
 
     @task(execution_timeout=REPORT_TIMEOUT, **_COMMON)
     def report(request: Request | None = None) -> Conclusion:
         from chaos_airflow.runs import publish
         from harness import phases
 
-        folder = _run(_root())
+        folder = _run_folder(_started_root())
         phases.report(folder)
         publish(folder.root)
         conclusion = concluded(folder)
@@ -177,34 +177,34 @@ def run_phases(
 
 
 @contextmanager
-def _saying_why(context: "Context") -> Iterator[None]:
-    """Leave in XCom why nothing is started, and turn it into what a task ends with.
+def _problem_noted(context: "Context") -> Iterator[None]:
+    """Leave in XCom why nothing is started, and turn the error into Airflow's own.
 
     Raises:
         AirflowSkipException: it cannot be done here.
-        AirflowFailException: it is asked for wrongly, so another try would be no better.
+        AirflowFailException: the request is wrong, so another try would be no better.
     """
     from harness.errors import HarnessError, Interrupted, PluginError, Refused, ScenarioError
 
-    def say(outcome: str, error: HarnessError) -> None:
+    def note(outcome: str, error: HarnessError) -> None:
         context["ti"].xcom_push(PROBLEM_KEY, dict(Problem(outcome=outcome, reason=str(error))))
 
     try:
         yield
     except Refused as error:
-        say(REFUSED, error)
+        note(REFUSED, error)
         raise AirflowSkipException(f"refused: {error}") from error
     except (ScenarioError, PluginError) as error:
-        say(WRONG, error)
+        note(WRONG, error)
         raise AirflowFailException(str(error)) from error
-    except Interrupted:  # nobody listens any more
+    except Interrupted:  # the task is being stopped, and nobody reads its XCom
         raise
     except HarnessError as error:
-        say(BROKEN, error)
+        note(BROKEN, error)
         raise
 
 
-def _root() -> str:
+def _started_root() -> str:
     """Return the run folder that the task `start` of the same run has made.
 
     Raises:
@@ -217,27 +217,27 @@ def _root() -> str:
     root: str | None = ti.xcom_pull(**start)
     if root is None:
         problem: Problem | None = ti.xcom_pull(**start, key=PROBLEM_KEY)
-        why = f"nothing was started: {problem['reason'] if problem else 'see the log of start'}"
+        reason = f"nothing was started: {problem['reason'] if problem else 'see the log of start'}"
         if problem is not None and problem["outcome"] == REFUSED:
-            raise AirflowSkipException(why)
-        raise AirflowFailException(why)
+            raise AirflowSkipException(reason)
+        raise AirflowFailException(reason)
     return root
 
 
-def _run(root: str) -> "RunFolder":
+def _run_folder(root: str) -> "RunFolder":
     """Return the run of this task, which takes the run's name in the grid; libraries fall silent."""
     from harness.experiment.judge import scenario_of
     from harness.scenario.plan import load_plan
     from harness.store.folder import RunFolder
 
-    _quiet()
+    _silence_libraries()
     folder = RunFolder(Path(root))
     scenario = scenario_of(folder)
-    _named(run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed))
+    _show_name(run_name(scenario.name, scenario.driver, load_plan(folder.plan).seed))
     return folder
 
 
-def _named(name: str) -> None:
+def _show_name(name: str) -> None:
     context: Any = get_current_context()
     context[RUN_NAME] = name
 
@@ -247,6 +247,6 @@ def run_name(scenario: str, driver: str | None, seed: int | None) -> str:
     return " · ".join(filter(None, (Path(scenario).stem, driver, None if seed is None else f"seed {seed}")))
 
 
-def _quiet() -> None:
-    for name in NOISY:
+def _silence_libraries() -> None:
+    for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
