@@ -104,7 +104,7 @@ class Given:
         """The file of a row as remarks name it."""
         return F.concat(F.lit(f"{PLACES[kind]}/"), F.substr(FILE, F.lit(len(_parent(self.files[kind])) + 1)))
 
-    def exdisplay_path(self, subjects: Sequence[str]) -> list[str]:
+    def explain(self, subjects: Sequence[str]) -> list[str]:
         """Return, of the first few files with lines that do not fit, where the first such line is and what is wrong."""
         named = {_named(kind, file.path, files): (kind, file) for kind, files in self.files.items() for file in files}
         bad = [named[subject] for subject in subjects if subject in named]
