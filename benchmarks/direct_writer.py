@@ -4,7 +4,8 @@ import asyncio
 import threading
 import time
 
-from harness.broker.log.batch import Record, build_batch
+from harness.broker.log.batch import build_batch
+from harness.broker.log.records import Record
 from harness.broker.wire.messages import ProduceRequest
 from harness.broker.wire.tcp import TcpTransport
 from harness.broker.wire.transport import Connection, PeerError

@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -170,7 +171,7 @@ def counts_by_duckdb(folder: Path, rounds: int) -> dict[str, tuple[int, float]]:
             assert row is not None, "a count has a row"
             return int(row[0])
 
-        return {name: fastest(lambda query=query: count(query), rounds) for name, query in QUERIES.items()}
+        return {name: fastest(partial(count, query), rounds) for name, query in QUERIES.items()}
 
 
 def fastest(count: Callable[[], int], rounds: int) -> tuple[int, float]:

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -95,6 +96,11 @@ def since_elected_s(peer: Peer, acknowledged: list[float]) -> float:
     return next(instant for instant in acknowledged if instant > elected_s) - elected_s
 
 
+def stop_timed(peer: Peer, broker_id: int, seconds: list[float]) -> None:
+    """Stop a broker, and note the seconds that it took."""
+    seconds.append(peer.stop(broker_id))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
@@ -111,18 +117,16 @@ def main() -> None:
                 time.sleep(3)
                 for _ in range(options.rounds):
                     leader = leader_of(peer, TOPIC)
-                    figures["leader killed"].append(writer.gap_around(lambda b=leader: peer.kill(b), session_s + 5))
+                    figures["leader killed"].append(writer.gap_around(partial(peer.kill, leader), session_s + 5))
                     figures["new leader in ZooKeeper to first write"].append(
                         since_elected_s(peer, sorted(direct.instants))
                     )
                     peer.start(leader)
                     time.sleep(6)
                     leader = leader_of(peer, TOPIC)
-                    seconds: list[float] = []
                     figures["controlled shutdown"].append(
-                        writer.gap_around(lambda b=leader, t=seconds: t.append(peer.stop(b)), 5)
+                        writer.gap_around(partial(stop_timed, peer, leader, figures["SIGTERM to exit"]), 5)
                     )
-                    figures["SIGTERM to exit"] += seconds
                     peer.start(leader)
                     time.sleep(6)
                 writer.close()

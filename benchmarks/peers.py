@@ -13,7 +13,8 @@ from typing import Protocol
 
 import psutil
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from harness.cluster.driver import ClusterRequest
 from harness.cluster.process import ProcessDriver

@@ -8,20 +8,15 @@ simulator for Raft does 59 schedules/s on a core and 2,000 times real time; Foun
 """
 
 import argparse
-import sys
 import time
 import tracemalloc
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "plugins"))
-
-from harness.scenario.file import load_scenario, read_scenario  # noqa: E402
-from harness.simulation.schedule import SimulatedHistory, simulate  # noqa: E402
-from harness.store.history import OpType  # noqa: E402  needs the path
+from harness.scenario.file import load_scenario, read_scenario
+from harness.simulation.schedule import SimulatedHistory, simulate
+from harness.store.history import OpType
 
 SCENARIO = """
 name: benchmark
@@ -40,7 +35,6 @@ faults:
   - {kind: expire-session, at_s: 5.5, jitter_s: 1, target: controller}
 duration_s: 8
 """
-SMOKE = ROOT / "plugins" / "kafka_chaos" / "scenarios" / "smoke.yaml"
 WARM_UP = 3
 
 
@@ -58,7 +52,7 @@ def lines(history: SimulatedHistory) -> int:
 
 def smoke() -> Table:
     """Return what one schedule of the scenario `smoke` takes; memory is measured in a second run, which that slows."""
-    scenario = load_scenario(SMOKE)
+    scenario = load_scenario("smoke")
     began_s = time.process_time()
     history = simulate(scenario, 0, through_codecs=False)
     took_s = time.process_time() - began_s

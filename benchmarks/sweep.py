@@ -78,6 +78,7 @@ def figures(swept: Swept, jvm_bytes: int) -> dict[str, str]:
 def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
     """Carry a sweep out, and send what it cost; every schedule must hold, or the figures are worth nothing."""
     from harness.analysis.session import spark_session
+    from harness.analysis.sources import SCHEMAS
     from harness.sweep import jobs
 
     with (
@@ -96,9 +97,9 @@ def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
         cpu_s.append(processors.seconds())
         histories = spark.read.schema(jobs.HISTORIES).parquet(str(whole.histories))
         lines = histories.selectExpr(
-            *(f"aggregate(map_values({kind}), 0, (n, l) -> n + size(l)) {kind}" for kind in jobs.SCHEMAS)
+            *(f"aggregate(map_values({kind}), 0, (n, l) -> n + size(l)) {kind}" for kind in SCHEMAS)
         )
-        total = lines.selectExpr("sum(" + " + ".join(jobs.SCHEMAS) + ") lines").first()
+        total = lines.selectExpr("sum(" + " + ".join(SCHEMAS) + ") lines").first()
     failed = [verdict.seed for verdict in verdicts if verdict.exit_code]
     if failed or total is None:
         raise SystemExit(f"schedules that do not hold: {failed}")

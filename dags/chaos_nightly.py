@@ -76,8 +76,9 @@ def chaos_nightly() -> None:
         for line in table_lines(whole):
             log.info("%s", line)
         log.info("summary: %s", write_summary(whole, context["dag_run"].run_after))
-        context["outlet_events"][VERDICTS].extra = dict(whole)
-        return dict(whole)
+        extra: dict[str, Any] = dict(whole)
+        context["outlet_events"][VERDICTS].extra = extra
+        return extra
 
     @task(execution_timeout=SHORT)
     def verdict(whole: dict[str, Any]) -> None:
