@@ -21,7 +21,9 @@ from harness.simulation.transport import MemoryTransport
 from harness.store.history import Operation
 from harness.store.recording import Recorder
 
-Client = SimulatedProducer | SimulatedGroupMember
+GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
+CLIENTS = frozenset({"producer", *GROUP_RULES})
+"""The roles of a workload that there is a simulated client for."""
 
 
 class SimulatedClients:
@@ -37,25 +39,22 @@ class SimulatedClients:
 
     async def start(self, plan: ClientPlan) -> None:
         """Start one; raises PluginError when there is no simulation of its kind."""
+        if plan.role not in CLIENTS:
+            raise PluginError(f"the workload {plan.workload} has no simulated {plan.role}")
         self._stops[plan.process] = asyncio.Event()
         self._tasks[plan.process] = Process(plan.process).call(self._run, plan)
 
     def _run(self, plan: ClientPlan) -> "asyncio.Task[None]":
         return asyncio.ensure_future(self._client(plan).run(self._stops[plan.process]))
 
-    def _client(self, plan: ClientPlan) -> Client:
+    def _client(self, plan: ClientPlan) -> SimulatedProducer | SimulatedGroupMember:
         transport = MemoryTransport(self._cluster.network, plan.process)
         recorder = Recorder(plan.process, self.operations[plan.process].append, self._clock_ns)
-        bootstrap = self._cluster.bootstrap
-        match plan.role:
-            case "producer":
-                kind = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
-                return kind(plan, recorder, transport, bootstrap)
-            case "consumer":
-                return SimulatedGroupMember(plan, Reading(plan, recorder, now_s), transport, bootstrap)
-            case "committer":
-                return SimulatedGroupMember(plan, Committing(plan, recorder, now_s), transport, bootstrap)
-        raise PluginError(f"the workload {plan.workload} has no simulated {plan.role}")
+        if plan.role in GROUP_RULES:
+            rules = GROUP_RULES[plan.role](plan, recorder, now_s)
+            return SimulatedGroupMember(plan, rules, transport, self._cluster.bootstrap)
+        producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
+        return producer(plan, recorder, transport, self._cluster.bootstrap)
 
     async def stop(self, processes: Sequence[str]) -> list[str]:
         """Let some of them finish, all at once; return a sentence on each that did not end well."""
