@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SAMPLE_S = 0.1
 JVM = "java"
-Told = tuple[int, list[tuple[str, str]], float]
+Told = tuple[int, list[tuple[str, SystemVerdict]], float]
 """How many rows the facts have, each judge's verdict, and when the last check had answered."""
 Judging = Callable[["SparkSession", RunFolder], Told]
 
@@ -164,7 +164,7 @@ def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
             checks_s=checks_s,
             suites_s=suites_s,
             cpu_s=cpu_s,
-            failed=tuple(name for name, verdict in verdicts if verdict != SystemVerdict.PASS.name),
+            failed=tuple(name for name, verdict in verdicts if verdict is not SystemVerdict.PASS),
         )
     )
 

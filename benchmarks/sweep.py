@@ -22,6 +22,7 @@ from rich.table import Table
 
 from benchmarks.judging import SAMPLE_S, cpu_seconds, watched
 from benchmarks.schedules import SCENARIO
+from harness.progress import Silent
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
@@ -43,7 +44,7 @@ class Swept:
     judged_cpu_s: float
 
 
-class Silent:
+class Unwatched(Silent):
     """Nobody watches."""
 
     def done(self, what: str, schedules: int, of: int) -> None:
@@ -111,10 +112,10 @@ def sweep(schedules: int, smoke: bool, answer: Connection) -> None:
         spark.range(1).count()
         asked = Sweep(scenario=scenario(smoke), seed=SEED, schedules=schedules, root=Path(root))
         instants, cpu_s = [time.monotonic()], [processors.seconds()]
-        jobs.simulate(spark, asked, Silent())
+        jobs.simulate(spark, asked, Unwatched())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
-        verdicts = jobs.judge(spark, asked, asked.scenario.checks, Silent())
+        verdicts = jobs.judge(spark, asked, asked.scenario.checks, Unwatched())
         instants.append(time.monotonic())
         cpu_s.append(processors.seconds())
         counted = spark.read.schema(jobs.HISTORIES).parquet(str(asked.histories))

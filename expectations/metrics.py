@@ -43,7 +43,7 @@ def question_of(expectation: "RowExpectation") -> str:
     return json.dumps({"type": expectation.expectation_type, "asks": expectation.asks()}, sort_keys=True)
 
 
-def _asked(metric_value_kwargs: Kwargs) -> "RowExpectation":
+def _expectation_of(metric_value_kwargs: Kwargs) -> "RowExpectation":
     question = json.loads(metric_value_kwargs["question"])
     return cast("RowExpectation", get_expectation_impl(question["type"])(**question["asks"]))
 
@@ -66,7 +66,7 @@ class _Marks(SparkDFBatchData):
         question = hashlib.sha256(metric_value_kwargs["question"].encode()).hexdigest()
         names = (f"judged {question}", f"broken {question}")
         if names[0] not in self._dataframe.columns:
-            expectation = _asked(metric_value_kwargs)
+            expectation = _expectation_of(metric_value_kwargs)
             _refuse_strangers(expectation, self.table.columns)
             self._dataframe = self._dataframe.withColumns(dict(zip(names, spark_marks(expectation), strict=True)))
         return column(names[0]), column(names[1])
@@ -77,10 +77,10 @@ def _marks(engine: SparkDFExecutionEngine, metric_domain_kwargs: Kwargs) -> tupl
     batch_id = metric_domain_kwargs.get("batch_id") or engine.batch_manager.active_batch_data_id
     table = engine.get_domain_records({"batch_id": batch_id})
     name = f"{batch_id} with marks"
-    kept = engine.batch_manager.batch_data_cache
-    marks = kept.get(name)
+    cache = engine.batch_manager.batch_data_cache
+    marks = cache.get(name)
     if not isinstance(marks, _Marks) or marks.table is not table:
-        marks = kept[name] = _Marks(engine, table)
+        marks = cache[name] = _Marks(engine, table)
     return name, marks
 
 
@@ -88,7 +88,7 @@ def _pandas_marks(
     engine: PandasExecutionEngine, metric_domain_kwargs: Kwargs, metric_value_kwargs: Kwargs
 ) -> tuple[pd.DataFrame, int, "pd.Series[bool]"]:
     """Return the named columns of the judged rows, the number of all rows, and which of the judged are broken."""
-    expectation = _asked(metric_value_kwargs)
+    expectation = _expectation_of(metric_value_kwargs)
     table, _, _ = engine.get_compute_domain(metric_domain_kwargs, domain_type=MetricDomainTypes.TABLE)
     _refuse_strangers(expectation, table.columns)
     counts = pandas_rows.judged_rows(table, expectation.named_columns, expectation.only)
@@ -156,7 +156,7 @@ class FirstBroken(TableMetricProvider):
         if not metrics[COUNTS][-1]:
             return []
         judged, _number, broken = _pandas_marks(execution_engine, metric_domain_kwargs, metric_value_kwargs)
-        named = list(_asked(metric_value_kwargs).named_columns)
+        named = list(_expectation_of(metric_value_kwargs).named_columns)
         rows = judged.loc[broken, named].head(metric_value_kwargs["limit"]).to_dict(orient="records")
         return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
 
@@ -173,7 +173,7 @@ class FirstBroken(TableMetricProvider):
             return []
         _name, marks = _marks(execution_engine, metric_domain_kwargs)
         _judged, broken = marks.of(metric_value_kwargs)
-        named = [column(name) for name in _asked(metric_value_kwargs).named_columns]
+        named = [column(name) for name in _expectation_of(metric_value_kwargs).named_columns]
         rows = marks.dataframe.where(broken).select(*named).limit(metric_value_kwargs["limit"]).collect()
         return [row.asDict(recursive=True) for row in rows]
 

@@ -157,12 +157,12 @@ class RowExpectation(BatchExpectation):
         }
 
     @classmethod
-    def _said(cls, kwargs: Mapping[str, Any]) -> dict[str, str]:
+    def _words(cls, kwargs: Mapping[str, Any]) -> dict[str, str]:
         """Return the parameters as they stand in the sentence; one that is left out has its default."""
         fields = cls.__fields__
         values = {name: kwargs.get(name, fields[name].default) for name in cls.success_keys}
-        said = {name: str(value) for name, value in values.items()}
-        return said | {"key": ", ".join(values["key_columns"] or [_EVERY_ROW])}
+        words = {name: str(value) for name, value in values.items()}
+        return words | {"key": ", ".join(values["key_columns"] or [_EVERY_ROW])}
 
     @classmethod
     def _template(cls, kwargs: Mapping[str, Any]) -> str:
@@ -176,7 +176,7 @@ class RowExpectation(BatchExpectation):
     @classmethod
     @override
     def _prescriptive_template(cls, renderer_configuration: RendererConfiguration[Any]) -> RendererConfiguration[Any]:
-        for name, value in cls._said(renderer_configuration.kwargs).items():
+        for name, value in cls._words(renderer_configuration.kwargs).items():
             renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=value)
         renderer_configuration.template_str = cls._template(renderer_configuration.kwargs)
         return renderer_configuration
@@ -192,19 +192,19 @@ class RowExpectation(BatchExpectation):
         runtime_configuration: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> list[RenderedStringTemplateContent]:
-        given = configuration.kwargs if configuration else {}
+        kwargs = configuration.kwargs if configuration else {}
         return [
             RenderedStringTemplateContent(
                 content_block_type="string_template",
                 string_template={
-                    "template": cls._template(given),
-                    "params": cls._said(given),
+                    "template": cls._template(kwargs),
+                    "params": cls._words(kwargs),
                     "styling": (runtime_configuration or {}).get("styling"),
                 },
             )
         ]
 
     @classmethod
-    def told(cls, kwargs: Mapping[str, Any]) -> str:
+    def in_words(cls, kwargs: Mapping[str, Any]) -> str:
         """Return the sentence with its parameters filled in."""
-        return Template(cls._template(kwargs)).safe_substitute(cls._said(kwargs))
+        return Template(cls._template(kwargs)).safe_substitute(cls._words(kwargs))

@@ -118,8 +118,8 @@ def _copied(folder: RunFolder, name: str, into: Path) -> RunDocs:
     results = [SuiteResult.model_validate(one) for one in json.loads(folder.expectations.read_text(encoding="utf-8"))]
     pages = {}
     for result in results:
-        found = sorted((target / "validations" / result.suite).rglob("*.html"))
-        pages[result.suite] = found[-1].relative_to(into).as_posix() if found else ""
+        written = sorted((target / "validations" / result.suite).rglob("*.html"))
+        pages[result.suite] = written[-1].relative_to(into).as_posix() if written else ""
     return RunDocs(name=name, answers={result.suite: result for result in results}, pages=pages)
 
 
@@ -128,7 +128,7 @@ def _over_all(suite: str, runs: Sequence[RunDocs]) -> SuiteDocs:
     failures = [(run, sentence) for run, answer in answers for sentence in answer.failures]
     return SuiteDocs(
         name=suite,
-        counts=Counter(answer.verdict for _, answer in answers),
+        counts=Counter(answer.verdict.name for _, answer in answers),
         not_asked=len(runs) - len(answers),
         failures=failures[:FAILURES_SHOWN],
         more=max(len(failures) - FAILURES_SHOWN, 0),

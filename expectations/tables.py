@@ -47,11 +47,11 @@ class Table:
 
     def distinct(self, columns: list[str]) -> pd.DataFrame:
         """Return the different rows of some columns, of a table of any size; there must be few of them."""
-        found = pa.schema([_dataset(self.path).schema.field(name) for name in columns]).empty_table()
+        distinct = pa.schema([_dataset(self.path).schema.field(name) for name in columns]).empty_table()
         for batch in _dataset(self.path).to_batches(columns=columns):
-            both = pa.concat_tables([found, pa.Table.from_batches([batch]).select(columns)])
-            found = both.group_by(columns).aggregate([])
-        return found.to_pandas(types_mapper=NULLABLE.get)
+            both = pa.concat_tables([distinct, pa.Table.from_batches([batch]).select(columns)])
+            distinct = both.group_by(columns).aggregate([])
+        return distinct.to_pandas(types_mapper=NULLABLE.get)
 
     def in_spark(self, spark: SparkSession, columns: list[str]) -> DataFrame:
         """Return the same as a Spark frame."""

@@ -29,6 +29,10 @@ class ClusterError(HarnessError):
     """The cluster, ZooKeeper or a client process could not be started, reached or stopped. Exit code 4."""
 
 
+class SparkError(ClusterError):
+    """Spark did not start, so nothing can be judged; the message has the end of its log. Exit code 4."""
+
+
 class DeadlineError(ClusterError):
     """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""
 

@@ -56,7 +56,7 @@ async def drive(
                 await steady_state(view, topics, load.processes, folder.operations, timeout_s=limit_s)
                 progress.message("steady state again")
             except DeadlineError as error:
-                notes.remark(f"after the last heal: {error}", damaged=True)
+                notes.remark(f"after the last heal: {error}", forbids_pass=True)
                 progress.message(f"deviated: {error}")
         finally:
             await load.stop(notes)

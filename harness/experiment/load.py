@@ -61,16 +61,21 @@ class Load:
             await asyncio.gather(*(self._stop_one(client.process, notes) for client in group))
 
     async def _stop_one(self, process: str, notes: PhaseNotes) -> None:
+        client = f"client {process}"
         try:
             status = await self._driver.stop_client(process, timeout_s=STOP_TIMEOUT_S)
         except ClusterError as error:
-            notes.remark(f"client {process} could not be stopped: {error}", damaged=True)
+            notes.remark(f"it could not be stopped: {error}", subject=client, forbids_pass=True)
             return
         if status is None:
-            notes.remark(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s and was killed", damaged=True)
+            notes.remark(
+                f"it did not finish within {STOP_TIMEOUT_S:g} s and was killed", subject=client, forbids_pass=True
+            )
         elif status != 0:
             tail = self._log_tail(process)
-            notes.remark(f"client {process} ended with status {status}; the end of its log: {tail}", damaged=True)
+            notes.remark(
+                f"it ended with status {status}; the end of its log: {tail}", subject=client, forbids_pass=True
+            )
 
     def _log_tail(self, process: str) -> str:
         path = self._folder.client_log(process)

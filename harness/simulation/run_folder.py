@@ -5,18 +5,10 @@ from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
 from harness.progress import Progress, Silent
-from harness.scenario.file import scenario_yaml
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, entered
-
-
-def write_run_folder(history: SimulatedHistory, folder: RunFolder, progress: Progress | None = None) -> None:
-    """Write everything that the history holds; the folder exists."""
-    folder.scenario.write_text(scenario_yaml(history.scenario), encoding="utf-8")
-    folder.plan.write_text(history.plan.to_json(), encoding="utf-8")
-    write_evidence(history, folder, progress)
 
 
 def write_evidence(history: SimulatedHistory, folder: RunFolder, progress: Progress | None = None) -> None:
@@ -27,7 +19,7 @@ def write_evidence(history: SimulatedHistory, folder: RunFolder, progress: Progr
         for broker_id in history.disks:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:
-                    notes.remark(f"the replica of {replica.topic}-{replica.partition}: {replica.damage}")
+                    notes.remark(replica.damage, subject=f"replica of {replica.topic}-{replica.partition}")
         shutil.rmtree(folder.cluster)
 
 
@@ -39,7 +31,7 @@ def leave_evidence(history: SimulatedHistory, folder: RunFolder, notes: PhaseNot
     for broker_id, disk in history.disks.items():
         _lay_out(disk, disk_of(folder, broker_id))
     for remark in history.remarks:
-        notes.remark(remark, damaged=True)
+        notes.remark(remark, forbids_pass=True)
 
 
 def disks_in(folder: RunFolder) -> Path:

@@ -118,7 +118,7 @@ def test_an_expectation_says_its_sentence_with_the_columns_it_is_about(increase)
         "Where kind is x: term must strictly increase in the order of at, for each shard. "
         "At least 50 % of the rows must meet it."
     )
-    assert expectation.told(expectation.configuration.kwargs) == said
+    assert expectation.in_words(expectation.configuration.kwargs) == said
     (content,) = expectation._prescriptive_renderer(configuration=expectation.configuration)
     assert content.string_template["params"].items() >= {"epoch_column": "term", "key": "shard"}.items()
     assert type(expectation).sentence in content.string_template["template"]

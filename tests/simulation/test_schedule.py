@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.simulation.run_folder import write_run_folder
+from harness.scenario.file import scenario_yaml
+from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.folder import RunFolder
 from harness.store.history import OpKind, OpType
@@ -95,7 +96,9 @@ def test_a_broker_that_is_slow_to_stop_comes_back_all_the_same() -> None:
 def test_the_run_folder_of_a_schedule_holds_what_a_real_one_holds(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     history = simulate(scenario(KILL_LEADER), 3)
-    write_run_folder(history, folder)
+    folder.scenario.write_text(scenario_yaml(history.scenario), encoding="utf-8")
+    folder.plan.write_text(history.plan.to_json(), encoding="utf-8")
+    write_evidence(history, folder)
     assert all(end.error == "" for end in ends(folder).values())
     assert set(ends(folder)) == {Phase.DRIVE, Phase.COLLECT}
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.shrinking.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
 
 from harness.errors import ScenarioError
 from harness.progress import Silent
@@ -15,6 +14,7 @@ from harness.sweep.shrink import Shrunk, shrink
 from harness.sweep.sweep import Candidate, ScheduleVerdict
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, scenario
+from tests.sweep.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
 
 SEED = 5
 ANY = {**KILL_LEADER, "target": "one"}
@@ -54,7 +54,7 @@ def test_rounds_ask_the_check_in_question_and_the_end_asks_all() -> None:
     ("rule", "finding", "message"),
     [
         pytest.param(lambda _: [], None, "seed 5 does not fail: the system verdict is PASS", id="nothing is found"),
-        pytest.param(lambda _: ["I9"], "I1", "does not fail so: found were I9, not I1", id="something else is found"),
+        pytest.param(lambda _: ["I9"], "I1", "found were I9 log-matching, not I1", id="something else is found"),
         pytest.param(
             lambda asked: ["I9"] if asked == STORM else [],
             None,

@@ -21,6 +21,7 @@ class StaleRequests:
     """Every control request that a broker applied, and every role that it took."""
 
     name: ClassVar[str] = "I14"
+    title: ClassVar[str] = "I14 stale-requests"
     promise: ClassVar[str] = (
         "A control request with a stale controller, broker or leader epoch has no effect (KIP-380, ReplicaManager)."
     )
@@ -83,11 +84,11 @@ class StaleRequests:
     def _stopped(self, requests: DataFrame) -> DataFrame:
         """Of a replica that was stopped, nothing is known until it is told its role again."""
         stops = F.col("api") == "StopReplica"
-        told = F.when(~stops, F.col("leader_epoch"))
+        epoch = F.when(~stops, F.col("leader_epoch"))
         of_replica = in_order(*PARTITION_KEY, "broker", "incarnation", by=("seq",))
         rows = (
             requests.where(F.col("partition_verdict") == "applied")
-            .withColumn("current", F.lag(told).over(of_replica))
+            .withColumn("current", F.lag(epoch).over(of_replica))
             .where(stops & F.col("leader_epoch").between(0, F.col("current") - 1))
         )
         return finding(

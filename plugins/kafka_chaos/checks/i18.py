@@ -17,6 +17,7 @@ class Registrations:
     """Every registration, as ZooKeeper holds it and as its broker believes."""
 
     name: ClassVar[str] = "I18"
+    title: ClassVar[str] = "I18 one-session-per-broker"
     promise: ClassVar[str] = (
         "A broker id has one live session, and the ephemeral owner of its registration is that session (KAFKA-7165)."
     )
@@ -25,8 +26,8 @@ class Registrations:
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """ZooKeeper and brokers must both tell of some registration; one that only one side tells of is not judged."""
         sides = F.size(F.collect_set("source")).alias("sides")
-        told = facts["registrations"].groupBy("run_id", "broker", "czxid").agg(sides)
-        alone = told.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
+        registered = facts["registrations"].groupBy("run_id", "broker", "czxid").agg(sides)
+        alone = registered.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
         return alone.select("run_id", F.lit("no registration is told of by ZooKeeper and its broker").alias("reason"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -22,6 +22,7 @@ class Acknowledgements:
     """What leaders acknowledged with acks=all, by the size that their ISR had."""
 
     name: ClassVar[str] = "I19"
+    title: ClassVar[str] = "I19 acknowledged-in-sync"
     promise: ClassVar[str] = (
         "acks=all succeeds only with min.insync.replicas in the ISR and below the high watermark (Partition)."
     )
@@ -35,8 +36,8 @@ class Acknowledgements:
         """One finding a leader, epoch and size of the ISR."""
         replicas = facts["partition_states"].groupBy(*PARTITION_KEY).agg(F.min(F.size("assignment")).alias("replicas"))
         internal, of_scenario = F.col("topic").startswith("__"), F.lit(settings.min_insync_replicas)
-        asked = F.when(F.col("always"), F.col("own")).when(~internal, F.least("own", of_scenario))
-        needed = F.when(asked.isNotNull(), F.least(asked, F.coalesce("replicas", F.lit(1))))
+        minimum = F.when(F.col("always"), F.col("own")).when(~internal, F.least("own", of_scenario))
+        needed = F.when(minimum.isNotNull(), F.least(minimum, F.coalesce("replicas", F.lit(1))))
         wrong = F.when(
             F.col("isr_size") < needed,
             F.format_string("with %d in the ISR where %d are needed", "isr_size", needed),

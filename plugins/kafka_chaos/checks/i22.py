@@ -21,6 +21,7 @@ class Selections:
     """Every election, decided again from its logged inputs."""
 
     name: ClassVar[str] = "I22"
+    title: ClassVar[str] = "I22 election-rule"
     promise: ClassVar[str] = (
         "The leader and ISR chosen are those that the selector's rule gives for its inputs (Election)."
     )
@@ -107,13 +108,13 @@ def _isr(leader: Column) -> Column:
     assigned, online, isr = F.col("assigned"), F.col("online"), F.col("previous_isr")
     live_isr = F.array_intersect(isr, online)
     strategy = F.col("strategy")
-    given = (
+    inputs = (
         F.when(strategy == "initialize", F.array_intersect(assigned, online))
         .when(strategy == "offline", F.when(F.array_contains(isr, leader), live_isr).otherwise(F.array(leader)))
         .when(strategy == "controlled_shutdown", F.array_except(isr, "shutting_down"))
         .otherwise(isr)
     )
-    return F.when(leader.isNotNull(), given)
+    return F.when(leader.isNotNull(), inputs)
 
 
 def _named(leader: str) -> Column:
