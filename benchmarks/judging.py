@@ -31,7 +31,7 @@ from harness.verdict import SystemVerdict
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JudgingResult = tuple[int, list[tuple[str, str]], float]
+JudgingResult = tuple[int, list[tuple[str, SystemVerdict]], float]
 """How many rows the facts have, the verdict of each check and suite, and when the last check had ended."""
 Judging = Callable[["SparkSession", RunFolder], JudgingResult]
 
@@ -109,7 +109,7 @@ def judge(folder: RunFolder, judging: Judging, answer: Connection) -> None:
             checks_s=checks_s,
             suites_s=suites_s,
             cpu_s=cpu_s,
-            failed=tuple(name for name, verdict in verdicts if verdict != SystemVerdict.PASS.name),
+            failed=tuple(name for name, verdict in verdicts if verdict is not SystemVerdict.PASS),
         )
     )
 

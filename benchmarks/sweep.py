@@ -20,6 +20,7 @@ from rich.console import Console
 
 from benchmarks.measuring import SAMPLE_S, cpu_seconds, in_own_process, table_of_columns
 from benchmarks.schedules import SCENARIO
+from harness.progress import Silent
 from harness.scenario.file import load_scenario, read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.source import options
@@ -41,7 +42,7 @@ class Swept:
     judged_cpu_s: float
 
 
-class NoProgress:
+class NoProgress(Silent):
     """Shows no progress."""
 
     def done(self, what: str, schedules: int, of: int) -> None:

@@ -60,5 +60,5 @@ def _row(data_docs: Path, result: SuiteResult) -> str:
     links = [f'<a href="{page.relative_to(data_docs).as_posix()}">result</a>' for page in pages]
     if (data_docs / "expectations" / f"{result.suite}.html").is_file():
         links.append(f'<a href="expectations/{escape(result.suite)}.html">expectations</a>')
-    cells = [escape(result.suite), escape(result.verdict), str(result.evaluated), str(result.unsuccessful)]
+    cells = [escape(result.suite), escape(result.verdict.name), str(result.evaluated), str(result.unsuccessful)]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, ", ".join(links)]) + "</tr>"

@@ -64,8 +64,8 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
         if suite.name in answers or suite.table in needed
     ]
     make_offline(folder.data_docs, folder.run_id, results)
-    kept = [result.model_dump(mode="json") for result in results]
-    folder.expectations.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    stored = [result.model_dump(mode="json") for result in results]
+    folder.expectations.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
     return results
 
 
@@ -73,8 +73,8 @@ def needed_tables(checks: Sequence[str]) -> set[str]:
     """Return the tables without which a run cannot pass: what its checks need, and what they found."""
     from expectations.suites import FINDINGS
 
-    asked = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
-    return {FINDINGS, *(name for check in asked for name in check.needs)}
+    validated = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
+    return {FINDINGS, *(name for check in validated for name in check.needs)}
 
 
 def _context(data_docs: Path) -> "EphemeralDataContext":
@@ -103,7 +103,7 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", folder: RunFolder, asked: "Sequence[tuple[Suite, StoredTable | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable | None]]"
 ) -> dict[str, SuiteResult]:
     """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
 
@@ -117,7 +117,7 @@ def _answers(
 
     with ExitStack() as stack:
         validations: list[ValidationDefinition] = []
-        for suite, table in asked:
+        for suite, table in validated:
             if table is None or not (table.row_count or suite.table == FINDINGS):
                 continue
             session = None if table.is_small else stack.enter_context(spark_session())
@@ -127,7 +127,7 @@ def _answers(
             return {}
         checkpoint = Checkpoint(name=CHECKPOINT, validation_definitions=validations)
         results = checkpoint.run(run_id=RunIdentifier(run_name=folder.run_id)).run_results.values()
-    by_name = {suite.name: suite for suite, _table in asked}
+    by_name = {suite.name: suite for suite, _table in validated}
     return {result.suite_name: _answer(by_name[result.suite_name], result) for result in results}
 
 
@@ -149,7 +149,7 @@ def _frame(
 def _no_evidence(suite: "Suite") -> SuiteResult:
     return SuiteResult(
         suite=suite.name,
-        verdict=SystemVerdict.UNKNOWN.name,
+        verdict=SystemVerdict.UNKNOWN,
         evaluated=0,
         unsuccessful=0,
         reason=f"nothing to judge: no rows in {suite.table}",
@@ -158,7 +158,7 @@ def _no_evidence(suite: "Suite") -> SuiteResult:
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:
     """Return what one suite came to; what broke as a program proves nothing."""
-    failures = [_told(single) for single in result.results if not single.success]
+    failures = [_in_words(single) for single in result.results if not single.success]
     broken = sum(_raised(single.exception_info) for single in result.results)
     verdict = SystemVerdict.UNKNOWN if broken else SystemVerdict.PASS
     if len(failures) > broken:
@@ -166,11 +166,11 @@ def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> Suite
     excused = [single for single in result.results if single.success and suite.is_losable(_config(single).type)]
     return SuiteResult(
         suite=suite.name,
-        verdict=verdict.name,
+        verdict=verdict,
         evaluated=len(result.results),
         unsuccessful=len(failures),
         failures=failures,
-        expected=[_told(single) for single in excused if single.result.get("unexpected_count")],
+        expected=[_in_words(single) for single in excused if single.result.get("unexpected_count")],
     )
 
 
@@ -185,7 +185,7 @@ def _raised(info: dict[str, Any] | None) -> bool:
     return any(entry.get("raised_exception") for entry in entries)
 
 
-def _told(result: "ExpectationValidationResult") -> str:
+def _in_words(result: "ExpectationValidationResult") -> str:
     """Return a failed expectation as a sentence, with the first rows that failed it."""
     from expectations.row_expectation import RowExpectation
 

@@ -129,7 +129,7 @@ def _suite_docs(suite: str, runs: Sequence[RunDocs]) -> SuiteDocs:
     failures = [(run, sentence) for run, result in results for sentence in result.failures]
     return SuiteDocs(
         name=suite,
-        counts=Counter(result.verdict for _, result in results),
+        counts=Counter(result.verdict.name for _, result in results),
         not_judged=len(runs) - len(results),
         failures=failures[:FAILURES_SHOWN],
         more=max(len(failures) - FAILURES_SHOWN, 0),

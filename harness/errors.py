@@ -33,6 +33,10 @@ class NotInstalled(HarnessError):
     """A command takes a package that only an extra of the project brings; the message names both. Exit code 4."""
 
 
+class SparkError(ClusterError):
+    """Spark did not start, so nothing can be judged; the message has the end of its log. Exit code 4."""
+
+
 class DeadlineError(ClusterError):
     """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""
 

@@ -205,8 +205,10 @@ def expectations(
 def report(folder: RunFolder, *, progress: Progress | None = None) -> Path:
     """Write the page, and save the result with the time that took; returns the page's path."""
     progress = progress or Logged()
+    from harness.report.page import write
+
     with entered(folder, Phase.REPORT, progress):
-        page: Path = registry.import_module("harness.report.page").write(folder)
+        page = write(folder)
     assemble(folder).save(folder.verdict)
     return page
 
@@ -259,11 +261,12 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         if started and interrupts.count <= 1:
             if interrupts.count:
                 (progress or Logged()).message("what there is of it is judged; interrupt again to leave that out")
+            before = len(errors)
             with Background() as thread:
-                judged = attempt(
-                    lambda: judge(folder, progress=progress, interrupts=interrupts, background=thread)
-                ) and attempt(lambda: expectations(folder, progress=progress, interrupts=interrupts, background=thread))
-            if judged:
+                judged = attempt(lambda: judge(folder, progress=progress, interrupts=interrupts, background=thread))
+                if judged:
+                    attempt(lambda: expectations(folder, progress=progress, interrupts=interrupts, background=thread))
+            if not any(isinstance(error, Interrupted) for error in errors[before:]):
                 attempt(lambda: report(folder, progress=progress))
     result = assemble(folder)
     attempt(lambda: result.save(folder.verdict))

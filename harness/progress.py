@@ -1,13 +1,28 @@
 """Who is told how a run goes on: the terminal's live display, a task's log, or nobody."""
 
 import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 log = logging.getLogger(__name__)
 
+SILENCE_S = 20.0
+"""After so long without a word people believe that a program hangs."""
 
-class Progress(Protocol):
-    """Told what happens, as it happens."""
+
+class Listener(Protocol):
+    """Hears in a line what happens, as it happens."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line happened, e.g. kill broker 2 (leader of orders-0): confirmed."""
+        ...
+
+
+class Progress(Listener, Protocol):
+    """Hears of phases too."""
 
     def phase_started(self, phase: str) -> None:
         """A phase begins."""
@@ -15,10 +30,6 @@ class Progress(Protocol):
 
     def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
         """A phase is over; `error` is empty when it did what it should."""
-        ...
-
-    def message(self, text: str) -> None:
-        """Something worth a line happened, e.g. kill broker 2 (leader of orders-0): confirmed."""
         ...
 
 
@@ -52,3 +63,21 @@ class Logged:
     def message(self, text: str) -> None:
         """Log it."""
         log.info("%s", text)
+
+
+@contextmanager
+def step(progress: Listener, what: str) -> Iterator[None]:
+    """Say what is done as long as it takes, and how long that was; nothing more where it fails."""
+    done = threading.Event()
+    began_s = time.monotonic()
+
+    def still_at_it() -> None:
+        while not done.wait(SILENCE_S):
+            progress.message(f"{what}: {time.monotonic() - began_s:.0f} s so far")
+
+    threading.Thread(target=still_at_it, name="still-at-it", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+    progress.message(f"{what}: done in {time.monotonic() - began_s:.1f} s")

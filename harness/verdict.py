@@ -34,6 +34,10 @@ class EnvironmentVerdict(IntEnum):
     RESIDUE = 1
 
 
+Verdict = FaultVerdict | SystemVerdict | EnvironmentVerdict
+"""An answer to one of the three questions; the names of all are different, and their numbers are not."""
+
+
 def worst_fault(verdicts: Iterable[FaultVerdict]) -> FaultVerdict:
     """Return the verdict on all faults of a run; no faults at all is INCONCLUSIVE, never CONFIRMED."""
     return max(verdicts, default=FaultVerdict.INCONCLUSIVE)
@@ -61,6 +65,11 @@ class Verdicts:
     fault: FaultVerdict
     system: SystemVerdict
     environment: EnvironmentVerdict
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The three as `verdict.json` has them: fault, system, environment."""
+        return {"fault": self.fault.name, "system": self.system.name, "environment": self.environment.name}
 
     @property
     def exit_code(self) -> ExitCode:

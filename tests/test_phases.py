@@ -3,30 +3,34 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from expectations import runner
 from harness import phases
-from harness.contracts import registry
+from harness.analysis import judge, session
+from harness.analysis.judge import Judgement
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.experiment import judge as judging
 from harness.experiment.journal import Journal
 from harness.experiment.judge import Checked
 from harness.progress import Logged, Silent
+from harness.report import page
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import Phase, PhaseNotes
-from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.store.result import CheckResult, Remark, RunResult, SuiteResult, forbidding
 from harness.system.interruption import Background
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster
+from tests.verdicts import FAIL
 
 SCENARIO = """\
 name: short
@@ -36,9 +40,9 @@ workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1}}]
 faults: [{kind: kill, at_s: 1, target: "1"}]
 """
 ALL = ["drive", "collect", "judge", "expectations", "report"]
-PASSED = CheckResult(check="I1", promise="p", verdict="PASS")
-EXPECTED = SuiteResult(suite="leader epochs", verdict="PASS", evaluated=2, unsuccessful=0)
-FAILED = CheckResult(check="I1", promise="p", verdict="FAIL", violations=1, reason="two leaders")
+PASSED = CheckResult(check="I1", promise="p", verdict=SystemVerdict.PASS)
+EXPECTED = SuiteResult(suite="leader epochs", verdict=SystemVerdict.PASS, evaluated=2, unsuccessful=0)
+FAILED = CheckResult(check="I1", promise="p", verdict=FAIL, violations=1, reason="two leaders")
 
 
 class Stage:
@@ -102,15 +106,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(phases, "collect_from", made.collect)
     monkeypatch.setattr(phases, "run_checks", made.run_checks)
     monkeypatch.setattr(phases, "run_suites", made.run_suites)
-    replace_modules(monkeypatch, made)
+    monkeypatch.setattr(page, "write", made.write)
     return made
-
-
-def replace_modules(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
-    """Let the modules that the phases find by name be this object; plugins stay what they are."""
-    real = registry.import_module
-    found = {"harness.report.page", "harness.analysis.judge", "harness.analysis.session", "expectations.runner"}
-    monkeypatch.setattr(registry, "import_module", lambda name: module if name in found else real(name))
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -243,7 +240,7 @@ def test_signals_end_a_run_in_good_order(
     else:
         assert outcome.exit_code is ExitCode.INCONCLUSIVE
         assert isinstance(outcome.errors[0], Interrupted)
-        assert f"the phase {phase} was interrupted" in outcome.result.evidence
+        assert f"the phase {phase} was interrupted" in map(str, outcome.result.remarks)
 
 
 def test_a_phase_alone_raises_what_went_wrong_and_writes_it_down(stage: Stage) -> None:
@@ -256,21 +253,21 @@ def test_a_phase_alone_raises_what_went_wrong_and_writes_it_down(stage: Stage) -
     assert stage.phase_errors == {"start": "", "drive": "gone", "collect": "", "stop": ""}
     result = phases.judge(stage.folder)
     assert result.verdicts.system is SystemVerdict.UNKNOWN
-    assert result.evidence == ["no suite of expectations has answered", "the phase drive failed: gone"]
+    assert list(map(str, result.remarks)) == ["no suite of expectations has answered", "the phase drive failed: gone"]
 
 
 def test_nothing_passes_before_the_expectations_have_answered_too(stage: Stage) -> None:
     stage.run()
     first = phases.judge(stage.folder)
     assert first.suites == []
-    assert (first.verdicts.system, first.evidence) == (
+    assert (first.verdicts.system, list(map(str, first.remarks))) == (
         SystemVerdict.UNKNOWN,
         ["no suite of expectations has answered"],
     )
     second = phases.expectations(stage.folder)
     assert second.suites == [EXPECTED]
     assert second.checks == [PASSED]
-    assert (second.verdicts.system, second.evidence) == (SystemVerdict.PASS, [])
+    assert (second.verdicts.system, second.remarks) == (SystemVerdict.PASS, [])
     assert RunResult.load(stage.folder.verdict) == second
 
 
@@ -279,7 +276,7 @@ def test_judging_again_replaces_the_answers_and_keeps_the_rest(stage: Stage) -> 
     stage.answers = [FAILED]
     result = phases.judge(stage.folder)
     assert result.verdicts.exit_code is ExitCode.VIOLATED
-    assert result.faults[0].verdict == "CONFIRMED"
+    assert result.faults[0].verdict is FaultVerdict.CONFIRMED
     assert RunResult.load(stage.folder.verdict).checks == [FAILED]
 
 
@@ -334,64 +331,50 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
 def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, checks: Any, suites: Any, remarks: list[str]
 ) -> None:
-    class Module:
-        def judge(self, *_arguments: Any) -> Any:
-            if isinstance(checks, Exception):
-                raise checks
-            return self
+    def judge(*_arguments: Any) -> Judgement:
+        if isinstance(checks, Exception):
+            raise checks
+        torn = Remark(text="1 torn line", subject="operations/a.jsonl")
+        return Judgement(run_id="r", checks=checks, remarks=[torn], counts={"sends": 1})
 
-        def run(self, *_arguments: Any) -> Any:
-            if isinstance(suites, Exception):
-                raise suites
-            return suites
+    def run(*_arguments: Any) -> Any:
+        if isinstance(suites, Exception):
+            raise suites
+        return suites
 
-        def spark_session(self, *, size_bytes: int, typical: bool) -> AbstractContextManager[None]:
-            return nullcontext()
-
-        evidence = ["operations/a.jsonl: 1 torn line"]
-        damaged = False
-        counts = {"sends": 1}
-
-        @property
-        def checks(self) -> Any:
-            return checks
-
-    replace_modules(monkeypatch, Module())
+    monkeypatch.setattr(session, "spark_session", lambda **_: nullcontext())
+    monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr(judging, "missing_evidence", lambda *_: [])
     notes = PhaseNotes()
     with ExitStack() as kept:
-        found = judging.run_checks(stage.folder, Silent(), notes, kept).checks
+        found = judging.run_checks(stage.folder, Silent(), notes, kept, judge).checks
         expected = judging.run_suites(stage.folder, Silent(), notes)
     assert [*found, *expected] == [
         *(checks if isinstance(checks, list) else []),
         *(suites if isinstance(suites, list) else []),
     ]
-    assert [remark for remark in notes.remarks if "torn" not in remark] == remarks
-    assert notes.damaged is bool(remarks)
+    assert [str(doubt) for doubt in forbidding(notes.remarks)] == remarks
+    assert "operations/a.jsonl: 1 torn line" in map(str, notes.remarks) or isinstance(checks, Exception)
 
 
 def test_checks_and_suites_share_one_spark_session(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Module:
-        evidence: list[str] = []
-        damaged = False
-        counts: dict[str, int] = {}
-        checks = [PASSED]
+    @contextmanager
+    def opened(**_: Any) -> Iterator[None]:
+        stage.log.append("opened")
+        yield
+        stage.log.append("closed")
 
-        @contextmanager
-        def spark_session(self, *, size_bytes: int, typical: bool) -> Iterator[None]:
-            stage.log.append("opened")
-            yield
-            stage.log.append("closed")
+    def judged(*_arguments: Any) -> Judgement:
+        stage.log.append("checks")
+        return Judgement(run_id="r", checks=[PASSED], remarks=[], counts={})
 
-        def judge(self, *_arguments: Any) -> Any:
-            stage.log.append("checks")
-            return self
+    def run(*_arguments: Any) -> list[SuiteResult]:
+        stage.log.append("suites")
+        return [EXPECTED]
 
-        def run(self, *_arguments: Any) -> list[SuiteResult]:
-            stage.log.append("suites")
-            return [EXPECTED]
-
-    replace_modules(monkeypatch, Module())
+    monkeypatch.setattr(session, "spark_session", opened)
+    monkeypatch.setattr(judge, "judge", judged)
+    monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr(phases, "run_checks", judging.run_checks)
     monkeypatch.setattr(phases, "run_suites", judging.run_suites)
     with Background() as thread:
@@ -419,25 +402,33 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        pytest.param([], {"I1": "FAIL", "lost-write": "FAIL", "I9": "PASS"}, id="nothing is missing"),
         pytest.param(
-            ["brokers/2/state-change.jsonl"], {"I1": "UNKNOWN", "lost-write": "FAIL", "I9": "PASS"}, id="a broker's log"
+            [],
+            {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS},
+            id="nothing is missing",
         ),
         pytest.param(
-            ["operations/a.jsonl"], {"I1": "FAIL", "lost-write": "UNKNOWN", "I9": "PASS"}, id="a client's operations"
+            ["brokers/2/state-change.jsonl"],
+            {"I1": SystemVerdict.UNKNOWN, "lost-write": FAIL, "I9": SystemVerdict.PASS},
+            id="a broker's log",
+        ),
+        pytest.param(
+            ["operations/a.jsonl"],
+            {"I1": FAIL, "lost-write": SystemVerdict.UNKNOWN, "I9": SystemVerdict.PASS},
+            id="a client's operations",
         ),
     ],
 )
 def test_a_check_that_rests_on_a_missing_file_accuses_nobody(
-    stage: Stage, missing: list[str], told: dict[str, str]
+    stage: Stage, missing: list[str], told: dict[str, SystemVerdict]
 ) -> None:
-    verdicts = {"I1": "FAIL", "lost-write": "FAIL", "I9": "PASS"}
+    verdicts = {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     paths = [stage.folder.root / place for place in missing]
     results = judging.without_what_is_missing(checks, stage.folder, paths)
     assert {result.check: result.verdict for result in results} == told
     for result in results:
-        if result.verdict == "UNKNOWN":
+        if result.verdict is SystemVerdict.UNKNOWN:
             assert (result.violations, result.reason) == (0, f"{missing[0]} is missing or empty")
 
 
@@ -446,4 +437,4 @@ def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> No
     stage.folder.journal.write_text("rubbish\n" + stage.folder.journal.read_text())
     result = phases.judge(stage.folder)
     assert (result.verdicts.fault, result.verdicts.system) == (FaultVerdict.INCONCLUSIVE, SystemVerdict.UNKNOWN)
-    assert "journal.jsonl:1: not a JSON object" in result.evidence[0]
+    assert "journal.jsonl:1: not a JSON object" in result.remarks[0].text

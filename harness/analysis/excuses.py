@@ -1,38 +1,46 @@
 """How far an excuse reaches: what a power loss takes is of partitions on that broker, and was there before."""
 
+from collections.abc import Iterable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ANYWHERE, POWER
+from harness.analysis.allowances import POWER_LOSS
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Severity
+from harness.contracts import registry
+from harness.contracts.checks import Check, Severity, allowances
+from harness.contracts.faults import MayForfeit
 
-POWER_LOSS = "power-loss"
-"""The fault that cuts brokers' power."""
 
-
-def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-    """Return the findings; what no power loss can have taken is a violation.
+def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks: Iterable[Check]) -> DataFrame:
+    """Return the findings of these checks; what no power loss can have taken is a violation.
 
     That is what was asked for after the last cut (an answer may come later, being under way), and what is in a
     partition none of whose replicas was cut off. Where that cannot be told the excuse stands: of runs without a journal
     of faults, of partitions whose replicas nobody has named, and of findings that name no partition or no instant.
     """
+    stored_anywhere = [check.name for check in checks if any(each.anywhere for each in allowances(check))]
     journals = facts["fault_windows"].select("run_id").distinct().withColumn("has_journal", F.lit(True))
-    cuts = facts["fault_windows"].where((F.col("fault") == POWER_LOSS) & F.col("injected_ns").isNotNull())
+    cuts = facts["fault_windows"].where(F.col("fault").isin(forfeiting()) & F.col("injected_ns").isNotNull())
     last = cuts.groupBy("run_id").agg(F.max("injected_ns").alias("last_cut_ns"))
     rows = (
         findings.join(journals, on="run_id", how="left")
         .join(last, on="run_id", how="left")
         .join(_reach(cuts, facts["partition_states"]), on=list(PARTITION_KEY), how="left")
     )
-    anywhere = F.col("check").isin(sorted(ANYWHERE)) | F.col("has_replicas").isNull()
+    anywhere = F.col("check").isin(stored_anywhere) | F.col("has_replicas").isNull()
     of_partition = F.when(anywhere, F.col("last_cut_ns")).otherwise(F.col("last_cut_of_partition_ns"))
     before = of_partition.isNotNull() & F.coalesce(F.col("at_ns") <= of_partition, F.lit(True))
-    outside = F.coalesce((F.col("excuse") == POWER) & F.col("has_journal") & ~before, F.lit(False))
+    outside = F.coalesce((F.col("excuse") == POWER_LOSS.reason) & F.col("has_journal") & ~before, F.lit(False))
     severity = F.when(outside, Severity.VIOLATION.value).otherwise(F.col("severity"))
     excuse = F.when(~outside, F.col("excuse"))
     return rows.withColumns({"severity": severity, "excuse": excuse}).select(*findings.columns)
+
+
+def forfeiting() -> list[str]:
+    """Return the names of the faults that can take committed records away, as their parameters say."""
+    faults = registry.names(registry.Kind.FAULT)
+    return [name for name in faults if issubclass(registry.fault(name).Parameters, MayForfeit)]
 
 
 def _reach(cuts: DataFrame, partition_states: DataFrame) -> DataFrame:

@@ -1,35 +1,35 @@
-"""What checks are made of: assumptions tested, severities by the table of allowances, rows in the shape of findings."""
+"""What checks are made of: assumptions tested, severities by what excuses them, rows in the shape of findings."""
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.schemas import TORN, VALUE_IDS
-from harness.contracts.checks import FINDING_COLUMNS, Settings, Severity
+from harness.contracts.checks import FINDING_COLUMNS, Allowance, Settings, Severity
 
 EVIDENCE_LIMIT = 12
 _EXCUSED = "excused: "
 """In place of a severity, before the reason of an allowance; `finding` parts them."""
 
 
-def severity(anomaly: str, settings: Settings, *, unclean: Column, acks: Column | None = None) -> Column:
+def severity(
+    excused_by: Sequence[Allowance], settings: Settings, *, unclean: Column, acks: Column | None = None
+) -> Column:
     """Return expected, and by which allowance, where one covers the row, else violation.
 
     Args:
-        anomaly: Name of the check.
+        excused_by: The allowances of the check; the first that holds is the one that is named.
         settings: What the run was allowed to do.
         unclean: Whether an allowed unclean election followed; see `with_unclean_election`.
         acks: The acks level of the row's record, where one is at stake.
     """
     level = F.lit(None) if acks is None else acks
-    said: Column = F.lit(Severity.VIOLATION.value)
-    for allowance in reversed(ALLOWANCES):  # the first that holds is the one that is named
-        if allowance.anomaly != anomaly:
-            continue
+    verdict: Column = F.lit(Severity.VIOLATION.value)
+    for allowance in reversed(excused_by):
         conditions = []
         if allowance.power_loss:
             conditions.append(F.lit(settings.power_loss))
@@ -39,8 +39,8 @@ def severity(anomaly: str, settings: Settings, *, unclean: Column, acks: Column 
             conditions.append(level.isin(sorted(allowance.acks)))
         if allowance.unclean_election:
             conditions.append(unclean)
-        said = F.when(reduce(and_, conditions), f"{_EXCUSED}{allowance.reason}").otherwise(said)
-    return said
+        verdict = F.when(reduce(and_, conditions), f"{_EXCUSED}{allowance.reason}").otherwise(verdict)
+    return verdict
 
 
 def with_unclean_election(
@@ -88,7 +88,7 @@ def finding(
         at: Column with the instant at which what was lost had been asked for, where there is one.
     """
     excused = severity.startswith(_EXCUSED)
-    given = {
+    values = {
         "check": F.lit(check),
         "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
         "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1))),
@@ -98,7 +98,7 @@ def finding(
     }
     columns = []
     for name, type_ in FINDING_COLUMNS:
-        column = given.get(name, F.col(name) if name in rows.columns else F.lit(None))
+        column = values.get(name, F.col(name) if name in rows.columns else F.lit(None))
         columns.append(column.cast(type_).alias(name))
     return rows.select(*columns)
 
@@ -110,8 +110,8 @@ def event(fact: str, *columns: Column | str) -> Column:
 
 def ids(column: Column | str) -> Column:
     """Return broker ids as text; a question mark where they are not known."""
-    given = F.col(column) if isinstance(column, str) else column
-    return F.coalesce(F.concat(F.lit("["), F.array_join(given.cast("array<string>"), ", "), F.lit("]")), F.lit("?"))
+    brokers = F.col(column) if isinstance(column, str) else column
+    return F.coalesce(F.concat(F.lit("["), F.array_join(brokers.cast("array<string>"), ", "), F.lit("]")), F.lit("?"))
 
 
 def unsaid(rows: DataFrame, field: str) -> DataFrame:

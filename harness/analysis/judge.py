@@ -5,18 +5,19 @@ All runs given at once are judged by the same jobs, each finding under its own r
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built_facts, row_counts
 from harness.analysis.frames import union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
+from harness.analysis.halves import by_halves
 from harness.analysis.origins import PLACES, kinds_of
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
@@ -25,16 +26,16 @@ from harness.analysis.storage import literal_glob
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity
 from harness.errors import not_interrupted
+from harness.progress import Listener, Silent, step
 from harness.store.folder import RunFolder
-from harness.store.result import CheckResult
+from harness.store.phase_log import Phase
+from harness.store.result import CheckResult, Remark
 from harness.verdict import SystemVerdict
 
 logger = logging.getLogger(__name__)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
-ATTEMPTS = 40
-"""Jobs by which the runs are looked for that break a check, before it is given up for the rest of them."""
 REMARKS_LIMIT = 50
 """Remarks on the evidence of a run that are handed on; the fact `evidence` has all of them."""
 
@@ -46,10 +47,8 @@ class Judgement:
     run_id: str
     checks: list[CheckResult]
     """In the order in which the checks were named."""
-    evidence: list[str]
-    """Remarks on the quality of the evidence, in a sentence each."""
-    damaged: bool
-    """Whether one of them is about more than the torn last line that a kill can leave."""
+    remarks: list[Remark]
+    """On the quality of the evidence; all but the torn last line that a kill can leave forbid a PASS."""
     counts: dict[str, int]
     """Rows a fact."""
 
@@ -68,22 +67,41 @@ class Question:
         return [registry.check(name) for name in self.checks or registry.names(registry.Kind.CHECK)]
 
 
+Criteria = tuple[Settings, tuple[str, ...]]
+"""By what a run is judged: what it was allowed to do, and the names of checks, none for all."""
+
+
+def questions(criteria: Mapping[str, Criteria]) -> list[Question]:
+    """Return what is asked of runs, by their ids; those that are judged by the same stand together."""
+    run_ids: dict[Criteria, list[str]] = {}
+    for run_id, each in criteria.items():
+        run_ids.setdefault(each, []).append(run_id)
+    return [Question(run_ids=ids, settings=settings, checks=checks) for (settings, checks), ids in run_ids.items()]
+
+
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Number:
     """How often a check found something of one severity in one run, and the first of it."""
 
     number: int = 0
     first: str = ""
 
 
-def judge(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> Judgement:
+def judge(
+    folder: RunFolder, settings: Settings, checks: Sequence[str] = (), progress: Listener | None = None
+) -> Judgement:
     """Return what the named checks, or all, make of one run; facts and findings are written to its folder."""
-    (judgement,) = judge_runs([folder], settings, checks, into=folder)
+    (judgement,) = judge_runs([folder], settings, checks, into=folder, progress=progress)
     return judgement
 
 
 def judge_runs(
-    folders: Sequence[RunFolder], settings: Settings, checks: Sequence[str] = (), *, into: RunFolder
+    folders: Sequence[RunFolder],
+    settings: Settings,
+    checks: Sequence[str] = (),
+    *,
+    into: RunFolder,
+    progress: Listener | None = None,
 ) -> list[Judgement]:
     """Return what the checks make of each run; the facts and findings of all are written to the folder `into`.
 
@@ -94,7 +112,7 @@ def judge_runs(
     """
     with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
         question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
-        return judge_sources(spark, read(spark, folders), [question], into=into)
+        return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
 
 
 def judge_sources(
@@ -103,37 +121,42 @@ def judge_sources(
     questions: Sequence[Question],
     *,
     into: AnyResultFolder,
-    kept: bool = True,
+    keep: bool = True,
+    progress: Listener | None = None,
 ) -> list[Judgement]:
     """Return what the checks make of each of the runs that the sources hold, wherever these come from.
 
     The facts are made once, whatever is asked of which run. Findings are written to the folder `into`; so are the facts
-    if they are `kept`.
+    too, to `keep` them.
 
     Args:
         spark: An open session.
         sources: The lines of all runs.
         questions: No run is in two of them; the answers have their order.
         into: Where findings and facts go.
-        kept: Whether the facts are written.
+        keep: Whether the facts are written.
+        progress: Whoever wants to see how it goes on.
 
     Raises:
         PluginError: there is no check of one of the names.
     """
+    progress = progress or Silent()
     run_ids = [run_id for question in questions for run_id in question.run_ids]
-    asked = [(question, question.plugins()) for question in questions]
-    checks_of = {run_id: checks for question, checks in asked for run_id in question.run_ids}
+    checks_of = [(question, question.plugins()) for question in questions]
     remove(into.findings)
     size_bytes, together = sources.size_bytes, sources.together
-    with tuned(spark, size_bytes, together=together), built_facts(sources, into.facts, write=kept) as facts:
-        counts = row_counts(facts, run_ids)
+    with tuned(spark, size_bytes, together=together), ExitStack() as stack:
+        with step(progress, "facts are made of the evidence"):
+            facts = stack.enter_context(built_facts(sources, into.facts, write=keep))
+            counts = row_counts(facts, run_ids)
         unknown: Unknown = {}
-        for question, checks in asked:
-            of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)
-            rows = {run_id: counts[run_id] for run_id in question.run_ids}
-            unknown |= _run_checks(spark, checks, of_runs, question.settings, rows, into.findings)
-        found = _read_findings(spark, into.findings)
-        remarks, damaged = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
+        with step(progress, "checks judge the facts"):
+            for question, checks in checks_of:
+                of_runs = facts if len(questions) == 1 else _only(facts, question.run_ids)
+                rows = {run_id: counts[run_id] for run_id in question.run_ids}
+                unknown |= _run_checks(spark, checks, of_runs, question.settings, rows, into.findings)
+            numbers = _read_findings(spark, into.findings)
+            remarks, holes = _remarks(facts["evidence"], REMARKS_LIMIT * len(run_ids))
     return [
         Judgement(
             run_id=run_id,
@@ -141,16 +164,16 @@ def judge_sources(
                 _result(
                     plugin,
                     unknown.get((run_id, plugin.name), ""),
-                    {severity: found.get((run_id, plugin.name, severity), _Found()) for severity in Severity},
-                    damaged.get(run_id, {}),
+                    {severity: numbers.get((run_id, plugin.name, severity), _Number()) for severity in Severity},
+                    holes.get(run_id, {}),
                 )
-                for plugin in checks_of[run_id]
+                for plugin in checks
             ],
-            evidence=remarks.get(run_id, []),
-            damaged=run_id in damaged,
+            remarks=remarks.get(run_id, []),
             counts=dict(counts[run_id]),
         )
-        for run_id in run_ids
+        for question, checks in checks_of
+        for run_id in question.run_ids
     ]
 
 
@@ -177,17 +200,18 @@ def _run_checks(
         of_runs = facts if run_ids is None else _only(facts, run_ids)
         rows = union([check.findings(of_runs, settings) for check in checks])
         if settings.power_loss:
-            rows = within_power_losses(rows, of_runs)
+            rows = within_power_losses(rows, of_runs, checks)
         if unknown:
             rows = rows.join(_pairs(spark, unknown), on=["run_id", "check"], how="left_anti")
         rows.write.mode("append").partitionBy("check").parquet(str(folder))
 
-    asked = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
-    for check, _ in _broken(asked, write):
+    able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
+    for check, _ in _broken(able, write):
         run_ids = [run_id for run_id in counts if (run_id, check.name) not in unknown]
-        for run_id, error in _broken_runs(run_ids, partial(_about, write, check)):
-            unknown[(run_id, check.name)] = _broke(error)
-            logger.warning("check.failed check=%s run=%s error=%s", check.name, run_id, _first_line(error))
+        for part, error in by_halves(run_ids, partial(_about, write, check), (Exception,)):
+            if isinstance(error, Exception):
+                unknown |= {(run_id, check.name): _broke(error) for run_id in part}
+                logger.warning("check.failed check=%s runs=%d error=%s", check.name, len(part), _first_line(error))
     return unknown
 
 
@@ -219,25 +243,6 @@ def _broken(checks: Sequence[Check], job: Callable[[Sequence[Check]], None]) -> 
     return []
 
 
-def _broken_runs(run_ids: Sequence[str], job: Callable[[Sequence[str]], None]) -> list[tuple[str, Exception]]:
-    """Do a job for the runs by halves; return those for which it cannot be done, or was given up."""
-    broken: list[tuple[str, Exception]] = []
-    waiting: list[Sequence[str]] = [run_ids]
-    for attempt in count(1):
-        if not waiting:
-            break
-        part = waiting.pop()
-        try:
-            job(part)
-        except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
-            not_interrupted(error)
-            if len(part) == 1 or attempt >= ATTEMPTS:
-                broken += [(run_id, error) for run_id in part]
-            else:
-                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
-    return broken
-
-
 def _broke(error: Exception) -> str:
     return f"the check broke: {type(error).__name__}: {_first_line(error)}"
 
@@ -256,8 +261,8 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     """
     unknown: Unknown = {}
 
-    def ask(asked: Sequence[Check]) -> None:
-        reasons = [(check.name, check.unknown(facts)) for check in asked]
+    def ask(some: Sequence[Check]) -> None:
+        reasons = [(check.name, check.unknown(facts)) for check in some]
         named = [
             rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
         ]
@@ -275,7 +280,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     return unknown
 
 
-def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, str], _Found]:
+def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, str], _Number]:
     """Return how often each check found what in each run, by run id, check and severity."""
     if not any(folder.glob("check=*")):
         return {}  # nothing was found
@@ -287,48 +292,57 @@ def _read_findings(spark: SparkSession, folder: Folder) -> dict[tuple[str, str, 
         .groupBy("run_id", "check", "severity")
         .agg(F.count("*").alias("number"), F.min_by("message", place).alias("first"))
     )
-    return {(row.run_id, row.check, row.severity): _Found(row.number, row.first) for row in rows.collect()}
+    return {(row.run_id, row.check, row.severity): _Number(row.number, row.first) for row in rows.collect()}
 
 
-def _result(check: Check, unknown: str, found: Mapping[Severity, _Found], damaged: Mapping[str, str]) -> CheckResult:
+def _result(
+    check: Check, unknown: str, numbers: Mapping[Severity, _Number], holes: Mapping[str, Remark]
+) -> CheckResult:
     """Return one check's answer on one run: what was found stands, but no promise is kept in evidence with holes.
 
     Args:
         check: The check.
         unknown: Why it cannot judge the run, if so.
-        found: What it found.
-        damaged: A remark on every kind of evidence that has holes.
+        numbers: How much it found.
+        holes: A remark on every kind of evidence that has some.
     """
-    violations = found[Severity.VIOLATION]
-    holes = [] if violations.number else [damaged[kind] for kind in kinds_of(check.needs) if kind in damaged]
-    if unknown or holes:
-        reason = unknown or f"nothing was found, in evidence that is damaged: {holes[0]}"
-        return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN.name, reason=reason)
+    violations = numbers[Severity.VIOLATION]
+    damaged = [] if violations.number else [holes[kind] for kind in kinds_of(check.needs) if kind in holes]
+    if unknown or damaged:
+        reason = unknown or f"nothing was found, in evidence that is damaged: {damaged[0]}"
+        return CheckResult(check=check.name, promise=check.promise, verdict=SystemVerdict.UNKNOWN, reason=reason)
     verdict = SystemVerdict.FAIL if violations.number else SystemVerdict.PASS
     return CheckResult(
         check=check.name,
         promise=check.promise,
-        verdict=verdict.name,
+        verdict=verdict,
         violations=violations.number,
-        expected=found[Severity.EXPECTED].number,
-        notes=found[Severity.NOTE].number,
+        expected=numbers[Severity.EXPECTED].number,
+        notes=numbers[Severity.NOTE].number,
         reason=violations.first,
     )
 
 
-def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[str]], dict[str, dict[str, str]]]:
-    """Return the remarks on the evidence of each run, in a sentence each; and of the runs with holes, one a kind."""
-    sentence = F.format_string("%s: %d %s", "subject", "count", "problem")
+def _remarks(evidence: DataFrame, limit: int) -> tuple[dict[str, list[Remark]], dict[str, dict[str, Remark]]]:
+    """Return the remarks on the evidence of each run, so many of all runs; and of the runs with holes, one a kind."""
     place = F.coalesce(*(F.when(F.col("subject").startswith(place), kind) for kind, place in PLACES.items()))
-    holes = (
+    first = (
         evidence.where(F.col("problem") != TORN)
         .groupBy("run_id", F.coalesce(place, F.lit("")).alias("kind"))
-        .agg(F.min(sentence).alias("remark"))
+        .agg(F.min_by(F.struct("subject", "problem", "count"), F.struct("subject", "problem")).alias("hole"))
     )
-    damaged: dict[str, dict[str, str]] = {}
-    for row in holes.collect():
-        damaged.setdefault(row.run_id, {})[row.kind] = row.remark
-    remarks: dict[str, list[str]] = {}
+    holes: dict[str, dict[str, Remark]] = {}
+    for row in first.collect():
+        holes.setdefault(row.run_id, {})[row.kind] = _remark(row.hole)
+    remarks: dict[str, list[Remark]] = {}
     for row in evidence.orderBy("run_id", "subject", "problem").limit(limit).collect():
-        remarks.setdefault(row.run_id, []).append(f"{row.subject}: {row['count']} {row.problem}")
-    return remarks, damaged
+        remarks.setdefault(row.run_id, []).append(_remark(row))
+    for run_id, of_run in holes.items():  # the limit may have left out what forbids a PASS
+        shown = remarks.setdefault(run_id, [])
+        shown += [remark for remark in of_run.values() if remark not in shown]
+    return remarks, holes
+
+
+def _remark(row: Row) -> Remark:
+    text, forbids_pass = f"{row['count']} {row.problem}", row.problem != TORN
+    return Remark(text=text, phase=Phase.JUDGE, subject=row.subject, forbids_pass=forbids_pass)

@@ -38,7 +38,7 @@ def _operations(*kinds: str) -> Origin:
     return {"operations": f"kind {' and '.join(f'`{kind}`' for kind in kinds)}"}
 
 
-def _said(*kinds: str) -> Origin:
+def _state_changes(*kinds: str) -> Origin:
     return {"state_changes": " and ".join(f"`{kind}`" for kind in kinds)}
 
 
@@ -54,34 +54,34 @@ ORIGINS: dict[str, Origin] = {
     "replicas": {"replicas": "type `replica`"},
     "replica_records": {"replicas": "type `record`"},
     "partition_states": _STATES,
-    "leader_epochs": _STATES | _said("become_leader", "append"),
-    "leadership_claims": _said("become_leader", "become_follower"),
-    "appends": _said("append"),
-    "controller_epochs": _znodes("/controller_epoch", "/controller") | _said("controller_elected"),
+    "leader_epochs": _STATES | _state_changes("become_leader", "append"),
+    "leadership_claims": _state_changes("become_leader", "become_follower"),
+    "appends": _state_changes("append"),
+    "controller_epochs": _znodes("/controller_epoch", "/controller") | _state_changes("controller_elected"),
     "isr_changes": _STATES,
-    "high_watermarks": _said("hw"),
-    "truncations": _said("truncate"),
+    "high_watermarks": _state_changes("hw"),
+    "truncations": _state_changes("truncate"),
     "committed_offsets": _operations("commit", "fetch_committed") | {"replicas": "records of `__consumer_offsets`"},
     "fault_windows": {"journal": "every step"},
     "availability": _operations("send"),
     "poll_steps": _operations("poll"),
     "send_reversals": _operations("send"),
     "end_offsets": _operations("end_offset"),
-    "elections": _said("election"),
-    "state_writes": _said("zk_write"),
-    "control_requests": _said("ctl_recv"),
-    "registrations": _znodes("/brokers/ids/…") | _said("broker_registered"),
-    "leader_isrs": _said("hw"),
-    "isr_proposals": _said("isr_propose"),
-    "acknowledgements": _said("produce_resp"),
-    "consumer_fetches": _said("fetch_resp"),
+    "elections": _state_changes("election"),
+    "state_writes": _state_changes("zk_write"),
+    "control_requests": _state_changes("ctl_recv"),
+    "registrations": _znodes("/brokers/ids/…") | _state_changes("broker_registered"),
+    "leader_isrs": _state_changes("hw"),
+    "isr_proposals": _state_changes("isr_propose"),
+    "acknowledgements": _state_changes("produce_resp"),
+    "consumer_fetches": _state_changes("fetch_resp"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
 }
 """By the fact's name."""
 
-TOLD: tuple[type[Event], ...] = (
+FACT_EVENTS: tuple[type[Event], ...] = (
     Append,
     BecomeFollower,
     BecomeLeader,

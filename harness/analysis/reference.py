@@ -7,11 +7,10 @@ import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.origins import ORIGINS
 from harness.analysis.schemas import PROBLEMS, TABLES, TORN
 from harness.contracts import registry
-from harness.contracts.checks import Check
+from harness.contracts.checks import Check, allowances
 
 PAGE = Path("docs/checks.md")
 TESTS = Path("tests/checks")
@@ -31,7 +30,7 @@ in evidence with holes answers UNKNOWN with the remark as its reason, and so doe
 def page() -> str:
     """Return the page as Markdown."""
     checks = in_order(map(registry.check, registry.names(registry.Kind.CHECK)))
-    return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(), "", *_quality(), "", *_facts()]) + "\n"
+    return "\n".join([_HEAD, "", *_promises(checks), "", *_allowances(checks), "", *_quality(), "", *_facts()]) + "\n"
 
 
 def in_order(checks: Iterable[Check]) -> list[Check]:
@@ -53,15 +52,15 @@ def _promises(checks: Iterable[Check]) -> Iterator[str]:
         needs = ", ".join(f"[`{name}`](#{name})" for name in check.needs)
         suites = ", ".join(f"`{suite}`" for name in check.needs for suite in by_fact.get(name, ()))
         code, test = f"[{file}](../plugins/kafka_chaos/checks/{file})", f"[test_{file}](../{TESTS}/test_{file})"
-        yield f"| {check.name} | {check.promise} | {needs} | {code} | {test} | {suites} |"
+        yield f"| {check.title} | {check.promise} | {needs} | {code} | {test} | {suites} |"
 
 
 def _suites() -> dict[str, list[str]]:
     """Return the names of suites by the tables that they are about."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for suite in registry.import_module("expectations.suites").SUITES:
-        found.setdefault(suite.table, []).append(suite.name)
-    return found
+        names.setdefault(suite.table, []).append(suite.name)
+    return names
 
 
 def _quality() -> Iterator[str]:
@@ -73,17 +72,18 @@ def _quality() -> Iterator[str]:
         yield f"| {problem} | {about} | {'' if problem == TORN else 'yes'} |"
 
 
-def _allowances() -> Iterator[str]:
+def _allowances(checks: Iterable[Check]) -> Iterator[str]:
     yield "## What is expected"
     yield ""
     yield "An anomaly is counted and shown, and fails no run, where all conditions of a row hold."
     yield ""
     yield "| anomaly | acks | needs an allowed unclean election | needs a power loss | needs no idempotence | because |"
     yield "|---|---|---|---|---|---|"
-    for each in ALLOWANCES:
-        acks = ", ".join(map(str, sorted(each.acks))) if each.acks is not None else ""
-        flags = (each.unclean_election, each.power_loss, each.without_idempotence)
-        yield f"| {each.anomaly} | {acks} | {' | '.join('yes' if flag else '' for flag in flags)} | {each.reason} |"
+    for check in checks:
+        for each in allowances(check):
+            acks = ", ".join(map(str, sorted(each.acks))) if each.acks is not None else ""
+            flags = (each.unclean_election, each.power_loss, each.without_idempotence)
+            yield f"| {' | '.join((check.title, acks, *('yes' if flag else '' for flag in flags), each.reason))} |"
 
 
 def _facts() -> Iterator[str]:

@@ -21,8 +21,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from harness.analysis.class_archive import MAKING_S, ClassArchive, class_archive
-from harness.errors import HarnessError
+from harness.errors import HarnessError, SparkError
+from harness.progress import Listener, Silent, step
 from harness.system.scratch import new_scratch_folder
 
 MASTER_VARIABLE = "CHAOS_SPARK_MASTER"
@@ -80,7 +80,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{none}
 
 @contextmanager
 def spark_session(
-    master: str | None = None, *, lasting: bool = False, size_bytes: int = 0, typical: bool = False
+    master: str | None = None, *, lasting: bool = False, size_bytes: int = 0, progress: Listener | None = None
 ) -> Iterator[SparkSession]:
     """Yield the active session, or start one and end it with its JVM and its scratch folder.
 
@@ -88,25 +88,26 @@ def spark_session(
         master: Spark master URL; by default what CHAOS_SPARK_MASTER says, else two local threads.
         lasting: Whether it has work for minutes, not seconds.
         size_bytes: Of what is to be judged; if it is large, the session lasts.
-        typical: Whether it judges, so that its JVM leaves its classes to later ones if none has done so.
+        progress: Whoever wants to see how it goes on.
 
     Raises:
-        HarnessError: Spark does not start, or CHAOS_SPARK_CONF cannot be read.
+        SparkError: Spark does not start.
+        HarnessError: CHAOS_SPARK_CONF cannot be read.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
-    given = _given_settings()
+    settings = _own_settings()
     scratch = new_scratch_folder()
-    archive = class_archive(scratch, make=typical and not given)  # given settings may change which classes there are
     end = partial(_end, scratch)
     atexit.register(end)  # a signal may end the process while a background thread still judges in here
     try:
         url = master or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
-        options = _options(url, scratch, archive, lasting or size_bytes > LARGE_BYTES)
-        java = [options[JAVA_OPTIONS], *([given[JAVA_OPTIONS]] if JAVA_OPTIONS in given else [])]
-        spark = _started(options | given | {JAVA_OPTIONS: " ".join(java)}, scratch)
+        options = _options(url, scratch, lasting or size_bytes > LARGE_BYTES)
+        java = [options[JAVA_OPTIONS], *([settings[JAVA_OPTIONS]] if JAVA_OPTIONS in settings else [])]
+        with step(progress or Silent(), "Spark starts"):
+            spark = _started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
         try:
             yield spark
         except KeyboardInterrupt:
@@ -115,8 +116,6 @@ def spark_session(
         finally:
             with suppress(Py4JError, OSError):
                 spark.stop()
-        if archive.made is not None and _jvm_ended(MAKING_S):
-            archive.keep()
     finally:
         end()
         atexit.unregister(end)
@@ -169,18 +168,18 @@ def _started(options: dict[str, str], scratch: Path) -> SparkSession:
     """
     on_interrupt = signal.getsignal(signal.SIGINT)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    said = scratch / "jvm.log"
+    log = scratch / "jvm.log"
     try:
         if SparkContext._gateway is None:
-            with said.open("wb") as output:
+            with log.open("wb") as output:
                 gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
             _remember_names(gateway.jvm)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        tail = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
+        tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
         why = " ".join(str(error).splitlines()[:2])  # the rest is where in Java
-        raise HarnessError(f"Spark did not start: {why}; it said: {' | '.join(tail) or 'nothing'}") from error
+        raise SparkError(f"Spark did not start: {why}; the end of its log: {' | '.join(tail) or 'nothing'}") from error
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)
@@ -202,11 +201,11 @@ class _KnownClass(JavaClass):  # type: ignore[misc]
 def _remember_names(jvm: JVMView) -> None:
     """Keep the classes that make columns: py4j would look through every jar for their names, column by column."""
     for name in _ASKED_FOR:
-        found = getattr(jvm, name)
-        setattr(jvm, name, _KnownClass(found._fqn, found._gateway_client))
+        java_class = getattr(jvm, name)
+        setattr(jvm, name, _KnownClass(java_class._fqn, java_class._gateway_client))
 
 
-def _options(master: str, scratch: Path, archive: ClassArchive, lasting: bool) -> dict[str, str]:
+def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
     """Return the settings; everything that Spark writes by itself goes below `scratch`."""
     quiet = scratch / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="utf-8")
@@ -230,7 +229,6 @@ def _options(master: str, scratch: Path, archive: ClassArchive, lasting: bool) -
         java += [
             *([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER, _ROOM_FOR_CODE]),
             "-Djava.net.preferIPv4Stack=true",
-            *archive.options,
         ]
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
@@ -248,7 +246,7 @@ def _options(master: str, scratch: Path, archive: ClassArchive, lasting: bool) -
     return options | {JAVA_OPTIONS: " ".join(java)}
 
 
-def _given_settings() -> dict[str, str]:
+def _own_settings() -> dict[str, str]:
     """Return the settings that CHAOS_SPARK_CONF holds.
 
     Raises:
@@ -276,7 +274,7 @@ def _memory_gb(lasting: bool) -> int:
 
 
 def _end(scratch: Path) -> None:
-    _jvm_ended(STOP_TIMEOUT_S)
+    _end_jvm()
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -286,25 +284,19 @@ def _kill_jvm() -> None:
         process.kill()
 
 
-def _jvm_ended(timeout_s: float) -> bool:
-    """End the JVM that PySpark would keep until this process ends, and return whether it ended when it was asked to.
-
-    A later session starts a new one.
-    """
+def _end_jvm() -> None:
+    """End the JVM that PySpark would keep until this process ends; a later session starts a new one."""
     gateway = SparkContext._gateway
     if gateway is None:
-        return False
+        return
     SparkContext._gateway = None
     SparkContext._jvm = None
     gateway.shutdown()
     process: Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None or process.stdin is None:
-        return False
+        return
     process.stdin.close()
-    try:
-        return process.wait(timeout_s) == 0
-    except TimeoutExpired:
-        return False
-    finally:
-        process.kill()
-        process.wait()
+    with suppress(TimeoutExpired):
+        process.wait(STOP_TIMEOUT_S)
+    process.kill()
+    process.wait()

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.origins import TOLD
+from harness.analysis.origins import FACT_EVENTS
 from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column
 from harness.events import COMMON, KINDS
@@ -74,9 +74,9 @@ JOURNAL_ENTRY = struct_of(JournalEntry)
 ZNODE_CHANGE = struct_of(ZnodeChange)
 REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord)])
 _COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
-_TOLD_FIELDS = {*_COMMON.names, *(field.name for kind in TOLD for field in fields(kind))}
+_FACT_FIELDS = {*_COMMON.names, *(field.name for kind in FACT_EVENTS for field in fields(kind))}
 _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
-STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _TOLD_FIELDS])
+STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _FACT_FIELDS])
 """Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text all the same."""
 
 SCHEMAS: dict[str, T.StructType] = {

@@ -5,20 +5,21 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.facts.build import fact_path, in_threads
-from harness.analysis.judge import Judgement, Question, judge_sources
+from harness.analysis.halves import by_halves
+from harness.analysis.judge import Judgement, judge_sources, questions
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import read
 from harness.contracts.checks import Settings
 from harness.errors import EvidenceError
+from harness.progress import Listener
 from harness.store.folder import RunFolder
 
 logger = logging.getLogger(__name__)
@@ -27,13 +28,11 @@ BATCH_BYTES = 1_500_000_000
 """Lines that are judged by one set of jobs."""
 BY_RUN = "of_run"
 """Begins the name of a folder with the rows of one run; they have their `run_id` all the same."""
-ATTEMPTS = 40
-"""Parts of a batch that are tried before the rest of it is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A run, and what is asked about it."""
+class Case:
+    """A run, and by what it is judged."""
 
     folder: RunFolder
     settings: Settings
@@ -45,63 +44,59 @@ Judged = tuple[RunFolder, Judgement | EvidenceError]
 """A run and what the checks make of it, or why it cannot be judged."""
 
 
-def judge_together(spark: SparkSession, asked: Sequence[Asked], scratch: Path, *, kept: bool) -> Iterator[Judged]:
-    """Yield what the checks make of each run, batch by batch; facts and findings go to its folder if they are `kept`.
+def judge_together(
+    spark: SparkSession, cases: Sequence[Case], scratch: Path, *, keep: bool, progress: Listener | None = None
+) -> Iterator[Judged]:
+    """Yield what the checks make of each run, batch by batch; facts and findings go to its folder to `keep` them.
 
-    Where a batch cannot be judged its halves are, so that one run that cannot be read costs no other its answer.
+    One run that cannot be read costs no other its answer.
 
     Raises:
         PluginError: there is no check of one of the names.
     """
-    for number, batch in enumerate(batches(asked)):
-        waiting = [batch]
-        for attempt in range(ATTEMPTS):
-            part = waiting.pop() if waiting else []
-            if not part:
-                break
-            into = RunFolder(scratch / f"{number:04}-{attempt:02}")
-            try:
-                yield from _judged(spark, part, into, kept=kept)
-            except (PySparkException, Py4JError) as error:
-                first = str(error).splitlines()[0]
+    numbers = count()
+
+    def judge(part: Sequence[Case]) -> list[Judged]:
+        into = RunFolder(scratch / f"{next(numbers):04}")
+        try:
+            return _judged(spark, part, into, keep=keep, progress=progress)
+        finally:
+            shutil.rmtree(into.root, ignore_errors=True)
+
+    for batch in batches(cases):
+        for part, judged in by_halves(batch, judge):
+            if isinstance(judged, Exception):
+                first = str(judged).splitlines()[0]
                 logger.warning("batch.failed runs=%d error=%s", len(part), first)
-                if len(part) == 1:
-                    yield part[0].folder, EvidenceError(f"it could not be judged: {first}")
-                else:
-                    waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
-            finally:
-                shutil.rmtree(into.root, ignore_errors=True)
-        for each in [each for part in waiting for each in part]:
-            yield each.folder, EvidenceError("it could not be judged: too many runs of its batch could not")
+                yield from ((case.folder, EvidenceError(f"it could not be judged: {first}")) for case in part)
+            else:
+                yield from judged
 
 
-def batches(asked: Sequence[Asked], batch_bytes: int = BATCH_BYTES) -> list[list[Asked]]:
+def batches(cases: Sequence[Case], batch_bytes: int = BATCH_BYTES) -> list[list[Case]]:
     """Return the runs in parts of so many bytes; two runs of one name are never in the same."""
-    found: list[list[Asked]] = []
+    parts: list[list[Case]] = []
     names: set[str] = set()
     size = 0
-    for each in asked:
-        of_run = each.folder.evidence_bytes()
-        if not found or each.folder.run_id in names or size + of_run > batch_bytes:
-            found.append([])
+    for case in cases:
+        of_run = case.folder.evidence_bytes()
+        if not parts or case.folder.run_id in names or size + of_run > batch_bytes:
+            parts.append([])
             names, size = set(), 0
-        found[-1].append(each)
-        names.add(each.folder.run_id)
+        parts[-1].append(case)
+        names.add(case.folder.run_id)
         size += of_run
-    return found
+    return parts
 
 
-def _judged(spark: SparkSession, part: Sequence[Asked], into: RunFolder, *, kept: bool) -> list[Judged]:
-    folders = {each.folder.run_id: each.folder for each in part}
-    by_question: dict[tuple[Settings, tuple[str, ...]], list[str]] = {}
-    for each in part:
-        by_question.setdefault((each.settings, each.checks), []).append(each.folder.run_id)
-    questions = [
-        Question(run_ids=run_ids, settings=settings, checks=checks)
-        for (settings, checks), run_ids in by_question.items()
-    ]
-    judgements = judge_sources(spark, read(spark, list(folders.values())), questions, into=into, kept=kept)
-    if kept:
+def _judged(
+    spark: SparkSession, part: Sequence[Case], into: RunFolder, *, keep: bool, progress: Listener | None
+) -> list[Judged]:
+    folders = {case.folder.run_id: case.folder for case in part}
+    criteria = questions({case.folder.run_id: (case.settings, case.checks) for case in part})
+    sources = read(spark, list(folders.values()))
+    judgements = judge_sources(spark, sources, criteria, into=into, keep=keep, progress=progress)
+    if keep:
         _give_facts(spark, into, folders)
         _give_findings(spark, into, folders)
     return [(folders[judgement.run_id], judgement) for judgement in judgements]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.options import Json, PlantedBugs
 from harness.errors import ClusterError, ScenarioError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ DEFAULT_FOLDER = Path(".chaos-cluster")
 RUN_ID = "chaos-cluster"
 
 Folder = Annotated[Path, typer.Option("--dir", help="Folder of the cluster: its configuration, data and logs.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 BrokerId = Annotated[int, typer.Argument(metavar="ID", help="Broker id, as `chaos cluster status` shows it.")]
 
 
@@ -31,9 +31,7 @@ def up(
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="A Kafka broker property; repeatable.")
     ] = None,
-    planted_bugs: Annotated[
-        list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard; repeatable.")
-    ] = None,
+    planted_bugs: PlantedBugs = None,
     zookeeper_servers: Annotated[
         int, typer.Option("--zookeeper-servers", metavar="1|3", help="One server, or an ensemble of three.")
     ] = 1,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.errors import ScenarioError
+from harness.cli.options import run_folder
 
 
 def docs(
@@ -16,10 +16,6 @@ def docs(
 ) -> None:
     """Gather the Data Docs of runs in one site that opens offline, with an index of suites and runs; print its path."""
     from harness.contracts import registry
-    from harness.store.folder import RunFolder
 
-    folders = [RunFolder(path.resolve()) for path in runs]
-    for folder, path in zip(folders, runs, strict=True):
-        if not folder.plan.exists():
-            raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
+    folders = [run_folder(path) for path in runs]
     typer.echo(registry.import_module("expectations.site").write(folders, into.resolve()))

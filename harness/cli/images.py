@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.options import Json
 from harness.errors import ClusterError, Interrupted
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="images", help="Build, list and remove the images of the docker driver.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MEGABYTE = 1_000_000
 REQUEST_TIMEOUT_S = 300.0
 """Removing a big image from a busy disk takes a while."""

@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from harness.cli.options import Json, Master
 from harness.errors import Interrupted, ScenarioError
 from harness.store.folder import ResultFolder, RunFolder
 from harness.system.writable import make_parent
@@ -43,7 +44,8 @@ def judge(
         ),
     ] = None,
     checks: Annotated[
-        list[str] | None, typer.Option("--check", metavar="NAME", help="Only this check; repeatable.")
+        list[str] | None,
+        typer.Option("--check", metavar="NAME", help="Only this check, by number or name; repeatable."),
     ] = None,
     into: Annotated[
         str | None,
@@ -53,14 +55,15 @@ def judge(
             "default: a new one in judged/.",
         ),
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    master: Master = None,
+    as_json: Json = False,
 ) -> None:
     """Judge a history that another client, or another broker, has left, and say which promises it cannot prove."""
     from harness.analysis.hadoop import HadoopPath
     from harness.analysis.session import spark_session
     from harness.analysis.storage import is_uri
-    from harness.cli.terminal import PatientConsole
+    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.contracts.registry import check_key
     from harness.ingest.judging import judge_history, report
     from harness.ingest.settings import load_settings
 
@@ -74,12 +77,14 @@ def judge(
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
     allowed = load_settings(settings, sets or [])
-    given = [path for kind in paths.values() for path in kind]
-    local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), given)
+    places = [path for kind in paths.values() for path in kind]
+    local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), places)
+    progress = TerminalProgress(PatientConsole(stderr=True))
     try:
-        with spark_session(master, typical=True) as spark:
-            folder = local or _stored_folder(HadoopPath(into or "", spark), given)
-            result = judge_history(spark, paths, allowed, folder, checks=checks or ())
+        with spark_session(master, progress=progress) as spark:
+            folder = local or _stored_folder(HadoopPath(into or "", spark), places)
+            keys = [check_key(name) for name in checks or ()]
+            result = judge_history(spark, paths, allowed, folder, checks=keys, progress=progress)
             report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing is known of the history") from None
@@ -98,7 +103,7 @@ def _new_folder() -> Path:
     return DEFAULT_INTO / f"history-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}"
 
 
-def _folder(path: Path, given: list[str]) -> RunFolder:
+def _folder(path: Path, places: list[str]) -> RunFolder:
     """Return the folder for what is made of a history, which is there then.
 
     Raises:
@@ -107,7 +112,7 @@ def _folder(path: Path, given: list[str]) -> RunFolder:
     folder = RunFolder(path.resolve())
     if folder.plan.exists():
         raise ScenarioError(f"{path} {_OF_A_RUN}")
-    for text in given:
+    for text in places:
         evidence = Path(text.removeprefix("file://")).resolve()
         if evidence.is_dir() and folder.root.is_relative_to(evidence):
             raise ScenarioError(f"{path} lies in {text}, all of which is evidence: use another --into")
@@ -115,7 +120,7 @@ def _folder(path: Path, given: list[str]) -> RunFolder:
     return folder
 
 
-def _stored_folder(place: "HadoopPath", given: list[str]) -> "ResultFolder[HadoopPath]":
+def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[HadoopPath]":
     """Return the same behind a URI; Spark makes it when it writes there.
 
     Raises:
@@ -127,7 +132,7 @@ def _stored_folder(place: "HadoopPath", given: list[str]) -> "ResultFolder[Hadoo
     folder = ResultFolder(place)
     if folder.plan.exists():
         raise ScenarioError(f"{place} {_OF_A_RUN}")
-    for text in given:
+    for text in places:
         evidence = display_path(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
         if f"{display_path(str(place))}/".startswith(f"{evidence}/"):
             raise ScenarioError(f"{place} lies in {text}, all of which is evidence: use another --into")
@@ -137,28 +142,29 @@ def _stored_folder(place: "HadoopPath", given: list[str]) -> "ResultFolder[Hadoo
 def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder") -> None:
     """Print what was judged by which settings, what was not, and what that would need."""
     from harness.cli.terminal import styled
+    from harness.contracts.registry import check_title
 
     judged = Table(title=result.name, title_justify="left", show_edge=False, pad_edge=False)
     for name in ("check", "verdict", "what was seen"):
         judged.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
     for check in result.checks:
-        said = "; ".join(part for part in (check.found, check.reason or check.promise) if part)
-        judged.add_row(check.check, styled(check.verdict), escape(said))
+        seen = "; ".join(part for part in (check.counted, check.reason or check.promise) if part)
+        judged.add_row(check_title(check.check), styled(check.verdict), escape(seen))
     console.print(judged)
     if result.unjudged:
         missing = Table(title="\nnot judged", title_justify="left", show_edge=False, pad_edge=False)
         for name in ("check", "promise", "evidence that it takes"):
             missing.add_column(name, overflow="fold", ratio=None if name == "check" else 1)
         for promise in result.unjudged:
-            missing.add_row(promise.check, escape(promise.promise), escape("; ".join(promise.needed)))
+            missing.add_row(check_title(promise.check), escape(promise.promise), escape("; ".join(promise.needed)))
         console.print(missing)
     for setting in result.settings:
-        said = "assumed" if setting.assumed else "given"
-        console.print(f"{said:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
+        origin = "assumed" if setting.assumed else "given"
+        console.print(f"{origin:<9} {setting.name}={setting.value}  {setting.about}", markup=False, highlight=False)
     for remark in result.remarks:
         console.print(f"remark    {remark}", style="yellow", markup=False, highlight=False)
     console.print(
-        f"system {styled(result.verdict.name)}   {len(result.checks)} promises judged, {len(result.unjudged)} not",
+        f"system {styled(result.verdict)}   {len(result.checks)} promises judged, {len(result.unjudged)} not",
         highlight=False,
     )
     console.print(f"report    {folder.report}", markup=False, highlight=False, soft_wrap=True)

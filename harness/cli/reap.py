@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.options import DEFAULT_RUNS, Json
 from harness.reaper import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from harness.reaper.result import Reaped
 
-DEFAULT_RUNS = Path("runs")
 STYLES = {"removed": "green", "closed": "green", "due": "yellow", "kept": "dim", "failed": "red"}
 """By `Fate`."""
 
@@ -31,7 +31,7 @@ def reap(
         typer.Option("--patience", min=0, metavar="SECONDS", help="How long a scheduler may take to go on with a run."),
     ] = PATIENCE_S,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove what dead runs left behind, and give them a verdict; live runs are left alone.
 

@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.cli import simulate as sweep_command
+from harness.cli.options import Json, run_folder
 from harness.errors import ScenarioError
-from harness.sweep.sweep import asked_file
+from harness.sweep.sweep import request_file
 from harness.system.extras import require
 from harness.verdict import ExitCode
 
@@ -30,7 +31,7 @@ def rejudge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask the checks alone, write nothing: what would change? Runs only.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Judge recorded runs again, without a cluster, say which answers have changed, and write their reports anew.
 
@@ -39,9 +40,9 @@ def rejudge(
     from harness.cli.terminal import PatientConsole
 
     console = PatientConsole()
-    asked = list({path.resolve(): path for path in paths}.values())
-    sweeps = [path for path in asked if asked_file(path).exists()]
-    folders = [run_folder(path) for path in asked if path not in sweeps]
+    places = list({path.resolve(): path for path in paths}.values())
+    sweeps = [path for path in places if request_file(path).exists()]
+    folders = [run_folder(path) for path in places if path not in sweeps]
     if folders and not dry_run:
         require("great_expectations")
     if dry_run and sweeps:
@@ -49,7 +50,7 @@ def rejudge(
     codes, printed = [], []
     for root in sweeps:
         summary = sweep_command.rejudge(root)
-        codes.append(ExitCode(summary.exit_code))
+        codes.append(summary.exit_code)
         printed.append(summary.model_dump(mode="json") | {"folder": str(root)})
         if not as_json:
             sweep_command.show(console, summary, root)
@@ -78,11 +79,10 @@ def _again(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]
 
 
 def _printed(each: "Rejudged") -> dict[str, Any]:
-    said = each.result.verdicts
-    verdicts = {"fault": said.fault.name, "system": said.system.name, "environment": said.environment.name}
+    verdicts = each.result.verdicts
     return {
-        "verdicts": verdicts,
-        "exit_code": int(said.exit_code),
+        "verdicts": verdicts.names,
+        "exit_code": int(verdicts.exit_code),
         **each.result.model_dump(mode="json"),
         "differences": [difference.model_dump(mode="json") for difference in each.differences],
         "folder": str(each.folder.root),
@@ -95,28 +95,14 @@ def _show(console: "Console", each: "Rejudged", *, whole: bool) -> None:
     if whole:
         show_result(console, each.result)
     else:
-        console.print(f"{styled(each.result.verdicts.system.name)} {escape(each.folder.run_id)}", highlight=False)
+        console.print(f"{styled(each.result.verdicts.system)} {escape(each.folder.run_id)}", highlight=False)
     if each.differences:
         table = Table(title="answers that were others before", title_justify="left", show_edge=False, pad_edge=False)
         for name in ("", "name", "before", "now"):
             table.add_column(name, overflow="fold")
         for difference in each.differences:
-            table.add_row(difference.kind, difference.name, difference.before, difference.after)
+            table.add_row(difference.kind, difference.title, difference.before, difference.after)
         console.print(table)
-
-
-def run_folder(path: Path) -> "RunFolder":
-    """Return the folder of a run.
-
-    Raises:
-        ScenarioError: it is none.
-    """
-    from harness.store.folder import RunFolder
-
-    folder = RunFolder(path.resolve())
-    if not folder.plan.exists():
-        raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
-    return folder
 
 
 def worst(codes: Sequence[ExitCode]) -> ExitCode:

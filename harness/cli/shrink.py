@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from harness.scenario.plan import MAX_SEED
-from harness.sweep.sweep import DRIVER
+from harness.cli.options import Json, PlantedBugs, SameSeed, ScenarioName, Sets, simulated
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -25,46 +24,38 @@ FOLDER = Path("shrunk")
 
 
 def shrink(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
-    ],
-    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of the schedule that fails.")],
+    scenario: ScenarioName,
+    seed: SameSeed,
     finding: Annotated[
         str | None,
-        typer.Option("--finding", metavar="NAME", help="What must still be found, e.g. I9; default: the first."),
+        typer.Option(
+            "--finding", metavar="NAME", help="What must still be found, e.g. I9 or log-matching; default: the first."
+        ),
     ] = None,
-    planted_bugs: Annotated[
-        list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
-    ] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value; YAML; repeatable.")
-    ] = None,
+    planted_bugs: PlantedBugs = None,
+    sets: Sets = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The scenario file to write; default: one in the folder shrunk.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Make a failing simulated schedule small: fewer faults, less load, less time, and still the same finding."""
     from harness.analysis.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
-    from harness.scenario.capabilities import refuse_unless_able
-    from harness.scenario.file import load_scenario
     from harness.scenario.plan import make_plan
-    from harness.scenario.source import options
     from harness.sweep.jobs import patient
     from harness.sweep.shrink import shrink as shrunk_to
-    from harness.sweep.sweep import Candidate
+    from harness.sweep.sweep import Candidate, finding_key
     from harness.system.scratch import scratch_folder
     from harness.system.writable import make_parent
 
-    loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
-    refuse_unless_able(loaded)
+    loaded = simulated(scenario, planted_bugs, sets)
     progress = TerminalProgress(PatientConsole(stderr=True))
     first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
     if out is not None:
         make_parent(out)
-    with spark_session(patient(None)) as spark, scratch_folder() as scratch:
-        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=finding)
+    with spark_session(patient(None), progress=progress) as spark, scratch_folder() as scratch:
+        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=finding and finding_key(finding))
     path = out or FOLDER / f"{shrunk.scenario.name}-{seed}.yaml"
     shrunk.write(path)
     if as_json:
@@ -103,7 +94,7 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
     from harness.errors import ScenarioError
     from harness.scenario.plan import make_plan
     from harness.sweep.shrink import shrink as shrunk_to
-    from harness.sweep.sweep import Candidate, found_in
+    from harness.sweep.sweep import Candidate, findings_of
     from harness.system.scratch import scratch_folder
 
     small: dict[str, str] = {}
@@ -112,7 +103,7 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
         for found in (*summary.violations, *summary.doubts):
             if found.what in small:
                 continue
-            progress.message(f"shrinking {found.what}, seed {found.seeds[0]}")
+            progress.message(f"shrinking {found.title}, seed {found.seeds[0]}")
             first = Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, found.seeds[0]))
             try:
                 shrunk = shrunk_to(first, judge, progress, finding=found.what)
@@ -123,7 +114,7 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
                 break
             path = sweep.shrunk / f"{shrunk.scenario.name}.yaml"
             shrunk.write(path)
-            shows = found_in(shrunk.verdict) if shrunk.verdict else {}
+            shows = findings_of(shrunk.verdict) if shrunk.verdict else {}
             small = dict.fromkeys([found.what, *shows], shrunk.replay(path)) | small
             if shrunk.smallest.interrupted:
                 break
@@ -152,7 +143,7 @@ def as_data(shrunk: "Shrunk", path: Path) -> dict[str, Any]:
 def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
     """Print what a schedule shrank to, what the checks say of it, and how to see it again."""
     from harness.sweep.search import described
-    from harness.sweep.sweep import found_in
+    from harness.sweep.sweep import finding_title, findings_of
 
     def line(what: str, text: str, style: str = "") -> None:
         console.print(f"{what:<9} {text}", style=style, markup=False, highlight=False, soft_wrap=True)
@@ -161,10 +152,11 @@ def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
     line("now", described(shrunk.scenario))
     line("after", f"{shrunk.smallest.rounds} rounds, {shrunk.smallest.candidates} schedules: {shrunk.smallest.end}")
     if shrunk.verdict is None:
-        line("found", f"{shrunk.finding}; other checks were not asked", "yellow")
+        line("found", f"{finding_title(shrunk.finding)}; other checks were not asked", "yellow")
     else:
-        for what, sentence in found_in(shrunk.verdict).items():
-            line("found", f"{what}: {sentence}", "red" if shrunk.exit_code is ExitCode.VIOLATED else "yellow")
-        line("verdict", f"fault {shrunk.verdict.fault}, system {shrunk.verdict.system}")
+        for what, sentence in findings_of(shrunk.verdict).items():
+            style = "red" if shrunk.exit_code is ExitCode.VIOLATED else "yellow"
+            line("found", f"{finding_title(what)}: {sentence}", style)
+        line("verdict", f"fault {shrunk.verdict.fault.name}, system {shrunk.verdict.system.name}")
     line("scenario", str(path))
     line("replay", shrunk.replay(path))

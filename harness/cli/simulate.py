@@ -14,10 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted
-from harness.scenario.plan import MAX_SEED
 from harness.sweep.sweep import (
-    DRIVER,
     Summary,
     Sweep,
     discard_empty,
@@ -39,35 +38,23 @@ STEPS = 10
 
 
 def simulate(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
-    ],
+    scenario: ScenarioName,
     schedules: Annotated[int, typer.Option("--schedules", min=1, max=MAX_SCHEDULES, help="How many.")] = 100,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=MAX_SEED, help="Decides the seeds of all schedules.")
-    ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")] = None,
-    planted_bugs: Annotated[
-        list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
-    ] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value; YAML; repeatable.")
-    ] = None,
+    seed: Seed = None,
+    master: Master = None,
+    planted_bugs: PlantedBugs = None,
+    sets: Sets = None,
     out: Annotated[Path, typer.Option("--out", help="Folder that the sweep's own folder is made in.")] = DEFAULT_OUT,
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Make the first schedule of each finding small in the end.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
     from harness.cli.terminal import PatientConsole
     from harness.phases import new_seed
-    from harness.scenario.capabilities import refuse_unless_able
-    from harness.scenario.file import load_scenario
-    from harness.scenario.source import options
 
-    loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
-    refuse_unless_able(loaded)
+    loaded = simulated(scenario, planted_bugs, sets)
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
     try:
@@ -96,8 +83,9 @@ def rejudge(root: Path) -> Summary:
     sweep = load_sweep(root.resolve())
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not come to its end; there is nothing to judge")
-    session, bars = spark_session(jobs.patient(None), lasting=True), SweepBars(PatientConsole(stderr=True))
-    with _interruptible(sweep), session as spark, bars as progress:
+    bars = SweepBars(PatientConsole(stderr=True))
+    session = spark_session(jobs.patient(None), lasting=True, progress=bars)
+    with _interruptible(sweep), bars as progress, session as spark:
         return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
 
 
@@ -118,7 +106,7 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
     from harness.sweep import jobs as jobs
 
     console = PatientConsole(stderr=True)
-    with spark_session(jobs.patient(master), lasting=True) as spark:
+    with spark_session(jobs.patient(master), lasting=True, progress=TerminalProgress(console)) as spark:
         with SweepBars(console) as progress:
             began_s = time.monotonic()
             jobs.simulate(spark, sweep, progress)
@@ -167,6 +155,10 @@ class SweepBars:
     def __exit__(self, *_error: object) -> None:
         self._bars.stop()
 
+    def message(self, text: str) -> None:
+        """Show one line."""
+        self._console.print(f"           {text}", markup=False, highlight=False)
+
     def done(self, what: str, schedules: int, of: int) -> None:
         """Show how far one kind of work is."""
         if what not in self._tasks:
@@ -189,7 +181,7 @@ def show(console: Console, summary: Summary, root: Path) -> None:
     for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):
         for finding in findings:
             seeds = "\n".join(map(str, finding.seeds))
-            table.add_row(f"[{style}]{finding.what}[/]", str(finding.schedules), seeds, escape(finding.first))
+            table.add_row(f"[{style}]{finding.title}[/]", str(finding.schedules), seeds, escape(finding.first))
     if table.row_count:
         console.print(table)
     else:
@@ -197,8 +189,8 @@ def show(console: Console, summary: Summary, root: Path) -> None:
     for finding in (*summary.violations, *summary.doubts):
         for what, command in (("replay", finding.replay), ("small", finding.small)):
             if command:
-                console.print(f"{what:<9} {finding.what}: {command}", markup=False, highlight=False, soft_wrap=True)
-    style = {ExitCode.HELD: "green", ExitCode.VIOLATED: "red"}.get(ExitCode(summary.exit_code), "yellow")
+                console.print(f"{what:<9} {finding.title}: {command}", markup=False, highlight=False, soft_wrap=True)
+    style = {ExitCode.HELD: "green", ExitCode.VIOLATED: "red"}.get(summary.exit_code, "yellow")
     console.print(
         f"[{style}]{summary.held} held, {summary.violated} violated, {summary.inconclusive} inconclusive"
         f" ({summary.errors} without a history)[/]",

@@ -10,24 +10,23 @@ from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
+from harness.contracts.registry import check_title
 from harness.contracts.registry import fault as fault_plugin
 from harness.phases import Outcome
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
-from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
+from harness.verdict import ExitCode, Verdict, Verdicts
 
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
-STYLES = {
-    FaultVerdict.CONFIRMED.name: GOOD,
-    FaultVerdict.MISMATCH.name: BAD,
-    FaultVerdict.INCONCLUSIVE.name: DOUBTFUL,
-    SystemVerdict.PASS.name: GOOD,
-    SystemVerdict.UNKNOWN.name: DOUBTFUL,
-    SystemVerdict.FAIL.name: BAD,
-    EnvironmentVerdict.CLEAN.name: GOOD,
-    EnvironmentVerdict.RESIDUE.name: BAD,
+STYLES = {  # by name, for the numbers of verdicts on different questions are the same
+    "CONFIRMED": GOOD,
+    "MISMATCH": BAD,
+    "PASS": GOOD,
+    "FAIL": BAD,
+    "CLEAN": GOOD,
+    "RESIDUE": BAD,
 }
 NEXT = {
     Phase.START: "starting ZooKeeper and the brokers",
@@ -90,7 +89,7 @@ def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[st
     """Print what a run came to, and how to go on from there."""
     show_result(console, outcome.result)
     for error in outcome.errors:
-        if not any(str(error) in remark for remark in outcome.result.evidence):
+        if not any(str(error) in remark.text for remark in outcome.result.remarks):
             console.print(str(error), style=BAD, markup=False, highlight=False)
     for what, command in commands:
         console.print(f"[bold]{what:<8}[/bold]  {escape(command)}", highlight=False, soft_wrap=True)
@@ -105,19 +104,23 @@ def show_result(console: Console, result: RunResult) -> None:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
         table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
     for check in result.checks:
-        reason = "; ".join(part for part in (check.found, check.reason) if part)
-        table.add_row("check", check.check, styled(check.verdict), escape(reason))
+        reason = "; ".join(part for part in (check.counted, check.reason) if part)
+        table.add_row("check", check_title(check.check), styled(check.verdict), escape(reason))
     for suite in result.suites:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
-        said = "; ".join(unmet) or suite.reason or f"{suite.evaluated} expectations"
-        table.add_row("suite", suite.suite, styled(suite.verdict), escape(said))
+        text = "; ".join(unmet) or suite.reason or f"{suite.evaluated} expectations"
+        table.add_row("suite", suite.suite, styled(suite.verdict), escape(text))
     if result.faults or result.checks or result.suites:
         console.print(table)
-    for remark in [*result.evidence, *result.residue]:
+    for remark in [*result.remarks, *result.residue]:
         console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
-    verdicts = result.verdicts
-    answers = [("fault", verdicts.fault), ("system", verdicts.system), ("environment", verdicts.environment)]
-    console.print("   ".join(f"{question} {styled(answer.name)}" for question, answer in answers), highlight=False)
+    show_verdicts(console, result.verdicts)
+
+
+def show_verdicts(console: Console, verdicts: Verdicts) -> None:
+    """Print the three answers in a line."""
+    fault, system = styled(verdicts.fault), styled(verdicts.system)
+    console.print(f"fault {fault}   system {system}   environment {styled(verdicts.environment)}", highlight=False)
 
 
 def show_plan(console: Console, plan: Plan) -> None:
@@ -136,9 +139,11 @@ def show_plan(console: Console, plan: Plan) -> None:
 def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
     """Return where to read on, and how to do it again."""
     steps = [("report", str(folder.report))] if folder.report.exists() else []
+    if result.verdicts.exit_code is not ExitCode.HELD:
+        steps.append(("why", f"chaos why {folder.root}"))
     return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
 
 
-def styled(verdict: str) -> str:
+def styled(verdict: Verdict) -> str:
     """Return a verdict in its colour, as markup."""
-    return f"[{STYLES.get(verdict, DOUBTFUL)}]{verdict}[/]"
+    return f"[{STYLES.get(verdict.name, DOUBTFUL)}]{verdict.name}[/]"

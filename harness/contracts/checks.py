@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,11 +51,31 @@ class Settings:
     """Whether readers begin at the start of each partition."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """One reason why an anomaly is lawful; every condition that is set must hold."""
+
+    reason: str
+    """In a sentence, as the report prints it."""
+    acks: frozenset[int] | None = None
+    """The record was sent with one of these acks levels."""
+    unclean_election: bool = False
+    """An unclean election that the configuration allowed took place on the partition after the fact at stake."""
+    power_loss: bool = False
+    """A broker's power was cut: what it had not flushed is gone, of its partitions and from before."""
+    anywhere: bool = False
+    """What is at stake is stored in another partition than the one that a finding names."""
+    without_idempotence: bool = False
+    """The producers are not idempotent."""
+
+
 class Check(Protocol):
     """One promise."""
 
     name: ClassVar[str]
-    """Short id, e.g. I1 or lost-write."""
+    """Its key in findings and answers: I10, lost-write."""
+    title: ClassVar[str]
+    """What people are shown: number and name, I10 leader-completeness; the name alone where it has no number."""
     promise: ClassVar[str]
     """The promise in one sentence, with its source."""
     needs: ClassVar[tuple[str, ...]]
@@ -71,3 +91,16 @@ class Check(Protocol):
         A reason is an assumption that fails, or evidence that is missing.
         """
         ...
+
+
+@runtime_checkable
+class Excusable(Check, Protocol):
+    """A check whose anomaly is lawful under some settings."""
+
+    excused_by: ClassVar[tuple[Allowance, ...]]
+    """The first that holds is the one that a finding names."""
+
+
+def allowances(check: Check) -> tuple[Allowance, ...]:
+    """Return what excuses the anomaly that a check finds."""
+    return check.excused_by if isinstance(check, Excusable) else ()

@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -128,6 +129,27 @@ def check(name: str) -> Check:
     """Return a check plugin."""
     loaded: Check = _load(Kind.CHECK, name)()
     return loaded
+
+
+@cache
+def check_title(name: str) -> str:
+    """Return number and name of a check, without importing it; its key alone where there is no such check (any more).
+
+    Answers name checks by their keys, and old ones may be of checks that are gone.
+    """
+    path = next((path for known, path in _files(Kind.CHECK).items() if known.lower() == name.lower()), None)
+    body = ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path else ()
+    titles = (each.value for each in body if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "title")
+    return next((str(title.value) for title in titles if isinstance(title, ast.Constant)), name)
+
+
+def check_key(text: str) -> str:
+    """Return the key of the check that is meant by its number, its name or both; the text itself where none is."""
+    for key in names(Kind.CHECK):
+        title = check_title(key)
+        if text.lower() in (key, title.lower(), title.lower().rpartition(" ")[2]):
+            return title.partition(" ")[0]
+    return text
 
 
 def driver_class(name: str) -> type[Any]:

@@ -19,12 +19,12 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
     try:
         status = await driver.status()
     except ClusterError as error:
-        notes.remark(f"there is no cluster to collect evidence from: {error}", damaged=True)
+        notes.remark(f"there is no cluster to collect evidence from: {error}", forbids_pass=True)
         return
     if status.zookeeper:
         await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.bring_out():
-        notes.remark(missing, damaged=True)
+        notes.remark(missing, forbids_pass=True)
     await asyncio.to_thread(_collect_evidence, folder, status, notes)
 
 
@@ -42,7 +42,7 @@ async def _heal_remaining(
     except ClusterError as error:
         failures = [f"faults could not be healed: {error}"]
     for failure in failures:
-        notes.remark(failure, damaged=True)
+        notes.remark(failure, forbids_pass=True)
 
 
 def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNotes) -> None:
@@ -56,16 +56,18 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
             for replica in dump_replicas(folder, broker.broker_id, broker.log_dir):
                 if replica.damage:
                     where = f"{replica.topic}-{replica.partition} on broker {replica.broker}"
-                    notes.remark(f"the replica of {where}: {replica.damage}")
+                    notes.remark(replica.damage, subject=f"replica of {where}")
         except (EvidenceError, OSError) as error:
-            notes.remark(f"the replicas of broker {broker.broker_id} could not be read: {error}", damaged=True)
+            notes.remark(
+                f"its replicas could not be read: {error}", subject=f"broker {broker.broker_id}", forbids_pass=True
+            )
     if not status.zookeeper:
         return
     try:
         for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
-        notes.remark(f"the ZooKeeper history is incomplete: {error}", damaged=True)
+        notes.remark(f"the ZooKeeper history is incomplete: {error}", forbids_pass=True)
 
 
 def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
@@ -76,4 +78,6 @@ def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
     try:
         shutil.copyfile(source, destination)
     except OSError as error:
-        notes.remark(f"{source.name} of {destination.parent.name} is missing: {error}", damaged=True)
+        notes.remark(
+            f"{source.name} is missing: {error}", subject=f"broker {destination.parent.name}", forbids_pass=True
+        )

@@ -68,7 +68,7 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
             await steady(scenario.recovery_timeout_s)
             progress.message("steady state again")
         except DeadlineError as error:
-            notes.remark(f"after the last heal: {error}", damaged=True)
+            notes.remark(f"after the last heal: {error}", forbids_pass=True)
             progress.message(f"deviated: {error}")
     finally:
         await load.stop(notes)

@@ -118,4 +118,4 @@ def _result(number: int, fault: str, entries: list[JournalEntry]) -> FaultResult
     healing = [entry for entry in entries if entry.step in (InjectionStep.HEALED, InjectionStep.HEAL_FAILED)]
     if healing and healing[-1].step is InjectionStep.HEAL_FAILED:
         detail += f"; it could not be healed: {healing[-1].detail}"
-    return FaultResult(injection=number, fault=fault, targets=targets, verdict=verdict.name, detail=detail)
+    return FaultResult(injection=number, fault=fault, targets=targets, verdict=verdict, detail=detail)

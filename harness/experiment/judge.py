@@ -4,23 +4,27 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from harness.analysis.origins import PLACES, kinds_of
 from harness.broker.configs.config import PROPERTIES
 from harness.cluster.broker_properties import profile
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.contracts.faults import MayForfeit
-from harness.errors import EvidenceError, HarnessError, not_interrupted
+from harness.errors import EvidenceError, HarnessError, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
-from harness.progress import Progress
+from harness.progress import Progress, step
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
-from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.verdict import SystemVerdict
+
+if TYPE_CHECKING:
+    from harness.analysis.judge import Judgement
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -48,14 +52,14 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
         unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
         idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
-        power_loss=any(_forfeits(kind, given) for kind, given in scenario.kinds),
+        power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
     )
 
 
-def _forfeits(kind: str, given: dict[str, Any]) -> bool:
+def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     """Return whether a fault may take committed records away, and the scenario says that it may."""
-    parameters = registry.fault(kind).Parameters.model_validate(given)
-    return isinstance(parameters, MayForfeit) and not parameters.spares_committed
+    fault = registry.fault(kind).Parameters.model_validate(parameters)
+    return isinstance(fault, MayForfeit) and not fault.spares_committed
 
 
 def _effective(scenario: Scenario, name: str) -> list[str]:
@@ -96,14 +100,12 @@ def assembled(
         suites = before.suites if before else []
     if checked is None:
         checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
-    silent = _silent(checked.checks, suites)
     phases = ends(folder)
-    evidence = [end for phase, end in phases.items() if phase is not Phase.REPORT]
     unreadable = []
     try:
         entries = read_journal(folder.journal)
     except EvidenceError as error:
-        entries, unreadable = [], [f"nothing is known of the faults: {error}"]
+        entries, unreadable = [], [_doubt(f"nothing is known of the faults: {error}", Phase.DRIVE)]
     return RunResult(
         run_id=folder.run_id,
         scenario=scenario.name,
@@ -117,17 +119,26 @@ def assembled(
         checks=checked.checks,
         suites=suites,
         residue=[what for end in phases.values() for what in end.residue],
-        evidence=[*unreadable, *silent, *(remark for end in evidence for remark in end.remarks)],
-        evidence_damaged=bool(unreadable or silent) or any(end.damaged for end in evidence),
+        remarks=[
+            *unreadable,
+            *_silent(checked.checks, suites),
+            *(remark for phase, end in phases.items() if phase is not Phase.REPORT for remark in end.remarks),
+        ],
         counts=checked.counts,
     )
 
 
-def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[str]:
-    """Return, in a sentence, which judge has not answered while the other has: one alone passes nothing."""
+def _doubt(text: str, phase: Phase) -> Remark:
+    return Remark(text=text, phase=phase, forbids_pass=True)
+
+
+def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark]:
+    """Return which judge has not answered while the other has: one alone passes nothing."""
     if bool(checks) == bool(suites):
         return []
-    return ["no check has answered" if suites else "no suite of expectations has answered"]
+    if suites:
+        return [_doubt("no check has answered", Phase.JUDGE)]
+    return [_doubt("no suite of expectations has answered", Phase.EXPECTATIONS)]
 
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Path]:
@@ -136,6 +147,12 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     expected += [folder.operations_of(client.process) for client in plan.clients]
     expected += [folder.journal] if plan.faults else []
     return [path for path in expected if not path.is_file() or not path.stat().st_size]
+
+
+def missing_remark(folder: RunFolder, path: Path) -> Remark:
+    """Return what there is to say of a file that a run has not left."""
+    subject = path.relative_to(folder.root).as_posix()
+    return Remark(text="it is missing or empty", phase=Phase.COLLECT, subject=subject, forbids_pass=True)
 
 
 def without_what_is_missing(
@@ -148,28 +165,27 @@ def without_what_is_missing(
     """
     if not missing:
         return list(checks)
-    origins = registry.import_module("harness.analysis.origins")
     lost: dict[str, str] = {}
     for path in missing:
         place = path.relative_to(folder.root).as_posix()
-        kind = next(kind for kind, begins in origins.PLACES.items() if place.startswith(begins))
+        kind = next(kind for kind, begins in PLACES.items() if place.startswith(begins))
         lost.setdefault(kind, f"{place} is missing or empty")
 
-    def told(result: CheckResult) -> CheckResult:
-        why = [lost[kind] for kind in origins.kinds_of(registry.check(result.check).needs) if kind in lost]
-        if not why or result.verdict == SystemVerdict.UNKNOWN.name:
+    def as_far_as_known(result: CheckResult) -> CheckResult:
+        why = [lost[kind] for kind in kinds_of(registry.check(result.check).needs) if kind in lost]
+        if not why or result.verdict is SystemVerdict.UNKNOWN:
             return result
-        unknown = SystemVerdict.UNKNOWN.name
+        unknown = SystemVerdict.UNKNOWN
         return CheckResult(check=result.check, promise=result.promise, verdict=unknown, reason=why[0])
 
-    return [told(result) for result in checks]
+    return [as_far_as_known(result) for result in checks]
 
 
 class Judging(Protocol):
     """Says what checks make of a run."""
 
-    def __call__(self, folder: RunFolder, settings: Settings, checks: Sequence[str]) -> Any:
-        """Return a `harness.analysis.judge.Judgement`."""
+    def __call__(self, folder: RunFolder, settings: Settings, checks: Sequence[str], progress: Progress) -> "Judgement":
+        """Return what they make of it."""
         ...
 
 
@@ -185,22 +201,22 @@ def run_checks(
     settings = settings_of(scenario, plan)
     missing = missing_evidence(folder, scenario, plan)
     for path in missing:
-        notes.remark(f"{path.relative_to(folder.root)} is missing or empty", damaged=True)
+        notes.remarks.append(missing_remark(folder, path))
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
-        session = registry.import_module("harness.analysis.session")
-        kept.enter_context(session.spark_session(size_bytes=folder.evidence_bytes(), typical=True))
-        judge = judging or registry.import_module("harness.analysis.judge").judge
-        judgement = judge(folder, settings, scenario.checks)
-        for remark in judgement.evidence:
-            notes.remark(remark, damaged=judgement.damaged)
+        from harness.analysis.judge import judge
+        from harness.analysis.session import spark_session
+
+        kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
+        judgement = (judging or judge)(folder, settings, scenario.checks, progress)
+        notes.remarks += judgement.remarks
         counts.update(judgement.counts)
         return without_what_is_missing(judgement.checks, folder, missing)
 
-    found = _attempt(checks, "the checks", notes)
-    progress.message(f"{len(found)} checks have answered, from {sum(counts.values())} rows of facts")
-    return Checked(checks=found, counts=counts)
+    answers = _attempt(checks, "the checks", notes)
+    progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
+    return Checked(checks=answers, counts=counts)
 
 
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
@@ -209,26 +225,35 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     settings = settings_of(scenario, load_plan(folder.plan))
 
     def suites() -> list[SuiteResult]:
-        runner = registry.import_module("expectations.runner")
-        results: list[SuiteResult] = runner.run(folder, settings, scenario.checks)
-        return results
+        run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
+        with step(progress, "suites judge the facts"):
+            return run(folder, settings, scenario.checks)
 
-    found = _attempt(suites, "the suites", notes)
-    progress.message(f"{len(found)} suites have answered")
-    return found
+    answers = _attempt(suites, "the suites", notes)
+    progress.message(f"{len(answers)} suites have answered")
+    return answers
 
 
-def _attempt(answer: Callable[[], list[Any]], who: str, notes: PhaseNotes) -> list[Any]:
-    """Return the answers; whatever goes wrong in a judge is a remark, and no PASS."""
+Result = TypeVar("Result", CheckResult, SuiteResult)
+
+
+def _attempt(judge: Callable[[], list[Result]], who: str, notes: PhaseNotes) -> list[Result]:
+    """Return the answers; whatever goes wrong in a judge is a remark, and no PASS.
+
+    Raises:
+        SparkError: nobody can judge on this machine.
+    """
     try:
-        results = answer()
+        answers = judge()
+    except SparkError:
+        raise
     except HarnessError as error:
-        notes.remark(f"{who} could not judge: {error}", damaged=True)
+        notes.remark(f"{who} could not judge: {error}", forbids_pass=True)
         return []
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises is no reason to lose the run
         not_interrupted(error)
-        notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", damaged=True)
+        notes.remark(f"{who} could not judge: {type(error).__name__}: {error}", forbids_pass=True)
         return []
-    if not results:
-        notes.remark(f"{who} gave no answer", damaged=True)
-    return results
+    if not answers:
+        notes.remark(f"{who} gave no answer", forbids_pass=True)
+    return answers

@@ -27,8 +27,8 @@ class Clients(Protocol):
         """Start one; raises HarnessError when that is impossible."""
         ...
 
-    async def stop(self, processes: Sequence[str]) -> list[str]:
-        """Let some of them finish, all at once; return a sentence on each that did not end well."""
+    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
+        """Let some of them finish, all at once; return why, of each that did not end well."""
         ...
 
     def progress(self) -> ClientProgress:
@@ -73,8 +73,9 @@ class Load:
         """Let the clients finish, those of one stop order together; remark on each that did not end well."""
         in_order = sorted(self._plan.clients, key=lambda client: client.stop_order)
         for _, group in groupby(in_order, key=lambda client: client.stop_order):
-            for problem in await self.clients.stop([client.process for client in group]):
-                notes.remark(problem, damaged=True)
+            problems = await self.clients.stop([client.process for client in group])
+            for process, problem in problems.items():
+                notes.remark(problem, subject=f"client {process}", forbids_pass=True)
 
 
 class ClientProcesses:
@@ -91,9 +92,10 @@ class ClientProcesses:
         argv = client_argv(path.resolve(), self._folder.operations_of(plan.process).resolve())
         await self._driver.start_client(plan.process, argv, self._folder.client_log(plan.process))
 
-    async def stop(self, processes: Sequence[str]) -> list[str]:
-        """Let some of them finish, all at once; return a sentence on each that did not end well."""
-        return [problem for problem in await asyncio.gather(*map(self._stop_one, processes)) if problem]
+    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
+        """Let some of them finish, all at once; return why, of each that did not end well."""
+        problems = await asyncio.gather(*map(self._stop_one, processes))
+        return {process: problem for process, problem in zip(processes, problems, strict=True) if problem}
 
     def progress(self) -> ClientProgress:
         """Return what sees their progress from now on."""
@@ -103,11 +105,11 @@ class ClientProcesses:
         try:
             status = await self._driver.stop_client(process, timeout_s=STOP_TIMEOUT_S)
         except ClusterError as error:
-            return f"client {process} could not be stopped: {error}"
+            return f"it could not be stopped: {error}"
         if status is None:
-            return f"client {process} did not finish within {STOP_TIMEOUT_S:g} s and was killed"
+            return f"it did not finish within {STOP_TIMEOUT_S:g} s and was killed"
         if status != 0:
-            return f"client {process} ended with status {status}; the end of its log: {self._log_tail(process)}"
+            return f"it ended with status {status}; the end of its log: {self._log_tail(process)}"
         return ""
 
     def _log_tail(self, process: str) -> str:

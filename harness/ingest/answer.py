@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.origins import ORIGINS
-from harness.contracts.checks import Check
+from harness.contracts import registry
+from harness.contracts.checks import Check, allowances
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
-from harness.store.result import CheckResult, Part
+from harness.store.result import CheckResult, Part, Remark, forbidding
 from harness.verdict import ExitCode, SystemVerdict
-
-_EXCUSED_BY_ELECTIONS = frozenset(each.anomaly for each in ALLOWANCES if each.unclean_election)
 
 
 class Setting(Part):
@@ -46,10 +44,8 @@ class HistoryResult(Part):
     """Those that had evidence."""
     unjudged: list[Unjudged]
     """The others."""
-    remarks: list[str]
+    remarks: list[Remark]
     """On the quality of the evidence."""
-    damaged: bool
-    """Whether a remark forbids PASS."""
     counts: dict[str, int]
     """Rows a fact."""
 
@@ -58,8 +54,8 @@ class HistoryResult(Part):
         """The worst answer of those that had evidence; no answer, and damaged evidence, are no PASS."""
         if not self.checks:
             return SystemVerdict.UNKNOWN
-        worst = max(SystemVerdict[check.verdict] for check in self.checks)
-        return max(worst, SystemVerdict.UNKNOWN) if self.damaged else worst
+        worst = max(check.verdict for check in self.checks)
+        return max(worst, SystemVerdict.UNKNOWN) if forbidding(self.remarks) else worst
 
     @property
     def exit_code(self) -> ExitCode:
@@ -72,7 +68,7 @@ class HistoryResult(Part):
         return {"verdict": self.verdict.name, "exit_code": int(self.exit_code), **self.model_dump(mode="json")}
 
 
-def settings_said(settings: AllowedSettings) -> list[Setting]:
+def settings_in_words(settings: AllowedSettings) -> list[Setting]:
     """Return every setting, and whether it was given or assumed."""
     return [
         Setting(
@@ -86,21 +82,24 @@ def settings_said(settings: AllowedSettings) -> list[Setting]:
 
 
 def divided(
-    checks: Iterable[Check], results: Iterable[CheckResult], counts: Mapping[str, int], given: Mapping[str, list[str]]
+    checks: Iterable[Check],
+    results: Iterable[CheckResult],
+    counts: Mapping[str, int],
+    evidence: Mapping[str, list[str]],
 ) -> tuple[list[CheckResult], list[Unjudged]]:
     """Return the answers of the checks that had evidence, and the promises that had none."""
     judged, unjudged = [], []
     for check, result in zip(checks, results, strict=True):
         lacking = [fact for fact in check.needs if not counts[fact]]
         if lacking:
-            needed = needed_for(lacking, given)
+            needed = needed_for(lacking, evidence)
             unjudged.append(Unjudged(check=check.name, promise=check.promise, facts=lacking, needed=needed))
         else:
             judged.append(result)
     return judged, unjudged
 
 
-def needed_for(facts: Sequence[str], given: Mapping[str, list[str]]) -> list[str]:
+def needed_for(facts: Sequence[str], evidence: Mapping[str, list[str]]) -> list[str]:
     """Return which evidence would give all these facts their rows, in words, a sentence each that is needed."""
     origins = [ORIGINS[fact] for fact in facts]
     needed: dict[str, list[str]] = {kind: [] for origin in origins if len(origin) == 1 for kind in origin}
@@ -108,17 +107,17 @@ def needed_for(facts: Sequence[str], given: Mapping[str, list[str]]) -> list[str
         for kind, lines in origin.items():
             if kind in needed and lines not in needed[kind]:
                 needed[kind].append(lines)
-    sentences = [_option(kind, lines, given) for kind, lines in needed.items()]
+    sentences = [_option(kind, lines, evidence) for kind, lines in needed.items()]
     sentences += [
-        ", or ".join(_option(kind, [lines], given) for kind, lines in origin.items())
+        ", or ".join(_option(kind, [lines], evidence) for kind, lines in origin.items())
         for origin in origins
         if not needed.keys() & origin.keys()
     ]
     return list(dict.fromkeys(sentences))
 
 
-def _option(kind: str, lines: Sequence[str], given: Mapping[str, list[str]]) -> str:
-    none = " (has none)" if given.get(kind) else ""
+def _option(kind: str, lines: Sequence[str], evidence: Mapping[str, list[str]]) -> str:
+    none = " (has none)" if evidence.get(kind) else ""
     return f"{formats()[kind].option}: {', '.join(lines)}{none}"
 
 
@@ -129,16 +128,20 @@ def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: M
     return [
         result.model_copy(
             update={
-                "verdict": SystemVerdict.UNKNOWN.name,
+                "verdict": SystemVerdict.UNKNOWN,
                 "violations": 0,
                 "reason": "an allowed unclean election may excuse this, and no leader epochs are known: "
                 f"{result.violations} times, first: {result.reason}",
             }
         )
-        if result.verdict == SystemVerdict.FAIL.name and result.check in _EXCUSED_BY_ELECTIONS
+        if result.verdict is SystemVerdict.FAIL and _is_excused_by_elections(result.check)
         else result
         for result in results
     ]
+
+
+def _is_excused_by_elections(check: str) -> bool:
+    return any(allowance.unclean_election for allowance in allowances(registry.check(check)))
 
 
 def all_answers(result: HistoryResult) -> list[CheckResult]:
@@ -147,7 +150,7 @@ def all_answers(result: HistoryResult) -> list[CheckResult]:
         CheckResult(
             check=each.check,
             promise=each.promise,
-            verdict=SystemVerdict.UNKNOWN.name,
+            verdict=SystemVerdict.UNKNOWN,
             reason=f"no evidence; it takes {'; '.join(each.needed)}",
         )
         for each in result.unjudged

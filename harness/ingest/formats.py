@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from harness.analysis.origins import TOLD
+from harness.analysis.origins import FACT_EVENTS
 from harness.events import (
     COMMON,
     KINDS,
@@ -151,15 +151,15 @@ def _operations() -> Format:
 
 
 def _replicas() -> Format:
-    told = {"replica": ReplicaState, "record": ReplicaRecord}
+    classes = {"replica": ReplicaState, "record": ReplicaRecord}
     return Format(
         kind="replicas",
         option="--replicas",
         about="What every replica's log held in the end: a line for the replica, and one for each of its records.",
         tells="type",
         lines=tuple(
-            LineKind(name=name, about=_about(cls), fields=_choosing(_fields(cls), "type", tuple(told)))
-            for name, cls in told.items()
+            LineKind(name=name, about=_about(cls), fields=_choosing(_fields(cls), "type", tuple(classes)))
+            for name, cls in classes.items()
         ),
     )
 
@@ -187,7 +187,9 @@ def _state_changes() -> Format:
         )
         for name, type_ in COMMON
     )
-    lines = [LineKind(name=kind.ev, about=_about(kind), fields=common + _said(kind)) for kind in KINDS.values()]
+    lines = [
+        LineKind(name=kind.ev, about=_about(kind), fields=common + _fields_of_event(kind)) for kind in KINDS.values()
+    ]
     return Format(
         kind="state_changes",
         option="--state-changes",
@@ -197,10 +199,10 @@ def _state_changes() -> Format:
     )
 
 
-def _said(kind: type[Event]) -> tuple[Field, ...]:
+def _fields_of_event(kind: type[Event]) -> tuple[Field, ...]:
     """Return the fields of a kind of state change; what no fact is made of nobody has to give."""
-    told = _fields(kind)
-    return told if kind in TOLD else _requiring(tuple(_left_out(field) for field in told), ())
+    own = _fields(kind)
+    return own if kind in FACT_EVENTS else _requiring(tuple(_left_out(field) for field in own), ())
 
 
 def _journal() -> Format:
@@ -223,15 +225,17 @@ def _fields(cls: type) -> tuple[Field, ...]:
     """Return the fields of a dataclass, with what its own words say of each."""
     hints, docs = get_type_hints(cls), _docs(cls)
     optional = _OPTIONAL.get(cls, {})
-    found = []
+    described = []
     for field in fields(cls):
         hint = hints[field.name]
-        given = isinstance(field.default, str | int) and field.name not in _UNSAID
+        has_default = isinstance(field.default, str | int) and field.name not in _UNSAID
         may_be_null = NoneType in get_args(hint)
-        default = optional.get(field.name, field.default if given and field.name != "type" else None)
-        left_out = field.name in optional or field.name in _UNSAID or (given and field.name != "type") or may_be_null
+        default = optional.get(field.name, field.default if has_default and field.name != "type" else None)
+        left_out = (
+            field.name in optional or field.name in _UNSAID or (has_default and field.name != "type") or may_be_null
+        )
         choices = tuple(hint) if isinstance(hint, type) and issubclass(hint, StrEnum) else ()
-        found.append(
+        described.append(
             Field(
                 name=field.name,
                 type=_in_words(hint),
@@ -241,19 +245,19 @@ def _fields(cls: type) -> tuple[Field, ...]:
                 about=docs.get(field.name, ""),
             )
         )
-    return tuple(found)
+    return tuple(described)
 
 
-def _requiring(given: tuple[Field, ...], more: tuple[str, ...]) -> tuple[Field, ...]:
-    return tuple(replace(field, required=True, default=None) if field.name in more else field for field in given)
+def _requiring(of_line: tuple[Field, ...], more: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(replace(field, required=True, default=None) if field.name in more else field for field in of_line)
 
 
 def _left_out(field: Field) -> Field:
     return replace(field, required=False, default=None)
 
 
-def _choosing(given: tuple[Field, ...], name: str, choices: tuple[str, ...]) -> tuple[Field, ...]:
-    return tuple(replace(field, choices=choices) if field.name == name else field for field in given)
+def _choosing(of_line: tuple[Field, ...], name: str, choices: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(replace(field, choices=choices) if field.name == name else field for field in of_line)
 
 
 def _in_words(hint: Any) -> str:
@@ -289,11 +293,11 @@ def _docs(cls: type) -> dict[str, str]:
     """Return the text below each field of a dataclass."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     name = ""
     for statement in body.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name = statement.target.id
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and name:
-            found[name], name = inspect.cleandoc(str(statement.value.value)).replace("\n", " "), ""
-    return found
+            docs[name], name = inspect.cleandoc(str(statement.value.value)).replace("\n", " "), ""
+    return docs

@@ -4,23 +4,25 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harness.analysis.hadoop import AnyResultFolder
+from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.schemas import UNREADABLE
 from harness.analysis.storage import reason
+from harness.contracts.registry import check_title
 from harness.errors import EvidenceError, not_interrupted
-from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_said
-from harness.ingest.lines import Given
+from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words
+from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
+from harness.progress import Listener
 from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
+from harness.store.phase_log import Phase
+from harness.store.result import Remark, RunResult
 from harness.verdict import SystemVerdict
 
 
@@ -32,6 +34,7 @@ def judge_history(
     *,
     checks: Sequence[str] = (),
     name: str = "",
+    progress: Listener | None = None,
 ) -> HistoryResult:
     """Return what the named checks, or all, make of a history; facts, findings and answer are written to `folder`.
 
@@ -42,20 +45,22 @@ def judge_history(
         folder: A folder of its own; Spark makes it, as any folder that it writes to.
         checks: Names; none for all.
         name: What the history is called; by default as the folder.
+        progress: Whoever wants to see how it goes on.
 
     Raises:
         EvidenceError: there is no evidence where it should be, or it cannot be read or judged.
         PluginError: there is no check of one of the names.
     """
     name = name or folder.run_id
-    given = Given(spark, paths)
+    evidence = RecordedEvidence(spark, paths)
     question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
     plugins = question.plugins()
     try:
-        (judgement,) = judge_sources(spark, given.sources(name, {"acks": settings.acks}), [question], into=folder)
-        unread = [remark.partition(": ")[0] for remark in judgement.evidence if remark.endswith(UNREADABLE)]
-        explained = given.explain(unread)
-    except (PySparkException, Py4JError) as error:
+        sources = evidence.sources(name, {"acks": settings.acks})
+        (judgement,) = judge_sources(spark, sources, [question], into=folder, progress=progress)
+        unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(UNREADABLE)]
+        explained = evidence.explain(unread)
+    except SPARK_ERRORS as error:
         not_interrupted(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
@@ -63,11 +68,10 @@ def judge_history(
     result = HistoryResult(
         name=name,
         evidence=listed,
-        settings=settings_said(settings),
+        settings=settings_in_words(settings),
         checks=doubted(judged, settings, judgement.counts),
         unjudged=unjudged,
-        remarks=[*judgement.evidence, *explained],
-        damaged=judgement.damaged,
+        remarks=[*judgement.remarks, *(Remark(text=sentence, phase=Phase.JUDGE) for sentence in explained)],
         counts=judgement.counts,
     )
     folder.verdict.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -80,7 +84,11 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
     Raises:
         EvidenceError: facts or findings cannot be read, or nothing can be written.
     """
-    assumed = [f"{each.name} is assumed to be {each.value}: {each.about}" for each in result.settings if each.assumed]
+    assumed = [
+        Remark(text=f"it is assumed to be {each.value}: {each.about}", subject=each.name)
+        for each in result.settings
+        if each.assumed
+    ]
     shown = RunResult(
         run_id=result.name,
         scenario=result.name,
@@ -89,11 +97,11 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         started_at="",
         duration_s=0.0,
         checks=all_answers(result),
-        evidence=[*result.remarks, *assumed],
+        remarks=[*result.remarks, *assumed],
         counts=result.counts,
     )
     mood = {SystemVerdict.PASS: "good", SystemVerdict.FAIL: "bad"}.get(result.verdict, "open")
-    failed = [check.check for check in result.checks if check.verdict == SystemVerdict.FAIL.name]
+    failed = [check_title(check.check) for check in result.checks if check.verdict is SystemVerdict.FAIL]
     promises = len(result.checks) + len(result.unjudged)
     heading = Heading(
         about=f"recorded elsewhere · judged {datetime.now(UTC).isoformat(timespec='seconds')}",
@@ -107,7 +115,7 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
     try:
         evidence = RunEvidence(folder) if isinstance(folder, RunFolder) else StoredEvidence(folder)
         page = render(evidence, shown, heading)
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         not_interrupted(error)
         raise EvidenceError(f"{folder.root}: no report can be made: {reason(error)}") from error
     folder.report.write_text(page, encoding="utf-8")

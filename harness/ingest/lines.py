@@ -46,7 +46,7 @@ _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.max
 """Each file is read as a whole, so that rows come in their order."""
 
 
-class Given:
+class RecordedEvidence:
     """The files of one history, by the kind of evidence in them."""
 
     def __init__(self, spark: SparkSession, paths: Mapping[str, Sequence[str]]) -> None:

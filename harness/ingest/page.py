@@ -6,7 +6,7 @@ A test holds that `docs/judging.md` is what this makes, and that its example com
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.analysis.origins import TOLD
+from harness.analysis.origins import FACT_EVENTS
 from harness.analysis.reference import in_order
 from harness.contracts import registry
 from harness.ingest.answer import needed_for
@@ -113,7 +113,7 @@ def _formats() -> Iterator[str]:
         yield f"## `{form.option}`"
         yield ""
         yield form.about
-        yield from _told_apart(form) if form.tells == "ev" else _together(form)
+        yield from _by_kind(form) if form.tells == "ev" else _together(form)
     yield ""
     yield "## Objects within lines"
     for name, fields in nested().items():
@@ -141,15 +141,15 @@ def _together(form: Format) -> Iterator[str]:
     yield from _table(fields.values(), must)
 
 
-def _told_apart(form: Format) -> Iterator[str]:
+def _by_kind(form: Format) -> Iterator[str]:
     """One table of what all lines share, and one for each kind that facts are made of."""
-    told = [kind.ev for kind in TOLD]
+    kinds = [kind.ev for kind in FACT_EVENTS]
     shared = form.lines[0].fields[: next(i for i, field in enumerate(form.lines[0].fields) if field.name == "ev") + 1]
     names = {field.name for field in shared}
     yield ""
     yield from _table(shared, {field.name: "yes" if field.required else "" for field in shared}, choices=False)
     for line in form.lines:
-        if line.name in told:
+        if line.name in kinds:
             own = [field for field in line.fields if field.name not in names]
             yield ""
             yield f"### `{line.name}`"
@@ -158,7 +158,7 @@ def _told_apart(form: Format) -> Iterator[str]:
             yield ""
             yield from _table(own, {field.name: "yes" if field.required else "" for field in own})
     yield ""
-    others = ", ".join(f"`{line.name}`" for line in form.lines if line.name not in told)
+    others = ", ".join(f"`{line.name}`" for line in form.lines if line.name not in kinds)
     yield f"These kinds are known too, and no fact is made of them: {others}."
 
 
@@ -167,8 +167,8 @@ def _table(fields: Iterable[Field], must: dict[str, str], *, choices: bool = Tru
     yield "|---|---|---|---|---|"
     for field in fields:
         default = "" if field.default is None else f"`{field.default}`" if field.default != "" else "empty"
-        said = f"One of {', '.join(f'`{choice}`' for choice in field.choices)}." if choices and field.choices else ""
-        about = " ".join(part for part in (field.about, said) if part)
+        one_of = f"One of {', '.join(f'`{choice}`' for choice in field.choices)}." if choices and field.choices else ""
+        about = " ".join(part for part in (field.about, one_of) if part)
         yield f"| `{field.name}` | {field.type} | {must[field.name]} | {default} | {about} |"
 
 
@@ -178,7 +178,7 @@ def _promises() -> Iterator[str]:
     yield "| check | promise | evidence |"
     yield "|---|---|---|"
     for check in in_order(registry.check(name) for name in registry.names(registry.Kind.CHECK)):
-        yield f"| {check.name} | {check.promise} | {'; '.join(needed_for(check.needs, {}))} |"
+        yield f"| {check.title} | {check.promise} | {'; '.join(needed_for(check.needs, {}))} |"
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: b
         return ""
     try:
         with entered(run, Phase.COLLECT, progress) as notes:
-            notes.remark(f"{reason}; a reaper collected what was left of it", damaged=True)
+            notes.remark(f"{reason}; a reaper collected what was left of it", forbids_pass=True)
             asyncio.run(collect(run, phases.driver_of(run, scenario_of(run)), progress, notes))
     except Interrupted:
         raise

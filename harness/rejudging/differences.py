@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from harness.contracts.registry import check_title
 from harness.store.result import CheckResult, Part, RunResult, SuiteResult
+from harness.verdict import SystemVerdict
 
 ABSENT = "no answer"
 
@@ -13,13 +15,18 @@ class Difference(Part):
     kind: str
     """verdict, check or suite."""
     name: str
-    """Of the verdict: fault, system or environment."""
+    """Key of the check, name of the suite, or which verdict: fault, system or environment."""
     before: str
     """Its verdict and what it counted, in words; `no answer` when it gave none."""
     after: str
 
+    @property
+    def title(self) -> str:
+        """The name as people are shown it."""
+        return check_title(self.name) if self.kind == "check" else self.name
+
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}: {self.before} → {self.after}"
+        return f"{self.kind} {self.title}: {self.before} → {self.after}"
 
 
 def differences(before: RunResult | None, after: RunResult) -> list[Difference]:
@@ -27,7 +34,7 @@ def differences(before: RunResult | None, after: RunResult) -> list[Difference]:
     if before is None:
         return []
     return [
-        *_between("verdict", _verdicts(before), _verdicts(after)),
+        *_between("verdict", before.verdicts.names, after.verdicts.names),
         *_between("check", _checks(before.checks), _checks(after.checks)),
         *_between("suite", _suites(before.suites), _suites(after.suites)),
     ]
@@ -41,22 +48,19 @@ def _between(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
     ]
 
 
-def _verdicts(result: RunResult) -> dict[str, str]:
-    said = result.verdicts
-    return {"fault": said.fault.name, "system": said.system.name, "environment": said.environment.name}
-
-
 def _checks(results: Sequence[CheckResult]) -> dict[str, str]:
     return {
-        result.check: _said(result.verdict, violations=result.violations, expected=result.expected, notes=result.notes)
+        result.check: _in_words(
+            result.verdict, violations=result.violations, expected=result.expected, notes=result.notes
+        )
         for result in results
     }
 
 
 def _suites(results: Sequence[SuiteResult]) -> dict[str, str]:
-    return {result.suite: _said(result.verdict, unmet=result.unsuccessful) for result in results}
+    return {result.suite: _in_words(result.verdict, unmet=result.unsuccessful) for result in results}
 
 
-def _said(verdict: str, **numbers: int) -> str:
+def _in_words(verdict: SystemVerdict, **numbers: int) -> str:
     counted = ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
-    return f"{verdict} ({counted})" if counted else verdict
+    return f"{verdict.name} ({counted})" if counted else verdict.name

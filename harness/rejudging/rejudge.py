@@ -8,8 +8,7 @@ from pathlib import Path
 from harness import phases
 from harness.analysis.judge import Judgement
 from harness.analysis.session import spark_session
-from harness.analysis.together import BATCH_BYTES, Asked, judge_together
-from harness.contracts.checks import Settings
+from harness.analysis.together import BATCH_BYTES, Case, judge_together
 from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
@@ -47,7 +46,7 @@ def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     """
     before = [_earlier(folder, progress) for folder in folders]
     with Background() as thread:
-        judged = thread.run(lambda: _judged(folders, progress, thread, kept=True))
+        judged = thread.run(lambda: _judged(folders, progress, thread, keep=True))
         for folder, earlier in zip(folders, before, strict=True):
             phases.judge(folder, progress=progress, background=thread, judging=partial(_known, judged))
             phases.expectations(folder, progress=progress, background=thread)
@@ -63,7 +62,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
         EvidenceError: as `rejudge`.
     """
     with Background() as thread:
-        judged = thread.run(lambda: _judged(folders, progress, thread, kept=False))
+        judged = thread.run(lambda: _judged(folders, progress, thread, keep=False))
     for folder in folders:
         scenario, plan = scenario_of(folder), load_plan(folder.plan)
         earlier, answer = _earlier(folder, progress), judged[folder.root]
@@ -78,32 +77,32 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
 
 
-Answers = dict[Path, Judgement | EvidenceError]
+Judgements = dict[Path, Judgement | EvidenceError]
 """What the checks make of runs, or why they cannot judge one, by folders."""
 
 
-def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, kept: bool) -> Answers:
+def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
     """Return what the checks make of each run; the session is left open in the thread."""
-    asked = [_asked(folder) for folder in folders]
+    cases = [_case(folder) for folder in folders]
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
-    spark = thread.shared.enter_context(spark_session(size_bytes=size_bytes, typical=True))
-    judged: Answers = {}
+    spark = thread.shared.enter_context(spark_session(size_bytes=size_bytes, progress=progress))
+    judged: Judgements = {}
     with scratch_folder() as scratch:
-        for folder, answer in judge_together(spark, asked, scratch, kept=kept):
+        for folder, answer in judge_together(spark, cases, scratch, keep=keep, progress=progress):
             judged[folder.root] = answer
             if len(folders) > 1:
                 progress.message(f"{folder.run_id}: the checks have answered, {len(judged)} of {len(folders)}")
     return judged
 
 
-def _asked(folder: RunFolder) -> Asked:
+def _case(folder: RunFolder) -> Case:
     read_version(folder)
     scenario = scenario_of(folder)
     settings = settings_of(scenario, load_plan(folder.plan))
-    return Asked(folder=folder, settings=settings, checks=tuple(scenario.checks))
+    return Case(folder=folder, settings=settings, checks=tuple(scenario.checks))
 
 
-def _known(judged: Answers, folder: RunFolder, settings: Settings, checks: Sequence[str]) -> Judgement:
+def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:
     answer = judged[folder.root]
     if isinstance(answer, EvidenceError):
         raise answer

@@ -41,7 +41,7 @@ class Span:
     last: int
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """In words."""
         if self.count == 1:
             return f"{self.partition} offset {self.first}"
@@ -70,7 +70,7 @@ def gathered(first: list[Row], counts: Mapping[str, int], places: Iterable[Span]
         severity=first[0]["severity"],
         count=sum(counts.values()),
         excuses=sorted((excuse, count) for excuse, count in counts.items() if excuse),
-        places=[span.said for span in places],
+        places=[span.text for span in places],
         shown=first[:SHOWN_AT_ONCE],
         folded=first[SHOWN_AT_ONCE:SHOWN_FINDINGS],
     )
@@ -82,6 +82,6 @@ def _places(findings: list[Row]) -> list[Span]:
         if row["topic"] and row["partition"] is not None and row["offset"] is not None:
             offsets.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
     return [
-        Span(partition=partition, count=len(found), first=min(found), last=max(found))
-        for partition, found in offsets.items()
+        Span(partition=partition, count=len(numbers), first=min(numbers), last=max(numbers))
+        for partition, numbers in offsets.items()
     ]

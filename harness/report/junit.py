@@ -4,20 +4,22 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from harness.contracts.registry import check_title
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
+from harness.store.result import RunResult, forbidding
 from harness.verdict import FaultVerdict, SystemVerdict
 
 
 def write_junit(folder: RunFolder, result: RunResult) -> None:
     """Write `junit.xml`: one suite each for faults, checks, expectations, evidence and environment."""
+    doubts = forbidding(result.remarks)
     suites = [
         _suite(
             f"{result.scenario}.faults",
             [
                 _case(
                     f"{fault.injection} {fault.fault}",
-                    FaultVerdict[fault.verdict] is FaultVerdict.CONFIRMED,
+                    fault.verdict is FaultVerdict.CONFIRMED,
                     fault.detail,
                 )
                 for fault in result.faults
@@ -25,7 +27,8 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
             or [_case("any", False, "no fault was injected")],
         ),
         _suite(
-            f"{result.scenario}.checks", [_judged(c.check, c.verdict, c.reason or c.promise) for c in result.checks]
+            f"{result.scenario}.checks",
+            [_judged(check_title(c.check), c.verdict, c.reason or c.promise) for c in result.checks],
         ),
         _suite(
             f"{result.scenario}.expectations",
@@ -33,7 +36,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
         ),
         _suite(
             f"{result.scenario}.evidence",
-            [_case("whole", not result.evidence_damaged, "; ".join(result.evidence))],
+            [_case("whole", not doubts, "; ".join(map(str, doubts)))],
         ),
         _suite(
             f"{result.scenario}.environment",
@@ -63,11 +66,11 @@ def _suite(name: str, cases: list[TestCase]) -> TestSuite:
     return suite
 
 
-def _judged(name: str, verdict: str, reason: str) -> TestCase:
+def _judged(name: str, verdict: SystemVerdict, reason: str) -> TestCase:
     case = TestCase(name)
-    if verdict == SystemVerdict.FAIL.name:
+    if verdict is SystemVerdict.FAIL:
         case.result = [Failure(reason, "violation")]
-    elif verdict == SystemVerdict.UNKNOWN.name:
+    elif verdict is SystemVerdict.UNKNOWN:
         case.result = [Error(reason, "inconclusive")]
     return case
 

@@ -8,9 +8,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from harness.contracts.registry import check_title
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.timeline import figure
+from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
@@ -83,6 +85,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["check_title"] = check_title
     chart = figure(evidence).to_html(
         full_html=False, include_plotlyjs=False, div_id="timeline", config={"responsive": True, "displaylogo": False}
     )
@@ -113,24 +116,24 @@ def render(
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
     """Return the three verdicts as (question, answer, good / bad / open, reason)."""
     verdicts = result.verdicts
-    failed = [part.check for part in result.checks if part.verdict == "FAIL"]
-    failed += [f"suite {part.suite}" for part in result.suites if part.verdict == "FAIL"]
-    unknown = [part.check for part in result.checks if part.verdict == "UNKNOWN"]
-    unknown += [f"suite {part.suite}" for part in result.suites if part.verdict == "UNKNOWN"]
-    doubtful = [f"{fault.fault}: {fault.detail}" for fault in result.faults if fault.verdict != "CONFIRMED"]
+    reasons = why(result)
+    broken, unknown = (
+        ", ".join(dict.fromkeys(each.title or "the evidence" for each in of(verdict, reasons)))
+        for verdict in (SystemVerdict.FAIL, SystemVerdict.UNKNOWN)
+    )
     system_reason = {
         SystemVerdict.PASS: f"{len(result.checks)} checks and {len(result.suites)} suites held",
-        SystemVerdict.FAIL: f"broken: {', '.join(failed)}",
-        SystemVerdict.UNKNOWN: f"no answer: {', '.join(unknown) or 'the evidence is damaged'}",
+        SystemVerdict.FAIL: f"broken: {broken}",
+        SystemVerdict.UNKNOWN: f"no answer: {unknown}",
     }[verdicts.system]
-    seen = {0: "the scenario has none", 1: "seen from outside"}
-    fault_reason = "; ".join(doubtful) or seen.get(len(result.faults), f"all {len(result.faults)} seen from outside")
+    confirmed = {1: "seen from outside"}.get(len(result.faults), f"all {len(result.faults)} seen from outside")
+    fault_reason = "; ".join(str(each) for each in reasons if each.kind is Kind.FAULT) or confirmed
     return [
         (
             "Was the fault real?",
             verdicts.fault.name,
             "good" if verdicts.fault is FaultVerdict.CONFIRMED else "open",
-            fault_reason if result.faults else "no fault was injected",
+            fault_reason,
         ),
         (
             "Did the system hold?",

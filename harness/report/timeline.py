@@ -35,13 +35,13 @@ def reigns(evidence: Evidence) -> list[Reign]:
     states = [
         row for row in evidence.rows("leader_epochs", "zxid") if row["time_ns"] is not None and _visible(row["topic"])
     ]
-    found = []
+    all_reigns = []
     for partition, group in _by_partition(states):
         ordered = list(group)
         starts = [max(evidence.seconds_since_start(row["time_ns"]) or 0.0, 0.0) for row in ordered]
         for row, start, until in zip(ordered, starts, [*starts[1:], end_s], strict=True):
             if until > start:
-                found.append(
+                all_reigns.append(
                     Reign(
                         partition=partition,
                         leader=row["leader"],
@@ -51,7 +51,7 @@ def reigns(evidence: Evidence) -> list[Reign]:
                         unclean=bool(row["unclean"]),
                     )
                 )
-    return found
+    return all_reigns
 
 
 def figure(evidence: Evidence) -> go.Figure:
@@ -123,9 +123,9 @@ def _add_throughput(timeline: go.Figure, evidence: Evidence) -> None:
 
 def _add_leaders(timeline: go.Figure, evidence: Evidence) -> int:
     """Draw one bar a reign and return how many partitions there are."""
-    found = reigns(evidence)
+    all_reigns = reigns(evidence)
     named: set[int] = set()
-    for reign in sorted(found, key=lambda reign: reign.leader):
+    for reign in sorted(all_reigns, key=lambda reign: reign.leader):
         colour = NO_LEADER_COLOUR if reign.leader < 0 else BROKER_COLOURS[reign.leader % len(BROKER_COLOURS)]
         name = "no leader" if reign.leader < 0 else f"broker {reign.leader}"
         timeline.add_trace(
@@ -150,7 +150,7 @@ def _add_leaders(timeline: go.Figure, evidence: Evidence) -> int:
         )
         named.add(reign.leader)
     timeline.update_yaxes(type="category", categoryorder="category descending", row=3)
-    return len({reign.partition for reign in found})
+    return len({reign.partition for reign in all_reigns})
 
 
 def _add_isr_sizes(timeline: go.Figure, evidence: Evidence) -> None:

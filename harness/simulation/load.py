@@ -56,19 +56,19 @@ class SimulatedClients:
         producer = IdempotentProducer if plan.parameters.get("idempotence", False) else SimulatedProducer
         return producer(plan, recorder, transport, self._cluster.bootstrap)
 
-    async def stop(self, processes: Sequence[str]) -> list[str]:
-        """Let some of them finish, all at once; return a sentence on each that did not end well."""
+    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
+        """Let some of them finish, all at once; return why, of each that did not end well."""
         tasks = {process: self._tasks[process] for process in processes if process in self._tasks}
         for process in tasks:
             self._stops[process].set()
         if tasks:
             await asyncio.wait(tasks.values(), timeout=STOP_TIMEOUT_S)
-        problems = []
+        problems = {}
         for process, task in tasks.items():
             if not task.done():
-                problems.append(f"client {process} did not finish within {STOP_TIMEOUT_S:g} s")
+                problems[process] = f"it did not finish within {STOP_TIMEOUT_S:g} s"
             elif (error := task.exception()) is not None:
-                problems.append(f"client {process} failed: {error!r}")
+                problems[process] = f"it failed: {error!r}"
         return problems
 
     def progress(self) -> ClientProgress:

@@ -19,7 +19,7 @@ def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
         for broker_id in history.disks:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
                 if replica.damage:
-                    notes.remark(f"the replica of {replica.topic}-{replica.partition}: {replica.damage}")
+                    notes.remark(replica.damage, subject=f"replica of {replica.topic}-{replica.partition}")
         shutil.rmtree(folder.cluster)
 
 
@@ -30,8 +30,7 @@ def leave_evidence(history: SimulatedHistory, folder: RunFolder, notes: PhaseNot
         (folder.root / path).write_bytes(b"".join(lines))
     for broker_id, disk in history.disks.items():
         _lay_out(disk, disk_of(folder, broker_id))
-    for remark in history.remarks:
-        notes.remark(remark, damaged=True)
+    notes.remarks += history.remarks
 
 
 def disks_in(folder: RunFolder) -> Path:

@@ -28,7 +28,8 @@ from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Operation, ZnodeChange, line_of
-from harness.store.phase_log import PhaseNotes
+from harness.store.phase_log import Phase, PhaseNotes
+from harness.store.result import Remark
 
 START_TIMEOUT_S = 30.0
 MARGIN_S = 600.0
@@ -48,8 +49,8 @@ class SimulatedHistory:
     journal: list[JournalEntry]
     disks: dict[int, MemoryStorage]
     """Every broker's disk when the load had ended."""
-    remarks: list[str] = field(default_factory=list)
-    """In a sentence each, what went wrong: a steady state that was not reached, a client that did not end."""
+    remarks: list[Remark] = field(default_factory=list)
+    """What went wrong: a steady state that was not reached, a client that did not end."""
     virtual_s: float
     events: int
     """Callbacks that it took."""
@@ -82,7 +83,7 @@ class SimulatedHistory:
             for name, file in sorted(disk.files.items()):
                 yield f"{broker_id} {name}".encode()
                 yield bytes(file.data)
-        yield repr((self.remarks, self.virtual_s, self.events)).encode()
+        yield repr((list(map(str, self.remarks)), self.virtual_s, self.events)).encode()
 
 
 def simulate(scenario: Scenario, seed: int, *, through_codecs: bool | None = None) -> SimulatedHistory:
@@ -129,7 +130,7 @@ async def _carried_out(
         through_codecs=through_codecs,
     )
     processes = [client.process for client in plan.clients]
-    clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes()
+    clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
     arena = Arena(
         driver=SimulationDriver(cluster, processes), view=SimulatedView(cluster), logs=SimulatedStateChanges(cluster)
     )
@@ -149,7 +150,7 @@ def history_of(
     cluster: SimulatedCluster,
     operations: dict[str, list[Operation]],
     journal: list[JournalEntry],
-    remarks: list[str],
+    remarks: list[Remark],
 ) -> SimulatedHistory:
     """Return all evidence that a cluster and its load leave now."""
     loop = asyncio.get_running_loop()
@@ -160,7 +161,7 @@ def history_of(
         znodes=znode_changes(cluster.ensemble.history),
         journal=journal,
         disks={broker_id: broker.disk for broker_id, broker in cluster.brokers.items()},
-        remarks=[*remarks, *loop.complaints],
+        remarks=[*remarks, *(Remark(text=text, phase=Phase.DRIVE, forbids_pass=True) for text in loop.complaints)],
         virtual_s=loop.time() - START_S,
         events=loop.events,
     )

@@ -14,6 +14,7 @@ from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupte
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, read_jsonl
+from harness.store.result import Remark
 from harness.system.pids import ProcessIdentity, identify
 
 
@@ -37,15 +38,13 @@ GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
 class PhaseNotes:
     """What a phase has to say about the evidence and the environment."""
 
-    remarks: list[str] = field(default_factory=list)
-    damaged: bool = False
-    """Whether a remark forbids PASS."""
+    phase: str = ""
+    remarks: list[Remark] = field(default_factory=list)
     residue: list[str] = field(default_factory=list)
 
-    def remark(self, text: str, *, damaged: bool = False) -> None:
-        """Keep a sentence on the quality of the evidence."""
-        self.remarks.append(text)
-        self.damaged = self.damaged or damaged
+    def remark(self, text: str, *, subject: str = "", forbids_pass: bool = False) -> None:
+        """Keep what there is to say of the evidence; the subject is a file, a client, a broker."""
+        self.remarks.append(Remark(text=text, phase=self.phase, subject=subject, forbids_pass=forbids_pass))
 
 
 @contextmanager
@@ -54,7 +53,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
 
     That it cannot be written down keeps no phase from running: the cluster is to be stopped on a full disk too.
     """
-    notes = PhaseNotes()
+    notes = PhaseNotes(phase=phase)
     error = ""
     progress.phase_started(phase)
     started_s = time.monotonic()
@@ -63,17 +62,17 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         yield notes
     except (KeyboardInterrupt, Interrupted):
         error = "interrupted"
-        notes.remark(f"the phase {phase} was interrupted", damaged=True)
+        notes.remark(f"the phase {phase} was interrupted", forbids_pass=True)
         raise Interrupted(f"the phase {phase} was interrupted") from None
     except (HarnessError, OSError) as failure:
         error = str(failure) or type(failure).__name__
-        notes.remark(f"the phase {phase} failed: {error}", damaged=True)
+        notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True)
         if isinstance(failure, OSError):
             raise ClusterError(error) from failure
         raise
     except BaseException as failure:  # a scheduler's time limit, or a bug
         error = f"{type(failure).__name__}: {failure}"
-        notes.remark(f"the phase {phase} broke: {error}", damaged=True)
+        notes.remark(f"the phase {phase} broke: {error}", forbids_pass=True)
         raise
     finally:
         duration_s = time.monotonic() - started_s
@@ -93,8 +92,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         "phase": phase,
         "event": event,
         "utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "remarks": notes.remarks,
-        "damaged": notes.damaged,
+        "remarks": [remark.model_dump() for remark in notes.remarks],
         "residue": notes.residue,
         **more,
     }
@@ -111,8 +109,7 @@ class PhaseEnd:
 
     duration_s: float
     error: str
-    remarks: list[str]
-    damaged: bool
+    remarks: list[Remark]
     residue: list[str]
 
 
@@ -140,19 +137,19 @@ def entries(folder: RunFolder) -> list[Entry]:
     Raises:
         EvidenceError: the file holds something else.
     """
-    found: list[Entry] = []
+    known: list[Entry] = []
     for line in _lines(folder):
         try:
             phase = Phase(line["phase"])
             if line["event"] == "started":
                 pid, started = line.get("pid"), line.get("pid_started")
                 process = None if pid is None else ProcessIdentity(pid=int(pid), started=str(started))
-                found.append(Entry(phase=phase, host=line.get("host", ""), process=process, error=None))
-            elif found and found[-1].phase is phase:
-                found[-1] = replace(found[-1], error=str(line["error"]))
+                known.append(Entry(phase=phase, host=line.get("host", ""), process=process, error=None))
+            elif known and known[-1].phase is phase:
+                known[-1] = replace(known[-1], error=str(line["error"]))
         except (KeyError, ValueError) as error:
             raise EvidenceError(f"{folder.phases}: not a line of the phase log: {error!r}") from error
-    return found
+    return known
 
 
 def started_at(folder: RunFolder) -> str:
@@ -162,25 +159,34 @@ def started_at(folder: RunFolder) -> str:
 
 def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
     """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off."""
-    found: dict[Phase, PhaseEnd] = {}
-    lost: dict[Phase, list[str]] = {}
+    known: dict[Phase, PhaseEnd] = {}
+    lost: dict[Phase, list[Remark]] = {}
     """What an earlier try of a phase could not do and a later one cannot make good."""
     for line in _lines(folder):
         phase = Phase(line["phase"])
-        cut = f"the phase {phase} was cut off"
+        cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
         if line["event"] == "started":
-            if phase in GATHERING and phase in found and found[phase].error == cut:
+            if phase in GATHERING and phase in known and known[phase].error == cut.text:
                 lost[phase] = [cut]
-            found[phase] = PhaseEnd(duration_s=0.0, error=cut, remarks=[cut], damaged=True, residue=[])
+            known[phase] = PhaseEnd(duration_s=0.0, error=cut.text, remarks=[cut], residue=[])
         else:
-            found[phase] = PhaseEnd(
+            known[phase] = PhaseEnd(
                 duration_s=line["duration_s"],
                 error=line["error"],
-                remarks=lost.get(phase, []) + line["remarks"],
-                damaged=line["damaged"] or phase in lost,
+                remarks=lost.get(phase, []) + _remarks(line),
                 residue=line["residue"],
             )
-    return found
+    return known
+
+
+def _remarks(line: dict[str, Any]) -> list[Remark]:
+    """Return the remarks of a phase; older lines have sentences, and one flag for all of them."""
+    return [
+        Remark(text=each, phase=line["phase"], forbids_pass=line["damaged"])
+        if isinstance(each, str)
+        else Remark.model_validate(each)
+        for each in line["remarks"]
+    ]
 
 
 def _lines(folder: RunFolder) -> Iterator[dict[str, Any]]:

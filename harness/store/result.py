@@ -1,10 +1,13 @@
 """The content of `verdict.json`: everything that a run came to, small enough for a task's return value."""
 
 import json
+from collections.abc import Iterable
+from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import EvidenceError
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdicts, worst_fault, worst_system
@@ -19,14 +22,52 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
+class ByName:
+    """Annotates an enumeration of verdicts, of which JSON has the names."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Take a member or its name, and write the name."""
+        members: dict[str, IntEnum] = {each.name: each for kind in get_args(source) or [source] for each in kind}
+        by_name = core_schema.no_info_after_validator_function(
+            members.__getitem__, core_schema.literal_schema(list(members))
+        )
+        return core_schema.union_schema(
+            [core_schema.is_instance_schema(source), by_name],
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda each: each.name),
+        )
+
+
+NamedFaultVerdict = Annotated[FaultVerdict, ByName]
+NamedSystemVerdict = Annotated[SystemVerdict, ByName]
+
+
+class Remark(Part):
+    """One thing that there is to say of the evidence."""
+
+    text: str
+    phase: str = ""
+    """In which it was noticed; empty where nobody wrote that down."""
+    subject: str = ""
+    """A file, a client, a broker; empty for the phase as a whole."""
+    forbids_pass: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.text}" if self.subject else self.text
+
+
+def forbidding(remarks: Iterable[Remark]) -> list[Remark]:
+    """Return those that forbid a PASS."""
+    return [remark for remark in remarks if remark.forbids_pass]
+
+
 class FaultResult(Part):
     """What became of one injection of the plan."""
 
     injection: int
     fault: str
     targets: list[str]
-    verdict: str
-    """Name of a `FaultVerdict`."""
+    verdict: NamedFaultVerdict
     detail: str
 
 
@@ -35,8 +76,7 @@ class CheckResult(Part):
 
     check: str
     promise: str
-    verdict: str
-    """Name of a `SystemVerdict`."""
+    verdict: NamedSystemVerdict
     violations: int = 0
     expected: int = 0
     notes: int = 0
@@ -44,7 +84,7 @@ class CheckResult(Part):
     """Why the verdict is UNKNOWN, or the first violation in a sentence."""
 
     @property
-    def found(self) -> str:
+    def counted(self) -> str:
         """How much was found of each severity, in words; empty if nothing was."""
         numbers = [
             (self.violations, "violation" if self.violations == 1 else "violations"),
@@ -58,8 +98,8 @@ class SuiteResult(Part):
     """What one Great Expectations suite found."""
 
     suite: str
-    verdict: str
-    """Name of a `SystemVerdict`; UNKNOWN when its table was empty."""
+    verdict: NamedSystemVerdict
+    """UNKNOWN when its table was empty."""
     evaluated: int
     unsuccessful: int
     failures: list[str] = []
@@ -87,10 +127,8 @@ class RunResult(Part):
     suites: list[SuiteResult] = []
     residue: list[str] = []
     """What was left behind, in a sentence each; empty is CLEAN."""
-    evidence: list[str] = []
-    """Remarks on the quality of the evidence: torn lines, missing files, an interrupted run."""
-    evidence_damaged: bool = False
-    """Whether a remark forbids PASS: the run was interrupted, or the steady state never came back."""
+    remarks: list[Remark] = []
+    """On the quality of the evidence: torn lines, missing files, an interrupted run, no steady state afterwards."""
     counts: dict[str, int] = {}
     """Rows a fact, operations, anomalies."""
 
@@ -98,12 +136,12 @@ class RunResult(Part):
     def verdicts(self) -> Verdicts:
         """The three verdicts that the parts add up to."""
         system = worst_system(
-            [SystemVerdict[part.verdict] for part in self.checks]
-            + [SystemVerdict[part.verdict] for part in self.suites]
-            + ([SystemVerdict.UNKNOWN] if self.evidence_damaged else [])
+            [part.verdict for part in self.checks]
+            + [part.verdict for part in self.suites]
+            + [SystemVerdict.UNKNOWN for _ in forbidding(self.remarks)]
         )
         return Verdicts(
-            fault=worst_fault(FaultVerdict[part.verdict] for part in self.faults),
+            fault=worst_fault(part.verdict for part in self.faults),
             system=system,
             environment=EnvironmentVerdict.RESIDUE if self.residue else EnvironmentVerdict.CLEAN,
         )
@@ -112,11 +150,7 @@ class RunResult(Part):
         """Write `verdict.json`, verdicts and exit code included for readers that know no Python."""
         verdicts = self.verdicts
         data: dict[str, Any] = {
-            "verdicts": {
-                "fault": verdicts.fault.name,
-                "system": verdicts.system.name,
-                "environment": verdicts.environment.name,
-            },
+            "verdicts": verdicts.names,
             "exit_code": int(verdicts.exit_code),
         }
         model = self.model_dump(mode="json")
@@ -145,6 +179,9 @@ class RunResult(Part):
         """
         try:
             data = json.loads(text)
+            if "evidence" in data:  # before remarks had a type, one flag stood for all of them
+                damaged = data.pop("evidence_damaged")
+                data["remarks"] = [{"text": sentence, "forbids_pass": damaged} for sentence in data.pop("evidence")]
             return cls.model_validate({key: value for key, value in data.items() if key not in DERIVED})
-        except (ValueError, AttributeError, RecursionError) as error:
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise EvidenceError(f"{where}: not a run's result: {error}") from error

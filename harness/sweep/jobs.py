@@ -17,20 +17,19 @@ from sys import executable
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.judge import Judgement, Question, judge_sources
+from harness.analysis.halves import SPARK_ERRORS, by_halves
+from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
 from harness.analysis.sources import LINES, SCHEMAS, from_table
 from harness.contracts import registry
-from harness.contracts.checks import Settings
-from harness.errors import ClusterError, not_interrupted
+from harness.errors import ClusterError
 from harness.experiment.judge import settings_of
+from harness.progress import Listener, Silent
 from harness.scenario.file import scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
@@ -55,8 +54,6 @@ BATCH_BYTES = 1_500_000_000
 """Lines that are judged by one set of jobs: enough to make its planning cheap, and few enough for its memory."""
 ATTEMPTS = 4
 """Times that a task is tried before the sweep is given up."""
-JUDGING_ATTEMPTS = 40
-"""Parts of a batch that are tried before the rest of it is given up."""
 WATCH_S = 0.5
 _WHOLE = {"number": T.LongType(), "seed": T.LongType(), "size_bytes": T.LongType()}
 ABOUT = tuple(each.name for each in fields(SimulatedSchedule) if each.name != EVIDENCE)
@@ -104,12 +101,12 @@ def judge_candidates(
     Raises:
         ClusterError: Spark gave the simulation up.
     """
-    told = progress or _Unseen()
+    progress = progress or _Unseen()
     histories = root / "schedules.parquet"
     texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
     numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
-    _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), told)
-    return judge_histories(spark, histories, candidates, root, told)
+    _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), progress)
+    return judge_histories(spark, histories, candidates, root, progress)
 
 
 def judge_histories(
@@ -120,26 +117,22 @@ def judge_histories(
     progress: SweepProgress | None = None,
 ) -> list[ScheduleVerdict]:
     """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
-    told = progress or _Unseen()
+    progress = progress or _Unseen()
 
-    def asked(number: int) -> Asked:
+    def criteria(number: int) -> Criteria:
         candidate = candidates[number]
         return settings_of(candidate.scenario, candidate.plan), tuple(candidate.scenario.checks)
 
     verdicts: list[ScheduleVerdict] = []
     for part, batch in enumerate(batches(spark, histories, only=set(range(len(candidates))))):
-        verdicts += _judged(spark, batch, asked, RunFolder(root / "judged" / f"{part:04}"))
-        told.done("judged", len(verdicts), len(candidates))
+        verdicts += _judged(spark, batch, criteria, RunFolder(root / "judged" / f"{part:04}"), progress)
+        progress.done("judged", len(verdicts), len(candidates))
     seeds = {number: candidate.plan.seed for number, candidate in enumerate(candidates)}
     verdicts += absent(histories, seeds, (verdict.number for verdict in verdicts))
     return sorted(verdicts, key=lambda verdict: verdict.number)
 
 
-Asked = tuple[Settings, tuple[str, ...]]
-"""What is asked of a schedule: by which settings, and which checks, none for all."""
-
-
-class _Unseen:
+class _Unseen(Silent):
     """Nobody wants to see how it goes on."""
 
     def done(self, what: str, schedules: int, of: int) -> None:
@@ -166,7 +159,7 @@ def _write(
         try:
             _watch(spark.sparkContext, group, job, schedules, progress)
             job.result()
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
         except BaseException:
             while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet
@@ -185,7 +178,7 @@ def judge(spark: SparkSession, sweep: Sweep, checks: Sequence[str], progress: Sw
     with sweep.verdicts.open("w", encoding="utf-8") as file:
         progress.done("judged", 0, sweep.schedules)
         for number, batch in enumerate(batches(spark, sweep.histories)):
-            judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"))
+            judged = _judged(spark, batch, lambda _: of_each, RunFolder(sweep.judged / f"{number:04}"), progress)
             file.writelines(verdict.model_dump_json() + "\n" for verdict in judged)
             file.flush()
             verdicts += judged
@@ -209,54 +202,46 @@ def batches(
     for row in table.select(*ABOUT, path).collect():
         if only is None or row.number in only:
             by_path.setdefault(row.path, []).append(row)
-    found: list[Batch] = []
+    made: list[Batch] = []
     paths: list[str] = []
     rows: list[T.Row] = []
     for each, of_file in sorted(by_path.items(), key=lambda item: min(row.number for row in item[1])):
         paths.append(each)
         rows += sorted(of_file, key=lambda row: int(row.number))
         if sum(row.size_bytes for row in rows) >= batch_bytes:
-            found.append(Batch(paths=tuple(paths), rows=tuple(rows)))
+            made.append(Batch(paths=tuple(paths), rows=tuple(rows)))
             paths, rows = [], []
-    return [*found, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else found
+    return [*made, Batch(paths=tuple(paths), rows=tuple(rows))] if rows else made
 
 
-def _judged(spark: SparkSession, batch: Batch, asked: Callable[[int], Asked], into: RunFolder) -> list[ScheduleVerdict]:
+def _judged(
+    spark: SparkSession, batch: Batch, criteria: Callable[[int], Criteria], into: RunFolder, progress: Listener
+) -> list[ScheduleVerdict]:
     """Return the verdicts on one batch; what the checks found is kept, the facts are not.
 
-    Where it cannot be judged, its halves are, so that one schedule that cannot be read costs no other its verdict.
+    One schedule that cannot be read costs no other its verdict.
     """
     judgements: dict[str, Judgement] = {}
     errors: dict[str, str] = {row.run_id: row.error for row in batch.rows if row.error}
-    waiting = [[row for row in batch.rows if not row.error]]
-    for attempt in itertools.count():
-        part = waiting.pop() if waiting else []
-        if not part:
-            break
+    numbers = itertools.count()
+
+    def judge(part: Sequence[T.Row]) -> list[Judgement]:
         table = spark.read.schema(HISTORIES).parquet(*batch.paths)
         table = table.where(F.col("number").isin([row.number for row in part]))
         sources = from_table(table, sum(row.size_bytes for row in part))
-        folder = RunFolder(into.root / f"{attempt:02}") if attempt else into
-        run_ids = [row.run_id for row in part]
-        try:
-            judged = judge_sources(spark, sources, _questions(part, asked), into=folder, kept=False)
+        number = next(numbers)
+        folder = RunFolder(into.root / f"{number:02}") if number else into
+        by_run = {row.run_id: criteria(row.number) for row in part}
+        return judge_sources(spark, sources, questions(by_run), into=folder, keep=False, progress=progress)
+
+    for part, judged in by_halves([row for row in batch.rows if not row.error], judge):
+        if isinstance(judged, Exception):
+            first = str(judged).splitlines()[0]
+            logger.warning("batch.failed schedules=%d error=%s", len(part), first)
+            errors |= {row.run_id: f"it could not be judged: {first}" for row in part}
+        else:
             judgements |= {judgement.run_id: judgement for judgement in judged}
-        except (PySparkException, Py4JError) as error:
-            not_interrupted(error)
-            logger.warning("batch.failed schedules=%d error=%s", len(part), str(error).splitlines()[0])
-            if len(part) == 1 or attempt >= JUDGING_ATTEMPTS:
-                errors |= dict.fromkeys(run_ids, f"it could not be judged: {str(error).splitlines()[0]}")
-            else:
-                waiting += [part[: len(part) // 2], part[len(part) // 2 :]]
     return [_verdict(row, judgements.get(row.run_id), errors.get(row.run_id, "")) for row in batch.rows]
-
-
-def _questions(rows: Iterable[T.Row], asked: Callable[[int], Asked]) -> list[Question]:
-    """Return what is asked of schedules, those of whom the same is asked together."""
-    run_ids: dict[Asked, list[str]] = {}
-    for row in rows:
-        run_ids.setdefault(asked(row.number), []).append(row.run_id)
-    return [Question(run_ids=each, settings=settings, checks=checks) for (settings, checks), each in run_ids.items()]
 
 
 def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVerdict:
@@ -267,14 +252,13 @@ def _verdict(row: T.Row, judgement: Judgement | None, error: str) -> ScheduleVer
         update={
             "checks": judgement.checks,
             "counts": judgement.counts,
-            "evidence": [*result.evidence, *judgement.evidence],
-            "evidence_damaged": result.evidence_damaged or judgement.damaged,
+            "remarks": [*result.remarks, *judgement.remarks],
         }
     )
     return verdict_of(number=row.number, seed=row.seed, digest=row.digest, result=whole)
 
 
-def _simulating(source: str, function: str, *given: Any) -> Simulating:
+def _simulating(source: str, function: str, *arguments: Any) -> Simulating:
     """Return what an executor does with its numbers: hands them to a function of `harness.sweep.share`.
 
     It is sent by value, because an executor can import nothing of the project before it knows where Spark unpacked it.
@@ -295,7 +279,7 @@ def _simulating(source: str, function: str, *given: Any) -> Simulating:
         task = TaskContext.get()
         again = task is not None and task.attemptNumber() > 0
         for batch in numbers:
-            for schedule in getattr(share, function)(*given, batch.column(0).to_pylist(), each_apart=again):
+            for schedule in getattr(share, function)(*arguments, batch.column(0).to_pylist(), each_apart=again):
                 yield pyarrow.RecordBatch.from_pylist([schedule.row()], schema=schema)
 
     return simulating

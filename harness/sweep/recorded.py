@@ -3,38 +3,33 @@
 A folder a history: its scenario, its one row of the table that a sweep leaves, and what was found in it.
 """
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-import pyarrow as pa
 from pyarrow import parquet
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import EvidenceError
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.sweep import Candidate, ScheduleVerdict, found_in
+from harness.store.result import NamedSystemVerdict, Part
+from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
 
 NUMBER = "number"
 COMPRESSION_LEVEL = 19
 
 
-class Answer(BaseModel):
-    """What one check said."""
+class RecordedAnswer(Part):
+    """What one check made of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    verdict: str
+    verdict: NamedSystemVerdict
     violations: int
     expected: int
 
 
-class Recorded(BaseModel):
+class Recorded(Part):
     """The content of `verdict.json`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str
     """What the history shows, and which sweep found it, in a sentence."""
@@ -43,7 +38,7 @@ class Recorded(BaseModel):
     """As `SweepFinding.what`; empty when everything held."""
     today: Literal["found", "held"]
     """What the same seed gives when it is simulated again: `held` as soon as what was found is mended."""
-    checks: dict[str, Answer]
+    checks: dict[str, RecordedAnswer]
 
 
 class History:
@@ -101,17 +96,21 @@ class History:
         self.scenario.write_text(scenario_yaml(scenario, brief=True), encoding="utf-8")
         row = parquet.read_table(table, filters=[(NUMBER, "=", verdict.number)])
         parquet.write_table(row, self.table, compression="zstd", compression_level=COMPRESSION_LEVEL)
-        found = list(found_in(verdict))
+        findings = list(findings_of(verdict))
         recorded = Recorded(
-            about=about, seed=verdict.seed, found=found, today="found" if found else "held", checks=answers(verdict)
+            about=about,
+            seed=verdict.seed,
+            found=findings,
+            today="found" if findings else "held",
+            checks=answers(verdict),
         )
         self.verdict.write_text(recorded.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def answers(verdict: ScheduleVerdict) -> dict[str, Answer]:
+def answers(verdict: ScheduleVerdict) -> dict[str, RecordedAnswer]:
     """Return what every check said of a schedule."""
     return {
-        check.check: Answer(verdict=check.verdict, violations=check.violations, expected=check.expected)
+        check.check: RecordedAnswer(verdict=check.verdict, violations=check.violations, expected=check.expected)
         for check in verdict.checks
     }
 
@@ -119,11 +118,3 @@ def answers(verdict: ScheduleVerdict) -> dict[str, Answer]:
 def histories_in(folder: Path) -> list[History]:
     """Return every recorded history in a folder, by name."""
     return [History(path.parent) for path in sorted(folder.glob("*/verdict.json"))]
-
-
-def one_table(histories: Iterable[History], more: Sequence[pa.Table], path: Path) -> None:
-    """Write the rows of recorded histories, and then more, as one table; a row's number is its place."""
-    rows = [parquet.read_table(history.table) for history in histories] + list(more)
-    table = pa.concat_tables(rows, promote_options="permissive")
-    numbers = pa.array(range(table.num_rows), pa.int64())
-    parquet.write_table(table.set_column(table.schema.get_field_index(NUMBER), NUMBER, numbers), path)

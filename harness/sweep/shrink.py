@@ -15,7 +15,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.sweep.dials import settled
 from harness.sweep.search import MAX_ROUNDS, Search, Smallest
-from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict, found_in
+from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict, finding_title, findings_of
 from harness.verdict import ExitCode
 
 MAX_NAME = 64
@@ -43,7 +43,7 @@ class Shrunk:
         small = self.smallest.candidate.scenario
         stem = re.sub(r"[^a-z0-9-]+", "-", self.finding.lower())
         name = f"{small.name[: MAX_NAME - len(stem) - 1]}-{stem}"
-        seen = found_in(self.verdict)[self.finding] if self.verdict else self.before.scenario.description
+        seen = findings_of(self.verdict)[self.finding] if self.verdict else self.before.scenario.description
         return small.model_copy(update={"name": name, "description": f"{self.finding}: {seen}", "driver": DRIVER})
 
     @property
@@ -54,7 +54,7 @@ class Shrunk:
     @property
     def exit_code(self) -> ExitCode:
         """What `chaos run` returns for the small one; inconclusive when it was not judged in full."""
-        return ExitCode(self.verdict.exit_code) if self.verdict else ExitCode.INCONCLUSIVE
+        return self.verdict.exit_code if self.verdict else ExitCode.INCONCLUSIVE
 
     def replay(self, path: Path) -> str:
         """Return the command that replays the small schedule with a full report."""
@@ -91,12 +91,12 @@ def shrink(
     progress.message("is it failing? the schedule, and the same with all that its seed has drawn spelled out")
     original, again = judge([first, start])
     finding = _wanted(finding, original)
-    if finding not in found_in(again):
+    if finding not in findings_of(again):
         raise ScenarioError(f"{finding} is found no more when all that the seed has drawn is spelled out")
-    progress.message(f"{finding}: {found_in(again)[finding]}")
+    progress.message(f"{finding}: {findings_of(again)[finding]}")
 
     def fails(candidates: Sequence[Candidate]) -> list[bool]:
-        return [finding in found_in(verdict) for verdict in judge([_only(each, finding) for each in candidates])]
+        return [finding in findings_of(verdict) for verdict in judge([_only(each, finding) for each in candidates])]
 
     smallest = Search(smallest=start, fails=fails, progress=progress, max_rounds=max_rounds).run()
     verdict = None
@@ -108,13 +108,14 @@ def shrink(
 
 def _wanted(finding: str | None, verdict: ScheduleVerdict) -> str:
     """Return what the small schedule must be found guilty of; raises ScenarioError."""
-    found = list(found_in(verdict))
+    found = list(findings_of(verdict))
     if not found:
-        raise ScenarioError(f"seed {verdict.seed} does not fail: the system verdict is {verdict.system}")
+        raise ScenarioError(f"seed {verdict.seed} does not fail: the system verdict is {verdict.system.name}")
     if finding is None:
         return found[0]
     if finding not in found:
-        raise ScenarioError(f"seed {verdict.seed} does not fail so: found were {', '.join(found)}, not {finding}")
+        titles = ", ".join(map(finding_title, found))
+        raise ScenarioError(f"seed {verdict.seed} does not fail so: found were {titles}, not {finding_title(finding)}")
     return finding
 
 

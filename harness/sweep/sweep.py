@@ -13,15 +13,20 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from harness.contracts.registry import check_key, check_title
 from harness.errors import ClusterError, EvidenceError
+from harness.progress import Listener
+from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
-from harness.store.result import CheckResult, Part, RunResult
+from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, Part, RunResult
 from harness.store.version import UNNUMBERED, VERSION, known_version
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"
+UNKNOWN = " unknown"
+"""Ends a finding that says of a check that it cannot tell."""
 FIRST = 5
 """Schedules that a summary names of each finding."""
 
@@ -69,7 +74,7 @@ class Sweep:
         return self.root / "summary.json"
 
 
-class Asked(Part):
+class SweepRequest(Part):
     """What a sweep was asked for: `sweep.json`."""
 
     scenario: str
@@ -81,7 +86,7 @@ class Asked(Part):
     """Version of the lines in its table."""
 
 
-def asked_file(root: Path) -> Path:
+def request_file(root: Path) -> Path:
     """Return where a sweep's folder says what was asked."""
     return root / "sweep.json"
 
@@ -95,14 +100,14 @@ def load_sweep(root: Path) -> Sweep:
     """
     from harness.scenario.file import read_scenario  # a parser of YAML, which the command line starts without
 
-    path = asked_file(root)
+    path = request_file(root)
     try:
-        asked = Asked.model_validate_json(path.read_bytes())
+        request = SweepRequest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise EvidenceError(f"{path}: cannot be read: {error}") from error
-    known_version(asked.evidence, str(root))
-    scenario = read_scenario(asked.scenario, str(path))
-    return Sweep(scenario=scenario, seed=asked.seed, schedules=asked.schedules, root=root, replay=asked.replay)
+    known_version(request.evidence, str(root))
+    scenario = read_scenario(request.scenario, str(path))
+    return Sweep(scenario=scenario, seed=request.seed, schedules=request.schedules, root=root, replay=request.replay)
 
 
 def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, replay: str) -> Sweep:
@@ -124,8 +129,10 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     root = parent.resolve() / f"{scenario.name}-{instant}-{seed:08x}"
     try:
         root.mkdir(parents=True)
-        asked = Asked(scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION)
-        asked_file(root).write_text(asked.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        request = SweepRequest(
+            scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION
+        )
+        request_file(root).write_text(request.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
     return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay)
@@ -150,7 +157,7 @@ class Candidate:
     plan: Plan
 
 
-class SweepProgress(Protocol):
+class SweepProgress(Listener, Protocol):
     """Whoever wants to see how a sweep goes on."""
 
     def done(self, what: str, schedules: int, of: int) -> None:
@@ -176,32 +183,29 @@ class ScheduleVerdict(Part):
     """Hash over its whole history; empty when there is none."""
     error: str
     """Why there is no history, in a sentence; else empty."""
-    fault: str
-    """Name of a `FaultVerdict`."""
-    system: str
-    """Name of a `SystemVerdict`."""
-    exit_code: int
+    fault: NamedFaultVerdict
+    system: NamedSystemVerdict
+    exit_code: ExitCode
     """What `chaos run` returns for it."""
     checks: list[CheckResult] = []
-    remarks: list[str] = []
-    """On the quality of its evidence, in a sentence each, and on faults that were not confirmed."""
+    reasons: list[Reason] = []
+    """Why it did not hold."""
 
 
 def verdict_of(*, number: int, seed: int, digest: str, result: RunResult) -> ScheduleVerdict:
     """Return the verdict on a schedule that was simulated and judged."""
     verdicts = result.verdicts
-    doubtful = [each for each in result.faults if each.verdict != FaultVerdict.CONFIRMED.name]
     return ScheduleVerdict(
         number=number,
         seed=seed,
         run_id=result.run_id,
         digest=digest,
         error="",
-        fault=verdicts.fault.name,
-        system=verdicts.system.name,
-        exit_code=int(verdicts.exit_code),
+        fault=verdicts.fault,
+        system=verdicts.system,
+        exit_code=verdicts.exit_code,
         checks=result.checks,
-        remarks=[*result.evidence, *(f"{each.fault}: {each.verdict}: {each.detail}" for each in doubtful)],
+        reasons=why(result),
     )
 
 
@@ -213,9 +217,9 @@ def failed(*, number: int, seed: int, run_id: str, error: str) -> ScheduleVerdic
         run_id=run_id,
         digest="",
         error=error,
-        fault=FaultVerdict.INCONCLUSIVE.name,
-        system=SystemVerdict.UNKNOWN.name,
-        exit_code=int(ExitCode.INCONCLUSIVE),
+        fault=FaultVerdict.INCONCLUSIVE,
+        system=SystemVerdict.UNKNOWN,
+        exit_code=ExitCode.INCONCLUSIVE,
     )
 
 
@@ -233,11 +237,23 @@ def absent(histories: Path, seeds: Mapping[int, int], numbers: Iterable[int]) ->
     ]
 
 
+def finding_title(what: str) -> str:
+    """Return what was found as people are shown it: a check with number and name."""
+    check, *rest = what.split(" ")
+    return " ".join([check_title(check), *rest])
+
+
+def finding_key(text: str) -> str:
+    """Return what is meant by a finding whose check is given by number, name or both."""
+    check = text.removesuffix(UNKNOWN)
+    return check_key(check) + text[len(check) :]
+
+
 class SweepFinding(Part):
     """One thing that was found in some schedules."""
 
     what: str
-    """Name of the check, or why schedules prove nothing: unknown, inconclusive, error."""
+    """Key of the check, maybe with ` unknown`, or why schedules prove nothing; see `finding_title`."""
     schedules: int
     seeds: list[int]
     """Of the first few."""
@@ -247,6 +263,11 @@ class SweepFinding(Part):
     """The command that does the first of them again, with a full report."""
     small: str = ""
     """The command that does again what the first of them shrank to; empty when it was not shrunk."""
+
+    @property
+    def title(self) -> str:
+        """What was found as people are shown it."""
+        return finding_title(self.what)
 
 
 class Summary(Part):
@@ -267,7 +288,7 @@ class Summary(Part):
     doubts: list[SweepFinding]
     simulated_s: float
     judged_s: float
-    exit_code: int
+    exit_code: ExitCode
     """That of `chaos run`, over all of them."""
 
 
@@ -297,7 +318,7 @@ def summarize(sweep: Sweep, verdicts: Sequence[ScheduleVerdict], *, simulated_s:
         doubts=_grouped(_doubts(verdicts), sweep.replay),
         simulated_s=round(simulated_s, 3),
         judged_s=round(judged_s, 3),
-        exit_code=int(ExitCode.HELD if verdicts and held == len(verdicts) else worst),
+        exit_code=ExitCode.HELD if verdicts and held == len(verdicts) else worst,
     )
 
 
@@ -308,7 +329,7 @@ def replay_command(scenario: str, planted_bugs: Iterable[str], sets: Iterable[st
     return shlex.join(words + [word for option in sets for word in ("--set", option)])
 
 
-def found_in(verdict: ScheduleVerdict) -> dict[str, str]:
+def findings_of(verdict: ScheduleVerdict) -> dict[str, str]:
     """Return what was found in one schedule, violations first: what, as `SweepFinding` says it, and a sentence."""
     return {what: sentence for what, _, sentence in (*_violations([verdict]), *_doubts([verdict]))}
 
@@ -319,25 +340,25 @@ Seen = tuple[str, int, str]
 
 def _violations(verdicts: Iterable[ScheduleVerdict]) -> list[Seen]:
     return [
-        (check.check, verdict.seed, check.reason)
+        (reason.subject, verdict.seed, reason.text)
         for verdict in verdicts
-        for check in verdict.checks
-        if check.verdict == SystemVerdict.FAIL.name
+        for reason in of(SystemVerdict.FAIL, verdict.reasons)
     ]
 
 
 def _doubts(verdicts: Iterable[ScheduleVerdict]) -> list[Seen]:
     seen: list[Seen] = []
     for verdict in verdicts:
-        unknown = [check for check in verdict.checks if check.verdict == SystemVerdict.UNKNOWN.name]
-        seen += [(f"{check.check} unknown", verdict.seed, check.reason) for check in unknown]
-        remark = "; ".join(verdict.remarks)
+        unknown = of(SystemVerdict.UNKNOWN, verdict.reasons)
+        checks = [reason for reason in unknown if reason.kind is Kind.CHECK]
+        seen += [(f"{reason.subject}{UNKNOWN}", verdict.seed, reason.text) for reason in checks]
         if verdict.error:
             seen.append(("no history", verdict.seed, verdict.error))
-        elif verdict.system == SystemVerdict.UNKNOWN.name and not unknown:
-            seen.append(("evidence", verdict.seed, remark))
-        elif verdict.exit_code != ExitCode.VIOLATED and verdict.fault != FaultVerdict.CONFIRMED.name:
-            seen.append((f"fault {verdict.fault.lower()}", verdict.seed, remark or "no fault was carried out"))
+        elif verdict.system is SystemVerdict.UNKNOWN and not checks:
+            seen.append(("evidence", verdict.seed, "; ".join(map(str, unknown))))
+        elif verdict.exit_code is not ExitCode.VIOLATED and verdict.fault is not FaultVerdict.CONFIRMED:
+            faults = [str(reason) for reason in verdict.reasons if reason.kind is Kind.FAULT]
+            seen.append((f"fault {verdict.fault.name.lower()}", verdict.seed, "; ".join(faults)))
     return seen
 
 
@@ -349,10 +370,10 @@ def _grouped(seen: Iterable[Seen], replay: str) -> list[SweepFinding]:
     return [
         SweepFinding(
             what=what,
-            schedules=len(found),
-            seeds=[seed for _, seed, _ in found[:FIRST]],
-            first=found[0][2],
-            replay=f"{replay} --seed {found[0][1]}",
+            schedules=len(of_kind),
+            seeds=[seed for _, seed, _ in of_kind[:FIRST]],
+            first=of_kind[0][2],
+            replay=f"{replay} --seed {of_kind[0][1]}",
         )
-        for what, found in kinds.items()
+        for what, of_kind in kinds.items()
     ]

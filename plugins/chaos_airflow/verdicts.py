@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from harness.verdict import ExitCode
+from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
 
 if TYPE_CHECKING:
     from harness.store.folder import RunFolder
@@ -56,16 +56,18 @@ def concluded(folder: "RunFolder") -> Conclusion:
     Raises:
         EvidenceError: it has no verdict.
     """
+    from harness.report.why import of, why
     from harness.store.result import RunResult
 
     result = RunResult.load(folder.verdict)
     verdicts = result.verdicts
     outcome = OUTCOMES[verdicts.exit_code]
-    failed = [f"{check.check}: {check.reason}" for check in result.checks if check.verdict == "FAIL"]
-    failed += [f"{suite.suite}: {'; '.join(suite.failures)}" for suite in result.suites if suite.verdict == "FAIL"]
-    doubts = [f"{fault.fault}: {fault.detail}" for fault in result.faults if fault.verdict != "CONFIRMED"]
-    doubts += [f"{check.check}: {check.reason}" for check in result.checks if check.verdict == "UNKNOWN"]
-    reasons = {HELD: [], VIOLATED: failed, BROKEN: result.residue, INCONCLUSIVE: [*result.evidence, *doubts]}
+    reasons = {
+        HELD: [],
+        VIOLATED: of(SystemVerdict.FAIL, why(result)),
+        BROKEN: of(EnvironmentVerdict.RESIDUE, why(result)),
+        INCONCLUSIVE: why(result),
+    }
     return Conclusion(
         run=str(folder.root),
         scenario=result.scenario,
@@ -75,7 +77,7 @@ def concluded(folder: "RunFolder") -> Conclusion:
         fault=verdicts.fault.name,
         system=verdicts.system.name,
         environment=verdicts.environment.name,
-        reason="; ".join(reasons[outcome]) or ("no fault was injected" if outcome != HELD else ""),
+        reason="; ".join(map(str, reasons[outcome])),
     )
 
 

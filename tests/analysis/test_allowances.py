@@ -1,14 +1,19 @@
 import pytest
 
-from harness.analysis.allowances import ALLOWANCES
 from harness.contracts import registry
+from harness.contracts.checks import Allowance, allowances
 
-NAMES = {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}
+CHECKS = [registry.check(name) for name in registry.names(registry.Kind.CHECK)]
+EXCUSED = {f"{check.name}: {each.reason}": each for check in CHECKS for each in allowances(check)}
 
 
-@pytest.mark.parametrize("allowance", ALLOWANCES, ids=lambda allowance: f"{allowance.anomaly}: {allowance.reason}")
-def test_an_allowance_names_a_check_and_has_a_condition_and_a_reason(allowance):
-    assert allowance.anomaly in NAMES
+@pytest.mark.parametrize("allowance", EXCUSED.values(), ids=EXCUSED)
+def test_an_allowance_has_a_condition_and_a_reason(allowance: Allowance) -> None:
     assert allowance.reason
     conditions = (allowance.acks, allowance.unclean_election, allowance.power_loss, allowance.without_idempotence)
     assert any(conditions), "an allowance without a condition would excuse everything"
+
+
+def test_some_anomalies_are_excused_and_most_promises_never() -> None:
+    assert {"lost-write", "I10"} < {name.partition(": ")[0] for name in EXCUSED}
+    assert 0 < sum(bool(allowances(check)) for check in CHECKS) < len(CHECKS) / 2

@@ -7,13 +7,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ALLOWANCES, POWER
+from harness.analysis.allowances import POWER_LOSS
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.findings import finding, severity
-from harness.contracts.checks import FINDING_COLUMNS
+from harness.contracts import registry
+from harness.contracts.checks import FINDING_COLUMNS, allowances
 from tests.analysis.fact_rows import ARROW_TYPES, facts, sent
 from tests.checks.answers import STRICT
 
+POWER = POWER_LOSS.reason
+EXCUSED_BY = allowances(registry.check("lost-write"))
 pytestmark = pytest.mark.spark
 
 CUT_NS = 100
@@ -57,7 +60,8 @@ def judged(spark) -> dict[str, tuple[str, str | None]]:
         {**everyday, "topic": "orders", "partition": 0, "message": name, **row} for name, (row, _) in FINDINGS.items()
     ]
     schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in FINDING_COLUMNS])
-    found = within_power_losses(spark.createDataFrame(pa.Table.from_pylist(rows, schema)), given)
+    findings = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+    found = within_power_losses(findings, given, [registry.check("offset-regression")])
     assert found.columns == [name for name, _ in FINDING_COLUMNS]
     return {row.message: (row.severity, row.excuse) for row in found.collect()}
 
@@ -72,14 +76,14 @@ def test_a_power_loss_excuses_what_it_can_have_taken(judged, name):
 def test_the_first_allowance_that_holds_is_named(spark):
     rows = facts(spark, sent("a", 0, acks=1), sent("b", 1), sent("c", 2, acks=0, leader_epoch=7))["sends"]
     settings = replace(STRICT, power_loss=True)
-    said = severity("lost-write", settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)
+    said = severity(EXCUSED_BY, settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)
     found = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array(), at="invoke_ns")
-    reasons = [each.reason for each in ALLOWANCES if each.anomaly == "lost-write"]
+    reasons = [each.reason for each in EXCUSED_BY]
     assert {row.message: (row.severity, row.excuse, row.at_ns) for row in found.collect()} == {
         "a": ("expected", reasons[0], 1),
         "b": ("expected", POWER, 1),
         "c": ("expected", reasons[0], 1),
     }
-    said = severity("lost-write", STRICT, unclean=F.lit(False))
+    said = severity(EXCUSED_BY, STRICT, unclean=F.lit(False))
     strict = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array())
     assert {(row.severity, row.excuse) for row in strict.collect()} == {("violation", None)}

@@ -19,9 +19,11 @@ from harness.analysis.sources import LINES, SCHEMAS, from_table
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
+from harness.verdict import SystemVerdict
 from tests.analysis.corruptions import CORRUPTIONS
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import STEPS, history
+from tests.verdicts import FAIL, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +46,7 @@ def judged_at_once(spark, runs: dict[str, Evidence], root: Path) -> dict[str, Ju
     parquet.write_table(table, root / "runs.parquet")
     sources = from_table(spark.read.schema(RUNS).parquet(str(root / "runs.parquet")), table.nbytes)
     question = Question(run_ids=list(runs), settings=SETTINGS)
-    judgements = judge_sources(spark, sources, [question], into=RunFolder(root / "judged"), kept=False)
+    judgements = judge_sources(spark, sources, [question], into=RunFolder(root / "judged"), keep=False)
     return {judgement.run_id: judgement for judgement in judgements}
 
 
@@ -74,7 +76,7 @@ def corrupted(name: str, runs: dict[int, Evidence]) -> dict[int, Evidence]:
     return planted
 
 
-def accused(judgement: Judgement, verdict: str = "FAIL") -> dict[str, str]:
+def accused(judgement: Judgement, verdict: SystemVerdict = FAIL) -> dict[str, str]:
     return {result.check: result.reason for result in judgement.checks if result.verdict == verdict}
 
 
@@ -94,7 +96,7 @@ def test_a_history_in_which_nothing_is_wrong_is_never_accused(judged, spark, tmp
 
 
 def test_whoever_cannot_tell_says_that_there_was_nothing(judged):
-    doubts = [reason for judgement in judged.intact.values() for reason in accused(judgement, "UNKNOWN").values()]
+    doubts = [reason for judgement in judged.intact.values() for reason in accused(judgement, UNKNOWN).values()]
     assert all(reason.startswith("nothing to judge: no rows in") for reason in doubts)
     assert len(doubts) < len(SEEDS)
 
@@ -106,7 +108,7 @@ def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name, judged):
     for seed, judgement in answers.items():
         checks = accused(judgement)
         assert set(checks) == corruption.found, f"seed {seed}: {checks}"
-        unknown = set(accused(judgement, "UNKNOWN")) - set(accused(judged.intact[seed], "UNKNOWN"))
+        unknown = set(accused(judgement, UNKNOWN)) - set(accused(judged.intact[seed], UNKNOWN))
         assert unknown == corruption.unknown, f"seed {seed}"
 
 

@@ -15,6 +15,7 @@ from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
+from tests.verdicts import FAIL, PASS
 
 pytestmark = pytest.mark.spark
 
@@ -47,8 +48,8 @@ def test_facts_findings_verdict_and_report_are_behind_the_uri(judged, anywhere):
     result, folder = judged
     here = RunFolder(anywhere / folder.run_id)
     assert {each.check: (each.verdict, each.violations) for each in result.checks} == {
-        "lost-write": ("FAIL", 1),
-        "phantom": ("PASS", 0),
+        "lost-write": (FAIL, 1),
+        "phantom": (PASS, 0),
     }
     assert json.loads(here.verdict.read_text(encoding="utf-8"))["checks"][0]["verdict"] == "FAIL"
     assert "b was acknowledged (acks=all) at orders-0 offset 1" in here.report.read_text(encoding="utf-8")

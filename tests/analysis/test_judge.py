@@ -13,7 +13,10 @@ from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, Settings
 from harness.errors import PluginError
 from harness.store.folder import RunFolder
+from harness.store.result import forbidding
+from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import TOPIC, write_intact_run
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -62,20 +65,20 @@ def judged(spark, tmp_path_factory):
     return {judgement.run_id: judgement for judgement in judgements}, together
 
 
-def verdicts(judgement) -> dict[str, str]:
+def verdicts(judgement) -> dict[str, SystemVerdict]:
     return {result.check: result.verdict for result in judgement.checks}
 
 
 def test_an_intact_run_passes_every_check(judged):
     judgement = judged[0]["intact"]
-    assert verdicts(judgement) == dict.fromkeys(map(str, verdicts(judgement)), "PASS")
+    assert verdicts(judgement) == dict.fromkeys(map(str, verdicts(judgement)), PASS)
     assert [result.check.lower() for result in judgement.checks] == [name.lower() for name in ALL_CHECKS]
-    assert judgement.evidence == []
+    assert judgement.remarks == []
 
 
 def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged):
     judgement = judged[0]["losing"]
-    failed = {result.check: result for result in judgement.checks if result.verdict == "FAIL"}
+    failed = {result.check: result for result in judgement.checks if result.verdict is FAIL}
     assert set(failed) == {"I10", "lost-write"}
     assert failed["lost-write"].violations == 1
     assert "at orders-0 offset 7" in failed["lost-write"].reason
@@ -83,15 +86,15 @@ def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged):
 
 def test_a_run_without_evidence_is_unknown_to_every_check(judged):
     judgement = judged[0]["empty"]
-    assert set(verdicts(judgement).values()) == {"UNKNOWN"}
+    assert set(verdicts(judgement).values()) == {UNKNOWN}
     assert all("nothing to judge: no rows in" in result.reason for result in judgement.checks)
     assert sum(judgement.counts.values()) == 0
 
 
 def test_no_promise_is_kept_in_evidence_with_holes(judged):
     judgement = judged[0]["damaged"]
-    assert judgement.damaged
-    unknown = {result.check for result in judgement.checks if result.verdict == "UNKNOWN"}
+    assert forbidding(judgement.remarks)
+    unknown = {result.check for result in judgement.checks if result.verdict is UNKNOWN}
     resting_on_brokers = {
         check.name
         for check in map(registry.check, ALL_CHECKS)
@@ -105,8 +108,8 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged):
 
 
 def test_remarks_on_the_evidence_name_file_and_number(judged):
-    assert judged[0]["losing"].evidence == ["brokers/1/state-change.jsonl: 1 torn last line"]
-    assert not judged[0]["losing"].damaged
+    assert [str(remark) for remark in judged[0]["losing"].remarks] == ["brokers/1/state-change.jsonl: 1 torn last line"]
+    assert not forbidding(judged[0]["losing"].remarks)
 
 
 def test_rows_are_counted_a_run(judged):
@@ -150,9 +153,9 @@ def test_a_check_that_breaks_is_unknown_and_stops_no_other(spark, tmp_path, monk
     folder = write_intact_run(tmp_path / "run")
     results = {result.check: result for result in judge(folder, SETTINGS, list(plugins)).checks}
     assert {name: result.verdict for name, result in results.items()} == {
-        "broken": "UNKNOWN",
-        "late": "UNKNOWN",
-        "I3": "PASS",
+        "broken": UNKNOWN,
+        "late": UNKNOWN,
+        "I3": PASS,
     }
     assert results["broken"].reason == "the check broke: ZeroDivisionError: on purpose"
     assert "only when it runs" in results["late"].reason
@@ -189,11 +192,11 @@ def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(spa
     folders = [write_intact_run(tmp_path / name) for name in ("a", "b", "bad", "c", "d")]
     judged = judge_runs(folders, SETTINGS, list(plugins), into=RunFolder(tmp_path / "together"))
     assert {each.run_id: list(verdicts(each).values()) for each in judged} == {
-        "a": ["PASS", "PASS", "PASS"],
-        "b": ["PASS", "UNKNOWN", "PASS"],
-        "bad": ["UNKNOWN", "UNKNOWN", "PASS"],
-        "c": ["PASS", "PASS", "PASS"],
-        "d": ["PASS", "PASS", "PASS"],
+        "a": [PASS, PASS, PASS],
+        "b": [PASS, UNKNOWN, PASS],
+        "bad": [UNKNOWN, UNKNOWN, PASS],
+        "c": [PASS, PASS, PASS],
+        "d": [PASS, PASS, PASS],
     }
     assert "one bad run" in judged[2].checks[0].reason
     assert [result.notes for result in judged[0].checks] == [40, 40, 0]
@@ -209,7 +212,7 @@ def test_judging_again_forgets_the_findings_before(spark, tmp_path):
     stale.mkdir(parents=True)
     shutil.copytree(stale, folder.facts / "sends.parquet")
     judgement = judge(folder, SETTINGS, ["I3"])
-    assert verdicts(judgement) == {"I3": "PASS"}
+    assert verdicts(judgement) == {"I3": PASS}
     assert not stale.exists()
 
 

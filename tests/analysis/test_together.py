@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Asked, judge_together
+from harness.analysis.together import Case, judge_together
 from harness.experiment.judge import Checked, assembled, scenario_of, settings_of
 from harness.rejudging.differences import differences
 from harness.scenario.plan import load_plan
@@ -16,6 +16,7 @@ from harness.store.result import RunResult
 from harness.store.version import UNNUMBERED, read_version
 from tests.analysis.run_folders import write_intact_run
 from tests.analysis.test_judge import SETTINGS, lose
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -41,11 +42,11 @@ def judged(spark, folders, tmp_path_factory) -> dict[str, Judgement]:
     older = folders["older"]
     settings = settings_of(scenario_of(older), load_plan(older.plan))
     asked = [
-        Asked(folder=older, settings=settings, checks=()),
-        Asked(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
+        Case(folder=older, settings=settings, checks=()),
+        Case(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
     ]
     scratch = tmp_path_factory.mktemp("scratch")
-    answers = list(judge_together(spark, asked, scratch, kept=True))
+    answers = list(judge_together(spark, asked, scratch, keep=True))
     assert not list(scratch.iterdir())
     assert [folder for folder, _ in answers] == list(folders.values())
     return {name: judgement for name, (_, judgement) in zip(folders, answers, strict=True)}
@@ -57,14 +58,14 @@ def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(folders, j
     assert read_version(older) == UNNUMBERED
     checked = Checked(checks=judged["older"].checks, counts=judged["older"].counts)
     now = assembled(older, scenario_of(older), load_plan(older.plan), checked)
-    assert {check.verdict for check in before.checks} == {"PASS"}
+    assert {check.verdict for check in before.checks} == {PASS}
     assert {each.before for each in differences(before, now)} == {"no answer"}, "checks of later versions only"
 
 
 def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged):
     answers = {check.check: check for check in judged["older"].checks}
-    assert not [name for name, check in answers.items() if check.verdict == "FAIL"]
-    unknown = {name: check.reason for name, check in answers.items() if check.verdict == "UNKNOWN"}
+    assert not [name for name, check in answers.items() if check.verdict is FAIL]
+    unknown = {name: check.reason for name, check in answers.items() if check.verdict is UNKNOWN}
     assert unknown["I13"] == "the brokers' logs are older: they do not say ends"
     assert all("the brokers' logs are older" in reason for reason in unknown.values()), unknown
 
@@ -79,4 +80,7 @@ def test_each_run_has_its_own_facts_and_findings(folders, judged):
     assert {(row["run_id"], row["check"]) for row in found} == {(losing.run_id, "lost-write")}
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
-    assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": "FAIL", "I3": "PASS"}
+    assert {check.check: check.verdict for check in judged["losing"].checks} == {
+        "lost-write": FAIL,
+        "I3": PASS,
+    }

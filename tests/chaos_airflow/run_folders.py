@@ -7,17 +7,21 @@ from typing import Any
 
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from harness.verdict import FaultVerdict, SystemVerdict
+from tests.verdicts import CONFIRMED, PASS
 
 FINISHED = {"start": 1.0, "drive": 20.0, "collect": 1.0, "stop": 1.0, "judge": 30.0, "report": 1.0}
 NIGHTLY = {"dag_id": "chaos_nightly", "run_id": "scheduled__2026-11-20T02:00:00+00:00", "task_id": "run.start"}
 SMOKE = {"dag_id": "chaos_smoke", "run_id": "manual__1", "task_id": "start"}
 
 
-def result_of(run_id: str, *, system: str = "PASS", fault: str = "CONFIRMED", **changes: Any) -> RunResult:
+def result_of(
+    run_id: str, *, system: SystemVerdict = PASS, fault: FaultVerdict = CONFIRMED, **changes: Any
+) -> RunResult:
     """Return the result of a run that is over."""
     fault_result = FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="process gone")
     check = CheckResult(check="lost-write", promise="What was acknowledged is there.", verdict=system, reason="")
-    suite = SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)
+    suite = SuiteResult(suite="leader_epochs", verdict=PASS, evaluated=4, unsuccessful=0)
     values: dict[str, Any] = {
         "run_id": run_id,
         "scenario": run_id.rsplit("-", 2)[0],

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -31,7 +32,7 @@ def of(second: int, scenario: str = "smoke") -> str:
 def suite(runs: Path) -> None:
     """A night of three runs, and one by hand before it."""
     made(runs, of(0, "by-hand"))
-    for index, (scenario, system) in enumerate([("smoke", "PASS"), ("kill-leader", "FAIL"), ("pause", "UNKNOWN")]):
+    for index, (scenario, system) in enumerate([("smoke", PASS), ("kill-leader", FAIL), ("pause", UNKNOWN)]):
         made(runs, of(index + 1, scenario), origin={**NIGHTLY, "map_index": index}, system=system)
 
 
@@ -107,7 +108,7 @@ def test_a_run_that_is_not_over_and_one_that_is_damaged_leave_the_others_alone(
 
 
 def test_the_page_of_a_run_says_all_of_it(viewer: "TestClient", runs: Path) -> None:
-    changes = {"residue": ["a process stayed"], "evidence": ["a torn line"], "planted_bugs": ["fence"]}
+    changes = {"residue": ["a process stayed"], "remarks": [{"text": "a torn line"}], "planted_bugs": ["fence"]}
     with_documents(made(runs, RUN, origin={**NIGHTLY, "map_index": 2}, **changes))
     page = viewer.get(f"/kafka-chaos/runs/{RUN}").text
     for text in ("process gone", "What was acknowledged is there.", "leader_epochs", "a process stayed", "a torn line"):
@@ -119,7 +120,7 @@ def test_the_page_of_a_run_says_all_of_it(viewer: "TestClient", runs: Path) -> N
 
 def test_whatever_a_run_says_is_text(viewer: "TestClient", runs: Path) -> None:
     evil = "<script>alert(1)</script>\"'"
-    result = result_of(RUN, scenario=evil, planted_bugs=[evil], driver=evil, residue=[evil], evidence=[evil])
+    result = result_of(RUN, scenario=evil, planted_bugs=[evil], driver=evil, residue=[evil], remarks=[{"text": evil}])
     folder = made(runs, RUN, origin={**SMOKE, "dag_id": evil, "run_id": evil, "task_id": evil})
     result.save(folder.verdict)
     begun(runs, of(2), phase(evil, "started"))

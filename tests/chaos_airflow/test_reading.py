@@ -14,6 +14,7 @@ from chaos_airflow.views.listing import PAGE, Asked, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Runs, State
 from harness.system.pids import identify
 from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phase
+from tests.verdicts import FAIL, MISMATCH, UNKNOWN
 
 RUN = "smoke-20261120T020000-00000007"
 LONG_AGO = datetime.now(UTC) - timedelta(hours=4)
@@ -42,9 +43,9 @@ def runs_at(folder: Path) -> Runs:
     ("changes", "state"),
     [
         pytest.param({}, State.HELD, id="all held"),
-        pytest.param({"system": "FAIL"}, State.VIOLATED, id="a promise was broken"),
-        pytest.param({"system": "UNKNOWN"}, State.INCONCLUSIVE, id="a check had no answer"),
-        pytest.param({"fault": "MISMATCH"}, State.INCONCLUSIVE, id="the fault was another one"),
+        pytest.param({"system": FAIL}, State.VIOLATED, id="a promise was broken"),
+        pytest.param({"system": UNKNOWN}, State.INCONCLUSIVE, id="a check had no answer"),
+        pytest.param({"fault": MISMATCH}, State.INCONCLUSIVE, id="the fault was another one"),
         pytest.param({"residue": ["a process"]}, State.ENVIRONMENT, id="something is left"),
         pytest.param({"phase_durations_s": UNJUDGED, "checks": []}, State.CUT_OFF, id="stopped, and never judged"),
     ],

@@ -11,11 +11,10 @@ from itertools import chain, groupby
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.analysis.allowances import ALLOWANCES
 from harness.analysis.findings import EVIDENCE_LIMIT
 from harness.analysis.judge import unknown_runs
 from harness.contracts import registry
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings, Severity, allowances
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 
@@ -24,12 +23,6 @@ UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
-
-EXCUSES: dict[str, set[str | None]] = {
-    Severity.VIOLATION: {None},
-    Severity.NOTE: {None},
-    Severity.EXPECTED: {each.reason for each in ALLOWANCES},
-}
 
 NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)
 
@@ -135,6 +128,7 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
     answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], tables, counts).items()}
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
+    reasons = {allowance.reason for allowance in allowances(plugin)}
     for row in plugin.findings(tables, settings).orderBy("offset", "message").collect():
         answer = answers[row.run_id]
         if answer.verdict is UNKNOWN:
@@ -142,7 +136,8 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
         assert row.check == plugin.name, "a finding is signed by its check"
         assert row.message, "a finding says what is wrong"
         assert 0 < len(row.evidence) <= EVIDENCE_LIMIT, "a finding shows the events, and not too many"
-        assert row.excuse in EXCUSES[row.severity], "what is expected says why, and nothing else does"
+        lawful = reasons if row.severity == Severity.EXPECTED else {None}
+        assert row.excuse in lawful, "what is expected says why, and nothing else does"
         answer.verdict = FAIL if row.severity == Severity.VIOLATION else answer.verdict
         answer.messages.append(row.message)
         answer.severities.append(row.severity)

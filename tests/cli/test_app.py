@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +9,22 @@ import pytest
 from harness import phases
 from harness.cli import app as cli
 from harness.cli.rejudge import worst as worst_of
-from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
+from harness.errors import (
+    ClusterError,
+    EvidenceError,
+    HarnessError,
+    Interrupted,
+    PluginError,
+    ScenarioError,
+    SparkError,
+)
 from harness.phases import Outcome
-from harness.scenario.plan import load_plan
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult
 from harness.verdict import ExitCode
+from tests.verdicts import CONFIRMED, PASS
 
 
 @pytest.fixture
@@ -44,8 +56,8 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
             seed=load_plan(folder.plan).seed,
             started_at="2026-01-01T00:00:00+00:00",
             duration_s=1.0,
-            faults=[FaultResult(injection=0, fault="kill", targets=["1"], verdict="CONFIRMED", detail="process gone")],
-            checks=[CheckResult(check="I1", promise="p", verdict="PASS", expected=2)],
+            faults=[FaultResult(injection=0, fault="kill", targets=["1"], verdict=CONFIRMED, detail="process gone")],
+            checks=[CheckResult(check="I1", promise="p", verdict=PASS, expected=2)],
         )
         result.save(folder.verdict)
         return Outcome(folder=folder, result=result, errors=())
@@ -57,13 +69,25 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
 def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
     status, out, _ = chaos("--help")
     assert status == 0
-    for command in ("run", "plan", "validate", "judge", "rejudge", "report", "docs", "replay", "list", "cluster"):
+    for command in (
+        "run",
+        "plan",
+        "validate",
+        "judge",
+        "rejudge",
+        "why",
+        "report",
+        "docs",
+        "replay",
+        "list",
+        "cluster",
+    ):
         assert f" {command} " in out
     assert "3 inconclusive" in out
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "plan", "validate", "judge", "rejudge", "report", "replay", "list", "simulate"]
+    "command", ["run", "plan", "validate", "judge", "rejudge", "why", "report", "replay", "list", "simulate"]
 )
 def test_every_command_has_an_example(chaos: Any, command: str) -> None:
     status, out, _ = chaos(command, "--help")
@@ -179,6 +203,36 @@ def test_every_error_has_its_exit_code(
     status, _, err = chaos("run", "smoke", "--runs", str(tmp_path))
     assert status == code
     assert ("Traceback" in err) is not isinstance(error, HarnessError)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["run", "kill-leader", "--driver", "simulated", "--seed", "7", "--runs"], id="run"),
+        pytest.param(["simulate", "smoke", "--schedules", "1", "--out"], id="simulate"),
+        pytest.param(["shrink", "smoke", "--seed", "7", "--out"], id="shrink"),
+        pytest.param(["keep", "smoke", "--seed", "7", "--about", "x"], id="keep"),
+        pytest.param(["judge", "--operations", "ops.jsonl", "--into"], id="judge"),
+        pytest.param(["rejudge"], id="rejudge"),
+    ],
+)
+def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
+    chaos: Any, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def no_spark(*_arguments: Any, **_options: Any) -> Iterator[None]:
+        raise SparkError("Spark did not start: no Java; the end of its log: nothing")
+        yield
+
+    monkeypatch.setattr("harness.analysis.session.spark_session", no_spark)
+    monkeypatch.setattr("harness.rejudging.rejudge.spark_session", no_spark)
+    folder = tmp_path / "new"
+    if command == ["rejudge"]:
+        asked = load_scenario("smoke")
+        folder = phases.create(asked, make_plan(asked, 7), tmp_path).root
+    status, out, err = chaos(*command, str(folder))
+    assert status == ExitCode.ENVIRONMENT
+    assert "Spark did not start: no Java" in out + err
 
 
 @pytest.mark.parametrize(

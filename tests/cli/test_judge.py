@@ -17,7 +17,7 @@ def nothing_to_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a session, and nothing in the evidence."""
 
     @contextmanager
-    def no_session(_master: str | None, *, typical: bool) -> Iterator[None]:
+    def no_session(_master: str | None, **_options: object) -> Iterator[None]:
         yield
 
     def refuse(*_: object, **__: object) -> None:

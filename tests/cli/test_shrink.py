@@ -24,7 +24,7 @@ STORM = scenario(KILL_LEADER, {**PAUSE_LEADER, "at_s": 2.5}, EXPIRE_CONTROLLER, 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
     judge = FakeJudge(pause_breaks_two)
-    monkeypatch.setattr("harness.analysis.session.spark_session", lambda _: nullcontext())
+    monkeypatch.setattr("harness.analysis.session.spark_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr(command, "SparkJudge", lambda *_: judge)
     return judge
 
@@ -47,7 +47,7 @@ def test_it_ends_with_the_small_scenario_its_verdict_and_the_replay(
     out, err = capsys.readouterr()
     small = load_scenario("shrunk/small-i10-5.yaml")
     assert sorted(kinds(small)) == ["kill", "pause"]
-    assert "I10: I10 is broken" in out
+    assert "I10 leader-completeness: I10 is broken" in out
     assert "chaos run shrunk/small-i10-5.yaml --driver simulated --seed 5" in out
     assert "round 1:" in err
 
@@ -65,7 +65,8 @@ def test_what_does_not_fail_so_is_a_mistake_in_the_command(
     judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert chaos_shrink(monkeypatch, tmp_path, "--finding", "I1") == ExitCode.USAGE
-    assert "seed 5 does not fail so: found were I9, I10, not I1" in capsys.readouterr().err
+    refusal = capsys.readouterr().err
+    assert "does not fail so: found were I9 log-matching, I10 leader-completeness, not I1" in refusal
     assert not (tmp_path / "shrunk").exists()
 
 

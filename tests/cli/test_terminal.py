@@ -11,7 +11,8 @@ from harness.phases import Outcome
 from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
-from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
+from tests.verdicts import FAIL, MISMATCH, PASS
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ RESULT = RunResult(
     seed=7,
     started_at="2026-01-01T00:00:00+00:00",
     duration_s=1.0,
-    faults=[FaultResult(injection=0, fault="kill", targets=["1", "2"], verdict="MISMATCH", detail="[still] there")],
-    checks=[CheckResult(check="I1", promise="p", verdict="FAIL", violations=2, expected=1, reason="two leaders")],
-    suites=[SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)],
-    evidence=["a torn line"],
+    faults=[FaultResult(injection=0, fault="kill", targets=["1", "2"], verdict=MISMATCH, detail="[still] there")],
+    checks=[CheckResult(check="I1", promise="p", verdict=FAIL, violations=2, expected=1, reason="two leaders")],
+    suites=[SuiteResult(suite="leader_epochs", verdict=PASS, evaluated=4, unsuccessful=0)],
+    remarks=[Remark(text="a torn line")],
     residue=["process 12 still runs"],
 )
 
@@ -63,8 +64,8 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
     ],
 )
 def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, said: str) -> None:
-    check = CheckResult(check="I1", promise="", verdict="", violations=violations, expected=expected, notes=notes)
-    assert check.found == said
+    check = CheckResult(check="I1", promise="", verdict=PASS, violations=violations, expected=expected, notes=notes)
+    assert check.counted == said
 
 
 def test_an_outcome_shows_what_broke_and_how_to_go_on(console: Console) -> None:

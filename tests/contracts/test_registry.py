@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from harness.contracts.faults import MayForfeit, TakesRecords
 from harness.contracts.registry import Kind
 from harness.errors import PluginError
 from harness.scenario.catalogue import catalogue
+from harness.sweep.sweep import finding_key
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "kazoo", "docker", "airflow", "plotly", "kafka")
 
@@ -98,3 +100,20 @@ def test_nothing_heavy_is_imported_for(program: str) -> None:
     check = f"import sys; {program}; print([name for name in {HEAVY!r} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_check_is_shown_by_number_and_name_and_known_without_importing_it() -> None:
+    checks = [registry.check(name) for name in registry.names(Kind.CHECK)]
+    titles = {check.name: check.title for check in checks}
+    assert titles == {name: registry.check_title(name) for name in titles}
+    for name, title in titles.items():
+        assert re.fullmatch(r"I\d+ [a-z]+(-[a-z]+)*" if re.match(r"I\d", name) else re.escape(name), title)
+        assert title.startswith(name)
+    assert len({title.rpartition(" ")[2] for title in titles.values()}) == len(titles)
+    assert registry.check_title("gone") == "gone"
+
+
+@pytest.mark.parametrize("text", ["I10", "i10", "leader-completeness", "I10 leader-completeness"])
+def test_a_check_is_meant_by_its_number_its_name_or_both(text: str) -> None:
+    assert registry.check_key(text) == "I10"
+    assert finding_key(f"{text} unknown") == "I10 unknown"

@@ -15,6 +15,7 @@ from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.result import CheckResult, SuiteResult
+from harness.verdict import SystemVerdict
 from tests.fake_cluster import FakeCluster
 
 STEPS = (InjectionStep.INTENDED, InjectionStep.INJECTED, InjectionStep.CONFIRMED, InjectionStep.HEALED)
@@ -59,13 +60,13 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     def run_checks(folder: RunFolder, *_arguments: Any) -> Checked:
         said = answer(folder) if answer(folder) in (FAIL, UNKNOWN) else PASS
         reason = "" if said == PASS else f"{said} it is"
-        return Checked(checks=[CheckResult(check="I1", promise="p", verdict=said, reason=reason)])
+        return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[said], reason=reason)])
 
     def write(folder: RunFolder) -> Path:
         folder.report.write_text("page")
         return folder.report
 
-    suite = SuiteResult(suite="s", verdict=PASS, evaluated=1, unsuccessful=0)
+    suite = SuiteResult(suite="s", verdict=SystemVerdict.PASS, evaluated=1, unsuccessful=0)
     vars(phases).update(create_from=create_from, driver_of=driver_of, drive_cluster=drive, collect_from=collect)
     vars(phases).update(run_checks=run_checks, run_suites=lambda *_arguments: [suite])
     vars(page).update(write=write)

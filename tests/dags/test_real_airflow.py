@@ -113,7 +113,7 @@ def test_a_dag_run_that_is_marked_failed_in_drive_heals_stops_and_stays_failed(r
     folder = runs.wait(0, Phase.STOP, over=True)
     state = runs.airflow.end_of("chaos_smoke", run_id, timeout_s=STEP_TIMEOUT_S)
     runs.nothing_is_left()
-    assert "the phase drive was interrupted" in verdict_of(folder).evidence
+    assert "the phase drive was interrupted" in map(str, verdict_of(folder).remarks)
     states = runs.airflow.task_states("chaos_smoke", run_id)
     assert (state, states["judge"], states["report"]) == ("failed", "skipped", "failed")
     assert folder.report.exists()
@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_in_drive_leaves_nothing_and_no_verdict_but_unkn
     stop_by_hand(runs.airflow, "chaos_smoke", run_id)
     runs.airflow.end_of("chaos_smoke", run_id, timeout_s=STEP_TIMEOUT_S)
     runs.nothing_is_left()
-    assert "the phase drive was cut off" in verdict_of(folder).evidence
+    assert "the phase drive was cut off" in map(str, verdict_of(folder).remarks)
     assert runs.airflow.task_states("chaos_smoke", run_id)["drive"] == "failed"
 
 
@@ -140,7 +140,7 @@ def test_a_dag_run_that_is_cleared_in_drive_begins_anew_and_the_first_run_is_sto
     answer.raise_for_status()
     second = runs.wait(1, Phase.DRIVE, over=False)
     assert json.loads(first.origin.read_text()) == json.loads(second.origin.read_text())
-    assert "the phase drive was interrupted" in verdict_of(first).evidence
+    assert "the phase drive was interrupted" in map(str, verdict_of(first).remarks)
     stop_by_hand(runs.airflow, "chaos_smoke", run_id)
     runs.wait(1, Phase.STOP, over=True)
     runs.airflow.end_of("chaos_smoke", run_id, timeout_s=STEP_TIMEOUT_S)

@@ -18,6 +18,7 @@ from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
+from tests.verdicts import FAIL, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +79,7 @@ def judged(tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
 
 def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
     result = judged[1]["leader_epochs"]
-    assert (result.verdict, result.evaluated, result.unsuccessful) == ("FAIL", 6, 1)
+    assert (result.verdict, result.evaluated, result.unsuccessful) == (FAIL, 6, 1)
     (failure,) = result.failures
     assert failure.startswith("leader_epoch must strictly increase in the order of zxid, for each run_id, topic")
     assert '"leader_epoch": 2' in failure
@@ -86,7 +87,7 @@ def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
 
 def test_a_fact_without_rows_is_no_evidence(judged):
     result = judged[1]["committed_offsets"]
-    assert (result.verdict, result.evaluated) == ("UNKNOWN", 0)
+    assert (result.verdict, result.evaluated) == (UNKNOWN, 0)
     assert result.reason == "nothing to judge: no rows in committed_offsets"
 
 
@@ -181,7 +182,7 @@ def test_what_the_suites_make_of_a_run(case, tmp_path):
     folder = RunFolder(tmp_path / "run-2")
     write(folder, *rows)
     results = run(folder, replace(SETTINGS, **settings), checks)
-    assert {one.suite: one.verdict + (", expected" if one.expected else "") for one in results} == verdicts
+    assert {one.suite: one.verdict.name + (", expected" if one.expected else "") for one in results} == verdicts
     assert all("1 rows do not." in sentence for one in results for sentence in one.expected)
 
 
@@ -193,8 +194,8 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_pat
     folder = RunFolder(tmp_path / "run-3")
     write(folder, held(1, "a", 0), held(2, "b", 0), *PAST_THE_END, read("a", 0, process="c1"))
     offsets, records = (one for one in run(folder, SETTINGS, ["I1"]) if one.evaluated)
-    assert (offsets.verdict, offsets.evaluated, offsets.unsuccessful) == ("FAIL", 4, 1)
-    assert (records.verdict, records.evaluated, records.unsuccessful) == ("FAIL", 4, 1)
+    assert (offsets.verdict, offsets.evaluated, offsets.unsuccessful) == (FAIL, 4, 1)
+    assert (records.verdict, records.evaluated, records.unsuccessful) == (FAIL, 4, 1)
     assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
 

@@ -11,6 +11,7 @@ from harness.cli.app import app
 from harness.errors import ScenarioError
 from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
 def judged(root, **verdicts):
@@ -21,15 +22,15 @@ def judged(root, **verdicts):
             suite=suite,
             verdict=verdict,
             evaluated=1,
-            unsuccessful=int(verdict == "FAIL"),
-            failures=["an epoch < the one before"] if verdict == "FAIL" else [],
+            unsuccessful=int(verdict is FAIL),
+            failures=["an epoch < the one before"] if verdict is FAIL else [],
         )
         for suite, verdict in verdicts.items()
     ]
     folder.data_docs.mkdir(parents=True)
     (folder.data_docs / "index.html").write_text("of one run", encoding="utf-8")
     for suite, verdict in verdicts.items():
-        if verdict != "UNKNOWN":
+        if verdict is not UNKNOWN:
             page = folder.data_docs / "validations" / suite / folder.run_id / "1" / "page.html"
             page.parent.mkdir(parents=True)
             page.write_text(suite, encoding="utf-8")
@@ -41,8 +42,8 @@ def judged(root, **verdicts):
 @pytest.fixture
 def runs(tmp_path):
     return [
-        judged(tmp_path / "a" / "run-1", leader_epochs="PASS", records="UNKNOWN"),
-        judged(tmp_path / "b" / "run-1", leader_epochs="FAIL"),
+        judged(tmp_path / "a" / "run-1", leader_epochs=PASS, records=UNKNOWN),
+        judged(tmp_path / "b" / "run-1", leader_epochs=FAIL),
     ]
 
 

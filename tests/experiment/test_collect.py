@@ -13,6 +13,7 @@ from harness.progress import Silent
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import PhaseNotes
+from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
 
 
@@ -57,15 +58,16 @@ async def test_a_log_that_is_where_it_belongs_stays(cluster: FakeCluster, tmp_pa
     for broker in range(3):
         folder.broker(broker).symlink_to(tmp_path)
     notes = await collect(folder, cluster)
-    assert not notes.damaged
+    assert not forbidding(notes.remarks)
     assert (tmp_path / "broker.log").read_text() == "hello\n"
 
 
 async def test_a_missing_log_damages_the_evidence(folder: RunFolder, cluster: FakeCluster) -> None:
     cluster.log_of(2).unlink()
     notes = await collect(folder, cluster)
-    assert notes.damaged
-    assert any(remark.startswith("state-change-2.jsonl of 2 is missing") for remark in notes.remarks)
+    assert any(
+        str(doubt).startswith("broker 2: state-change-2.jsonl is missing") for doubt in forbidding(notes.remarks)
+    )
 
 
 async def test_data_that_the_driver_cannot_bring_out_damage_the_evidence(
@@ -73,8 +75,7 @@ async def test_data_that_the_driver_cannot_bring_out_damage_the_evidence(
 ) -> None:
     cluster.out_of_reach = ["the data of broker-1 could not be brought out: the disk is full"]
     notes = await collect(folder, cluster)
-    assert cluster.out_of_reach[0] in notes.remarks
-    assert notes.damaged
+    assert cluster.out_of_reach[0] in map(str, forbidding(notes.remarks))
 
 
 async def test_no_cluster_at_all_is_a_remark(
@@ -85,8 +86,8 @@ async def test_no_cluster_at_all_is_a_remark(
 
     monkeypatch.setattr(cluster, "status", status)
     notes = await collect(folder, cluster)
-    assert notes.remarks == ["there is no cluster to collect evidence from: no cluster was started"]
-    assert notes.damaged
+    (doubt,) = forbidding(notes.remarks)
+    assert str(doubt) == "there is no cluster to collect evidence from: no cluster was started"
 
 
 async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_whole(
@@ -104,7 +105,7 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
     journal.note(0, "kill", InjectionStep.INTENDED, injection=injection)
     journal.close()
     notes = await collect(folder, cluster)
-    assert (notes.remarks, notes.damaged) == ([], False)
+    assert notes.remarks == []
     assert not folder.zookeeper.exists()
     assert read_journal(folder.journal)[-1].step is InjectionStep.INTENDED
 
@@ -117,5 +118,5 @@ async def test_one_source_that_cannot_be_read_hides_no_other(
 
     monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", unreadable)
     notes = await collect(folder, cluster)
-    assert notes.remarks[-1] == "the ZooKeeper history is incomplete: half a file"
+    assert str(notes.remarks[-1]) == "the ZooKeeper history is incomplete: half a file"
     assert (folder.broker(0) / "broker.log").exists()

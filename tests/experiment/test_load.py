@@ -9,6 +9,7 @@ from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
 
 
@@ -60,8 +61,8 @@ async def test_those_of_a_lower_stop_order_are_stopped_first(load: Load, cluster
     ("status", "remark"),
     [
         pytest.param(0, "", id="a good end"),
-        pytest.param(None, "client reader did not finish within 90 s and was killed", id="too slow"),
-        pytest.param(1, "client reader ended with status 1; the end of its log: last words", id="it broke"),
+        pytest.param(None, "client reader: it did not finish within 90 s and was killed", id="too slow"),
+        pytest.param(1, "client reader: it ended with status 1; the end of its log: last words", id="it broke"),
     ],
 )
 async def test_an_end_that_was_not_good_damages_the_evidence(
@@ -80,16 +81,14 @@ async def test_an_end_that_was_not_good_damages_the_evidence(
     folder.client_log("reader").write_text("last words\n")
     notes = PhaseNotes()
     await load.stop(notes)
-    assert notes.remarks == ([remark] if remark else [])
-    assert notes.damaged is bool(remark)
+    assert [str(doubt) for doubt in forbidding(notes.remarks)] == ([remark] if remark else [])
 
 
 async def test_a_driver_that_cannot_stop_a_client_is_a_remark(load: Load, cluster: FakeCluster) -> None:
     cluster.broken = {"stop_client"}
     notes = PhaseNotes()
     await load.stop(notes)
-    assert notes.remarks[0] == "client writer-1 could not be stopped: stop_client is broken"
-    assert notes.damaged
+    assert str(forbidding(notes.remarks)[0]) == "client writer-1: it could not be stopped: stop_client is broken"
 
 
 def test_a_client_runs_its_workload_until_it_is_stopped(

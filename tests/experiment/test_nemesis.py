@@ -20,6 +20,7 @@ from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
+from tests.verdicts import CONFIRMED, INCONCLUSIVE, MISMATCH
 
 
 class NoParameters(Strict):
@@ -168,20 +169,20 @@ async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("change", "steps", "verdict"),
     [
-        pytest.param({"verdict": FaultVerdict.MISMATCH}, ["intended", "injected", "mismatch", "healed"], "MISMATCH",
+        pytest.param({"verdict": FaultVerdict.MISMATCH}, ["intended", "injected", "mismatch", "healed"], MISMATCH,
                      id="another effect than asked for"),
         pytest.param({"raises": {"confirm": ClusterError("blind")}}, ["intended", "injected", "inconclusive", "healed"],
-                     "INCONCLUSIVE", id="no proof to be had"),
+                     INCONCLUSIVE, id="no proof to be had"),
         pytest.param({"raises": {"confirm": KeyError("bug")}}, ["intended", "injected", "inconclusive", "healed"],
-                     "INCONCLUSIVE", id="a bug in the proof"),
-        pytest.param({"hangs": {"confirm"}}, ["intended", "injected", "inconclusive", "healed"], "INCONCLUSIVE",
+                     INCONCLUSIVE, id="a bug in the proof"),
+        pytest.param({"hangs": {"confirm"}}, ["intended", "injected", "inconclusive", "healed"], INCONCLUSIVE,
                      id="a proof that never ends"),
         pytest.param({"raises": {"inject": ZeroDivisionError("bug")}}, ["intended", "inconclusive", "healed"],
-                     "INCONCLUSIVE", id="a bug in the act"),
-        pytest.param({"raises": {"prepare": ValueError("bug")}}, ["inconclusive"], "INCONCLUSIVE",
+                     INCONCLUSIVE, id="a bug in the act"),
+        pytest.param({"raises": {"prepare": ValueError("bug")}}, ["inconclusive"], INCONCLUSIVE,
                      id="a bug before anything was done"),
         pytest.param({"raises": {"heal": ClusterError("stuck")}}, ["intended", "injected", "confirmed", "heal_failed"],
-                     "CONFIRMED", id="healing fails"),
+                     CONFIRMED, id="healing fails"),
     ],
 )  # fmt: skip
 async def test_whatever_happens_what_was_intended_is_healed(
@@ -248,14 +249,14 @@ async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
 async def test_a_plugin_that_fails_says_why(stage: Stage) -> None:
     stage.fault.raises = {"inject": ZeroDivisionError("by nothing")}
     await stage.perform(planned())
-    assert verdict_of(stage) == ("INCONCLUSIVE", "ZeroDivisionError: by nothing")
+    assert verdict_of(stage) == (INCONCLUSIVE, "ZeroDivisionError: by nothing")
 
 
 async def test_a_role_that_nobody_has_is_inconclusive_and_nothing_is_done(stage: Stage) -> None:
     stage.cluster.leader = -1
     assert await stage.perform(planned()) == ["0 inconclusive"]
     assert stage.fault.log == []
-    assert verdict_of(stage) == ("INCONCLUSIVE", "no broker is leader of orders-0 now: nothing was injected")
+    assert verdict_of(stage) == (INCONCLUSIVE, "no broker is leader of orders-0 now: nothing was injected")
 
 
 async def test_zookeeper_not_answering_is_inconclusive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +318,7 @@ async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: 
     journal.close()
     assert stage.steps[0] == "0 intended 1"
     assert stage.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
-    assert verdict_of(stage) == ("INCONCLUSIVE", "interrupted before its effect was seen")
+    assert verdict_of(stage) == (INCONCLUSIVE, "interrupted before its effect was seen")
 
 
 async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> None:
@@ -360,5 +361,5 @@ async def test_no_journal_means_nothing_to_heal(stage: Stage) -> None:
 
 def test_a_fault_that_was_never_reached_is_inconclusive() -> None:
     (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), [])
-    assert result.verdict == "INCONCLUSIVE"
+    assert result.verdict is INCONCLUSIVE
     assert "never carried out" in result.detail

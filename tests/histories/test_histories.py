@@ -13,9 +13,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.scenario.file import scenario_yaml
 from harness.sweep.jobs import HISTORIES, judge_histories
-from harness.sweep.recorded import History, answers, histories_in, one_table
+from harness.sweep.recorded import History, answers, histories_in
 from harness.sweep.share import simulate_candidates
-from harness.sweep.sweep import Candidate, ScheduleVerdict, found_in
+from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
+from tests.histories.one_table import one_table
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +72,7 @@ def test_judged_again_it_gets_the_recorded_verdict(history: History, judged: Jud
 @every_history
 def test_simulated_again_it_gives_what_is_expected_today(history: History, judged: Judged) -> None:
     recorded = history.recorded()
-    now = [found_in(verdict) for verdict in judged.again[history.name]]
+    now = [findings_of(verdict) for verdict in judged.again[history.name]]
     if recorded.today == "held":
         assert now[0] == {}, f"{recorded.about}: it is back"
     else:

@@ -20,12 +20,14 @@ from harness.cli.judge import show
 from harness.errors import EvidenceError
 from harness.ingest.formats import formats
 from harness.ingest.judging import judge_history, report
-from harness.ingest.lines import Given
+from harness.ingest.lines import RecordedEvidence
 from harness.ingest.page import COMMAND, EXAMPLE
 from harness.ingest.settings import AllowedSettings
 from harness.store.folder import RunFolder
+from harness.store.result import forbidding
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
+from tests.verdicts import PASS, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -77,8 +79,8 @@ def counted(spark, run, tmp_path_factory):
     settings = AllowedSettings(min_insync_replicas=2)
     three = {
         "run": read(spark, [run]),
-        "texts": Given(spark, texts).sources("texts", {"acks": -1}),
-        "tables": Given(spark, tables).sources("tables", {"acks": -1}),
+        "texts": RecordedEvidence(spark, texts).sources("texts", {"acks": -1}),
+        "tables": RecordedEvidence(spark, tables).sources("tables", {"acks": -1}),
     }
     together = replace(
         three["run"],
@@ -96,8 +98,8 @@ def counted(spark, run, tmp_path_factory):
 @pytest.mark.parametrize("form", ["texts", "tables"])
 def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(counted, form):
     assert counted[form].counts == counted["run"].counts
-    assert [(each.check, each.verdict) for each in counted[form].checks] == [(name, "PASS") for name in BRIEF]
-    assert counted[form].evidence == []
+    assert [(each.check, each.verdict) for each in counted[form].checks] == [(name, PASS) for name in BRIEF]
+    assert counted[form].remarks == []
 
 
 def test_the_example_of_the_page_comes_to_what_the_page_says(spark, tmp_path, monkeypatch):
@@ -145,7 +147,9 @@ def explained(spark, tmp_path_factory) -> dict[str, str]:
         text = "".join(f"{json.dumps(each)}\n" for each in (SEND, SEND | {"type": "ok"}))
         files[name].write_text(f"{text}\n{json.dumps(line)}\n", encoding="utf-8")
     return {
-        name: Given(spark, {"operations": [str(path)]}).explain([f"operations/{path.name}"])[0].removeprefix(f"{path}:")
+        name: RecordedEvidence(spark, {"operations": [str(path)]})
+        .explain([f"operations/{path.name}"])[0]
+        .removeprefix(f"{path}:")
         for name, path in files.items()
     }
 
@@ -164,9 +168,10 @@ def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark, 
         spark, {"operations": [str(path)]}, AllowedSettings(), RunFolder(tmp_path / "out"), checks=["nonmonotonic-send"]
     )
     assert result.counts["sends"] == 1
-    assert (result.checks[0].verdict, result.damaged, result.exit_code) == ("UNKNOWN", True, ExitCode.INCONCLUSIVE)
+    assert (result.checks[0].verdict, result.exit_code) == (UNKNOWN, ExitCode.INCONCLUSIVE)
+    assert forbidding(result.remarks)
     count = len(bad) + 1
-    assert result.remarks == [
+    assert [str(remark) for remark in result.remarks] == [
         f"operations/ops.jsonl: {count} unreadable lines",
         f'{path}:3: `time_ns` is "soon", and must be bigint',
     ]
@@ -185,7 +190,7 @@ def test_a_table_that_does_not_fit_is_refused(spark, tmp_path, columns, said):
     row = {name: [value] for name, value in SEND.items()} | columns
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
     with pytest.raises(EvidenceError, match=said):
-        Given(spark, {"operations": [str(tmp_path / "ops.parquet")]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
 
 
 def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark, tmp_path):
@@ -195,7 +200,7 @@ def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark
     polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
     parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
     parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
-    lines = Given(spark, {"operations": [str(tmp_path)]}).sources("h", {}).operations
+    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", {}).operations
     rows = {row["process"]: row for row in lines.collect()}
     assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
     assert rows["p"]["records"] is None
@@ -207,14 +212,14 @@ def test_the_table_that_does_not_fit_is_named_among_others(spark, tmp_path):
     parquet.write_table(pa.table(fits), tmp_path / "a.parquet")
     parquet.write_table(pa.table(fits | {"ofset": [7]}), tmp_path / "b.parquet")
     with pytest.raises(EvidenceError, match=r"b\.parquet: unknown column `ofset`"):
-        Given(spark, {"operations": [str(tmp_path)]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path)]})
 
 
 def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(spark, tmp_path):
     path = tmp_path / "a[1]{b}.jsonl"
     first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
     path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
-    given = Given(spark, {"operations": [str(path)]})
+    given = RecordedEvidence(spark, {"operations": [str(path)]})
     sources = given.sources("h", {})
     assert sources.torn == ()
     assert [row["process"] for row in sources.operations.collect()] == [None, "p", "p"]
@@ -241,9 +246,9 @@ def test_what_cannot_be_read_is_refused_by_name(spark, tmp_path, name, content, 
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(EvidenceError, match=said):
-        Given(spark, {"operations": [str(tmp_path / name)]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path / name)]})
 
 
 def test_a_file_system_that_hadoop_does_not_know_is_refused(spark):
     with pytest.raises(EvidenceError, match=r"gopher://host/x\.jsonl: cannot be read: .*UnsupportedFileSystem"):
-        Given(spark, {"operations": ["gopher://host/x.jsonl"]})
+        RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]})

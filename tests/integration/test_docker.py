@@ -54,9 +54,9 @@ def test_faults_on_containers_are_confirmed_and_leave_whole_evidence_and_nothing
     assert [remark for end in ends(folder).values() for remark in (*end.remarks, *end.residue)] == []
     results = fault_results(load_plan(folder.plan), read_journal(folder.journal))
     assert [(result.fault, result.verdict) for result in results] == [
-        ("pause", "CONFIRMED"),
-        ("kill", "CONFIRMED"),
-        ("expire-session", "CONFIRMED"),
+        ("pause", FaultVerdict.CONFIRMED),
+        ("kill", FaultVerdict.CONFIRMED),
+        ("expire-session", FaultVerdict.CONFIRMED),
     ]
     dumps = [folder.replica_dump(broker, "orders", 0) for broker in range(3)]
     lengths = {len(list(read_jsonl(dump))) for dump in dumps}

@@ -16,6 +16,7 @@ from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.history import OpKind, OpType, read_jsonl
 from harness.store.phase_log import Phase, ends
+from tests.verdicts import CONFIRMED
 
 pytestmark = pytest.mark.cluster
 
@@ -48,9 +49,9 @@ def test_a_run_with_overlapping_faults_leaves_whole_evidence_and_nothing_else(tm
     assert [remark for end in ends(folder).values() for remark in (*end.remarks, *end.residue)] == []
     results = fault_results(load_plan(folder.plan), read_journal(folder.journal))
     assert [(result.fault, result.verdict) for result in results] == [
-        ("pause", "CONFIRMED"),
-        ("kill", "CONFIRMED"),
-        ("expire-session", "CONFIRMED"),
+        ("pause", CONFIRMED),
+        ("kill", CONFIRMED),
+        ("expire-session", CONFIRMED),
     ]
     assert not set(results[0].targets) & set(results[1].targets)
 

@@ -36,6 +36,7 @@ from harness.system.pids import ProcessIdentity, read_pid_file
 from harness.system.waiting import until
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
 from tests.cluster.containers.engine_proxy import EngineProxy
+from tests.verdicts import CONFIRMED
 
 pytestmark = pytest.mark.cluster
 
@@ -142,7 +143,7 @@ def test_a_start_that_is_killed_takes_its_cluster_with_it_and_the_run_is_not_los
     supervisor_gone(run)
     reaped = reap([runs], progress=Silent())
     assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
-    assert "the phase start was cut off" in closed(run).evidence
+    assert "the phase start was cut off" in map(str, closed(run).remarks)
     assert reap([runs]).items == []
 
 
@@ -171,7 +172,8 @@ def test_a_worker_that_is_killed_and_a_teardown_that_never_comes(
     assert {item.fate for item in late.items if item.kind is Kind.PROCESS} == {Fate.REMOVED}
     assert late.exit_code is ExitCode.HELD
     result = closed(run)
-    assert (f"the phase {killed} was cut off" in result.evidence) is (killed != "stop"), "what was cut off is evidence"
+    cut_off = f"the phase {killed} was cut off" in map(str, result.remarks)
+    assert cut_off is (killed != "stop"), "what was cut off is evidence"
     assert run.replica_dump(1, "orders", 0).exists()
     if killed == "drive":
         steps = [entry.step for entry in read_journal(run.journal)]
@@ -186,7 +188,7 @@ def test_a_cluster_that_waits_for_its_drive_phase_is_let_be_and_can_be_driven(ru
         assert [item.fate for item in reap([runs], patience_s=0).items] == [Fate.KEPT]
     assert task(run, "drive", "collect", "stop") == 0
     assert [end.error for end in ends(run).values()] == ["", "", "", ""]
-    assert RunResult.load(run.verdict).faults[0].verdict == "CONFIRMED"
+    assert RunResult.load(run.verdict).faults[0].verdict is CONFIRMED
     assert reap([runs]).items == []
 
 
@@ -208,7 +210,7 @@ def test_reapers_beside_a_run_that_starts_do_it_no_harm(runs: Path) -> None:
     assert [reaper.returncode for reaper in both] == [ExitCode.HELD, ExitCode.HELD]
     fates = [item["fate"] for answer in said for item in answer["items"] if item["kind"] == "run"]
     assert fates.count("closed") == 1
-    assert closed(run).evidence[-1:] != []
+    assert closed(run).remarks
 
 
 def supervisor_of(run: RunFolder) -> ProcessIdentity:
@@ -230,7 +232,7 @@ def test_a_command_that_is_killed_in_the_middle_leaves_nothing_after_one_reap(ru
     supervisor_gone(run)
     reaped = reap([runs], progress=Silent())
     assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
-    assert "the phase drive was cut off" in closed(run).evidence
+    assert "the phase drive was cut off" in map(str, closed(run).remarks)
 
 
 def the_run_once_a_fault_is_in_force(running: subprocess.Popen[Any], runs: Path) -> RunFolder:
@@ -258,10 +260,10 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scrat
         assert reap([runs]).items == []
         return RunResult.load(run.verdict)
 
-    assert "the phase judge was cut off" in killed("judge", "harness.analysis.judge.judge").evidence
+    assert "the phase judge was cut off" in map(str, killed("judge", "harness.analysis.judge.judge").remarks)
     closed(run)
     task(run, "judge")
-    assert "the phase expectations was cut off" in killed("expectations", "expectations.runner.run").evidence
+    assert "the phase expectations was cut off" in map(str, killed("expectations", "expectations.runner.run").remarks)
     closed(run)
     task(run, "expectations")
     assert RunResult.load(run.verdict).verdicts.exit_code is ExitCode.HELD
@@ -301,7 +303,7 @@ def test_a_disk_that_is_full_while_evidence_is_collected(small_disk: Path) -> No
         fill(filler)
         task(run, "collect", "stop")
         assert not supervised(run), "a full disk keeps no cluster up"
-        assert any("No space left on device" in remark for remark in closed(run).evidence)
+        assert any("No space left on device" in remark.text for remark in closed(run).remarks)
         assert reap([runs]).items == []
 
         run.verdict.unlink()  # as if there had been no room for it either
@@ -351,7 +353,7 @@ def test_a_port_that_somebody_takes_between_its_choice_and_its_use(runs: Path) -
         assert not supervised(run)
         reaped = reap([runs], progress=Silent())
         assert [(item.kind, item.fate) for item in reaped.items] == [(Kind.RUN, Fate.CLOSED)]
-        assert any("is taken by another program" in remark for remark in closed(run).evidence)
+        assert any("is taken by another program" in remark.text for remark in closed(run).remarks)
         socket.create_connection(("127.0.0.1", port)).close()
 
 

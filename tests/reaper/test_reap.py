@@ -36,6 +36,7 @@ from harness.system import scratch
 from harness.system.pids import ProcessIdentity, identify, marked, write_pid_file
 from harness.system.scratch import new_scratch_folder
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from tests.verdicts import PASS
 
 SCENARIO = """\
 name: short
@@ -44,8 +45,8 @@ topics: [{name: orders, partitions: 1}]
 workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1}}]
 faults: [{kind: kill, at_s: 1, target: "1"}]
 """
-PASSED = CheckResult(check="I1", promise="p", verdict="PASS")
-SUITE = SuiteResult(suite="s", verdict="PASS", evaluated=1, unsuccessful=0)
+PASSED = CheckResult(check="I1", promise="p", verdict=PASS)
+SUITE = SuiteResult(suite="s", verdict=PASS, evaluated=1, unsuccessful=0)
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 NOBODY = ProcessIdentity(pid=os.getpid(), started="1")
 """A worker that is gone: its pid is somebody else's now."""
@@ -292,7 +293,7 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
     result = RunResult.load(run.verdict)
     assert (result.verdicts.system, result.verdicts.environment) == (SystemVerdict.UNKNOWN, EnvironmentVerdict.CLEAN)
     assert result.verdicts.exit_code is ExitCode.INCONCLUSIVE
-    assert any("a reaper collected what was left" in remark for remark in result.evidence)
+    assert any("a reaper collected what was left" in remark.text for remark in result.remarks)
     assert reap([world.runs], progress=Silent()).items == [], "the second time there is nothing to do"
 
 
@@ -306,7 +307,7 @@ def test_judging_a_reaped_run_again_passes_nothing(world: World, monkeypatch: py
     unattended_for_long(run)
     reap([world.runs], progress=Silent())
     judged = assemble(run, checked=Checked(checks=[PASSED]), suites=[SUITE])
-    assert len(judged.evidence) == 1
+    assert len(judged.remarks) == 1
     assert judged.verdicts.system is SystemVerdict.UNKNOWN
 
 

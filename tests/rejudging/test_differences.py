@@ -1,7 +1,9 @@
 import pytest
 
 from harness.rejudging.differences import differences
-from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
+from harness.verdict import SystemVerdict
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
 def result(*checks: CheckResult, suites: tuple[SuiteResult, ...] = ()) -> RunResult:
@@ -10,15 +12,15 @@ def result(*checks: CheckResult, suites: tuple[SuiteResult, ...] = ()) -> RunRes
     )
 
 
-def check(name: str, verdict: str, **numbers: int) -> CheckResult:
+def check(name: str, verdict: SystemVerdict, **numbers: int) -> CheckResult:
     return CheckResult(check=name, promise="p", verdict=verdict, **numbers)
 
 
-def suite(verdict: str, unsuccessful: int) -> SuiteResult:
+def suite(verdict: SystemVerdict, unsuccessful: int) -> SuiteResult:
     return SuiteResult(suite="records", verdict=verdict, evaluated=4, unsuccessful=unsuccessful)
 
 
-HELD = result(check("I1", "PASS"), check("I9", "PASS", notes=1), suites=(suite("PASS", 0),))
+HELD = result(check("I1", PASS), check("I9", PASS, notes=1), suites=(suite(PASS, 0),))
 
 
 @pytest.mark.parametrize(
@@ -28,25 +30,33 @@ HELD = result(check("I1", "PASS"), check("I9", "PASS", notes=1), suites=(suite("
         pytest.param(None, HELD, [], id="the first answers"),
         pytest.param(
             HELD,
-            result(check("I1", "FAIL", violations=2), check("I9", "PASS", notes=1), suites=(suite("PASS", 0),)),
-            ["verdict system: PASS → FAIL", "check I1: PASS → FAIL (2 violations)"],
+            result(check("I1", FAIL, violations=2), check("I9", PASS, notes=1), suites=(suite(PASS, 0),)),
+            ["verdict system: PASS → FAIL", "check I1 one-leader-per-epoch: PASS → FAIL (2 violations)"],
             id="a verdict is another one",
         ),
         pytest.param(
             HELD,
-            result(check("I1", "PASS"), check("I9", "PASS"), suites=(suite("FAIL", 3),)),
-            ["verdict system: PASS → FAIL", "check I9: PASS (1 notes) → PASS", "suite records: PASS → FAIL (3 unmet)"],
+            result(check("I1", PASS), check("I9", PASS), suites=(suite(FAIL, 3),)),
+            [
+                "verdict system: PASS → FAIL",
+                "check I9 log-matching: PASS (1 notes) → PASS",
+                "suite records: PASS → FAIL (3 unmet)",
+            ],
             id="numbers and suites",
         ),
         pytest.param(
             HELD,
-            result(check("I2", "UNKNOWN"), check("I9", "PASS", notes=1), suites=(suite("PASS", 0),)),
-            ["verdict system: PASS → UNKNOWN", "check I2: no answer → UNKNOWN", "check I1: PASS → no answer"],
+            result(check("I2", UNKNOWN), check("I9", PASS, notes=1), suites=(suite(PASS, 0),)),
+            [
+                "verdict system: PASS → UNKNOWN",
+                "check I2 one-controller-per-epoch: no answer → UNKNOWN",
+                "check I1 one-leader-per-epoch: PASS → no answer",
+            ],
             id="a new check and one that is gone",
         ),
         pytest.param(
             HELD,
-            HELD.model_copy(update={"evidence_damaged": True, "residue": ["a process"]}),
+            HELD.model_copy(update={"remarks": [Remark(text="a hole", forbids_pass=True)], "residue": ["a process"]}),
             ["verdict system: PASS → UNKNOWN", "verdict environment: CLEAN → RESIDUE"],
             id="the evidence has holes now, and something was left",
         ),

@@ -10,29 +10,31 @@ from typing import Any
 import pytest
 
 from harness import phases
+from harness.analysis import session
 from harness.analysis.judge import Judgement
-from harness.analysis.together import Asked, Judged, batches
+from harness.analysis.together import Case, Judged, batches
 from harness.cli import app as cli
 from harness.cli import simulate as sweep_command
-from harness.contracts import registry
 from harness.errors import EvidenceError
 from harness.experiment import judge as judging
-from harness.progress import Silent
+from harness.progress import Progress, Silent
 from harness.rejudging import rejudge as rejudging
+from harness.report import page
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, SuiteResult
 from harness.store.version import VERSION
-from harness.sweep.sweep import asked_file
-from harness.verdict import ExitCode
+from harness.sweep.sweep import request_file
+from harness.verdict import ExitCode, SystemVerdict
 from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.verdicts import FAIL, PASS
 
-HELD = SuiteResult(suite="records", verdict="PASS", evaluated=1, unsuccessful=0)
+HELD = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
 
 
-def answer(run_id: str, verdict: str) -> Judgement:
-    check = CheckResult(check="I9", promise="p", verdict=verdict, violations=int(verdict == "FAIL"))
-    return Judgement(run_id=run_id, checks=[check], evidence=[], damaged=False, counts={"sends": 3})
+def answer(run_id: str, verdict: SystemVerdict) -> Judgement:
+    check = CheckResult(check="I9", promise="p", verdict=verdict, violations=int(verdict is FAIL))
+    return Judgement(run_id=run_id, checks=[check], remarks=[], counts={"sends": 3})
 
 
 class Bench:
@@ -42,14 +44,16 @@ class Bench:
         asked = scenario(KILL_LEADER)
         self.folders = [phases.create(asked, make_plan(asked, seed), root) for seed in (1, 2)]
         self.says: dict[str, Judgement | EvidenceError] = {
-            folder.run_id: answer(folder.run_id, "PASS") for folder in self.folders
+            folder.run_id: answer(folder.run_id, PASS) for folder in self.folders
         }
         self.jobs: list[tuple[list[str], bool]] = []
 
-    def judge_together(self, _spark: Any, asked: Sequence[Asked], scratch: Path, *, kept: bool) -> Iterator[Judged]:
+    def judge_together(
+        self, _spark: Any, cases: Sequence[Case], scratch: Path, *, keep: bool, progress: Any
+    ) -> Iterator[Judged]:
         assert scratch.is_dir()
-        self.jobs.append(([each.folder.run_id for each in asked], kept))
-        yield from [(each.folder, self.says[each.folder.run_id]) for each in asked]
+        self.jobs.append(([each.folder.run_id for each in cases], keep))
+        yield from [(each.folder, self.says[each.folder.run_id]) for each in cases]
 
     def write(self, folder: RunFolder) -> Path:
         folder.report.write_text("page", encoding="utf-8")
@@ -64,20 +68,17 @@ class Bench:
 
 
 @contextmanager
-def no_session(*, size_bytes: int, typical: bool) -> Iterator[None]:
+def no_session(*, size_bytes: int, progress: Progress) -> Iterator[None]:
     """Stands for a session; it is told how much there is to judge."""
     assert size_bytes >= 0
-    assert typical
     yield
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path / "runs")
-    real = registry.import_module
-    session = SimpleNamespace(spark_session=no_session)
-    found = {"harness.report.page": made, "harness.analysis.session": session}
-    monkeypatch.setattr(registry, "import_module", lambda name: found[name] if name in found else real(name))
+    monkeypatch.setattr(page, "write", made.write)
+    monkeypatch.setattr(session, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "spark_session", no_session)
     monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
@@ -89,7 +90,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_all_runs_are_one_job_and_each_gets_its_own_result_and_report(bench: Bench) -> None:
     again = bench.again()
     assert bench.jobs == [([folder.run_id for folder in bench.folders], True)]
-    assert [each.result.checks[0].verdict for each in again] == ["PASS", "PASS"]
+    assert [each.result.checks[0].verdict for each in again] == [PASS, PASS]
     assert [each.differences for each in again] == [[], []]
     assert all(folder.report.exists() and folder.verdict.exists() for folder in bench.folders)
 
@@ -97,12 +98,12 @@ def test_all_runs_are_one_job_and_each_gets_its_own_result_and_report(bench: Ben
 def test_another_answer_than_before_is_a_difference(bench: Bench) -> None:
     bench.again()
     other = bench.folders[1].run_id
-    bench.says[other] = answer(other, "FAIL")
+    bench.says[other] = answer(other, FAIL)
     first, second = bench.again()
     assert first.differences == []
     assert [str(difference) for difference in second.differences] == [
         "verdict system: PASS → FAIL",
-        "check I9: PASS → FAIL (1 violations)",
+        "check I9 log-matching: PASS → FAIL (1 violations)",
     ]
     assert second.result.verdicts.exit_code is ExitCode.VIOLATED
 
@@ -113,21 +114,21 @@ def test_a_run_that_cannot_be_judged_proves_nothing_and_costs_no_other_its_answe
     first, second = bench.again()
     assert [str(difference) for difference in first.differences] == [
         "verdict system: PASS → UNKNOWN",
-        "check I9: PASS → no answer",
+        "check I9 log-matching: PASS → no answer",
     ]
-    assert "the checks could not judge: it could not be judged: no disk" in first.result.evidence
-    assert second.result.checks[0].verdict == "PASS"
+    assert "the checks could not judge: it could not be judged: no disk" in map(str, first.result.remarks)
+    assert second.result.checks[0].verdict is PASS
 
 
 def test_a_dry_run_writes_nothing_and_keeps_what_the_suites_said(bench: Bench) -> None:
     bench.again()
     before = {path: path.read_bytes() for folder in bench.folders for path in folder.root.rglob("*") if path.is_file()}
-    bench.says = {run_id: answer(run_id, "FAIL") for run_id in bench.says}
+    bench.says = {run_id: answer(run_id, FAIL) for run_id in bench.says}
     again = list(rejudging.compare(bench.folders, Silent()))
     assert bench.jobs[1:] == [([folder.run_id for folder in bench.folders], False)]
     assert [str(difference) for each in again for difference in each.differences] == 2 * [
         "verdict system: PASS → FAIL",
-        "check I9: PASS → FAIL (1 violations)",
+        "check I9 log-matching: PASS → FAIL (1 violations)",
     ]
     assert again[0].result.suites == [HELD]
     after = {path: path.read_bytes() for folder in bench.folders for path in folder.root.rglob("*") if path.is_file()}
@@ -145,7 +146,7 @@ def test_an_answer_before_that_cannot_be_read_is_replaced(bench: Bench) -> None:
     bench.folders[0].verdict.write_text("{", encoding="utf-8")
     assert [each.differences for each in rejudging.compare(bench.folders, Silent())] == [[], []]
     first, _ = bench.again()
-    assert (first.result.checks[0].verdict, first.differences) == ("PASS", [])
+    assert (first.result.checks[0].verdict, first.differences) == (PASS, [])
     assert json.loads(bench.folders[0].verdict.read_bytes())["run_id"] == bench.folders[0].run_id
 
 
@@ -173,7 +174,7 @@ def chaos(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_command_shows_what_has_changed(bench: Bench, chaos: Any) -> None:
     chaos("rejudge", *bench.paths)
-    bench.says = {run_id: answer(run_id, "FAIL") for run_id in bench.says}
+    bench.says = {run_id: answer(run_id, FAIL) for run_id in bench.says}
     status, out, _ = chaos("rejudge", "--dry-run", *bench.paths, bench.paths[0])
     assert status == ExitCode.VIOLATED
     assert "answers that were others before" in out
@@ -191,7 +192,7 @@ def test_the_command_shows_what_has_changed(bench: Bench, chaos: Any) -> None:
 def test_a_sweep_that_is_named_twice_is_judged_once(
     tmp_path: Path, chaos: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked_file(tmp_path).write_text("{}", encoding="utf-8")
+    request_file(tmp_path).write_text("{}", encoding="utf-8")
     summary = SimpleNamespace(exit_code=0, model_dump=lambda mode: {})
     monkeypatch.setattr(sweep_command, "rejudge", lambda root: summary)
     status, out, _ = chaos("rejudge", "--json", str(tmp_path), f"{tmp_path}/")
@@ -203,7 +204,7 @@ def test_batches_are_so_large_and_never_have_two_runs_of_one_name(tmp_path: Path
     for folder in folders:
         folder.root.mkdir(parents=True)
         folder.zookeeper.write_bytes(b"{}\n" * 10)
-    asked = [Asked(folder=folder, settings=None, checks=()) for folder in folders]  # type: ignore[arg-type]
+    asked = [Case(folder=folder, settings=None, checks=()) for folder in folders]  # type: ignore[arg-type]
     assert [[each.folder for each in batch] for batch in batches(asked)] == [folders[:2], folders[2:]]
     assert [len(batch) for batch in batches(asked, batch_bytes=30)] == [1, 1, 1, 1]
     assert batches([]) == []

@@ -13,6 +13,7 @@ from harness.analysis.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from tests.verdicts import CONFIRMED, PASS
 
 SECOND = 1_000_000_000
 START = 5_000 * SECOND
@@ -64,12 +65,12 @@ def result() -> RunResult:
         started_at="2026-11-21T05:00:00Z",
         duration_s=31.5,
         phase_durations_s={"start": 3.2},
-        faults=[FaultResult(injection=0, fault="kill", targets=["2"], verdict="CONFIRMED", detail="pid 41 is gone")],
+        faults=[FaultResult(injection=0, fault="kill", targets=["2"], verdict=CONFIRMED, detail="pid 41 is gone")],
         checks=[
-            CheckResult(check="I10", promise="An acknowledged record is in every later leader's log", verdict="PASS"),
-            CheckResult(check="phantom", promise="Nobody reads what nobody sent", verdict="PASS"),
+            CheckResult(check="I10", promise="An acknowledged record is in every later leader's log", verdict=PASS),
+            CheckResult(check="phantom", promise="Nobody reads what nobody sent", verdict=PASS),
         ],
-        suites=[SuiteResult(suite="leader_epochs", verdict="PASS", evaluated=4, unsuccessful=0)],
+        suites=[SuiteResult(suite="leader_epochs", verdict=PASS, evaluated=4, unsuccessful=0)],
         counts={"sends": 1234},
     )
 

@@ -14,6 +14,8 @@ from harness.report.findings import SHOWN_FINDINGS
 from harness.report.page import write
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult
+from harness.verdict import SystemVerdict
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -77,16 +79,16 @@ def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verdict", "tag"),
     [
-        pytest.param("FAIL", "failure", id="a violation is a failure"),
-        pytest.param("UNKNOWN", "error", id="no answer is an error"),
-        pytest.param("PASS", None, id="a promise kept is neither"),
+        pytest.param(FAIL, "failure", id="a violation is a failure"),
+        pytest.param(UNKNOWN, "error", id="no answer is an error"),
+        pytest.param(PASS, None, id="a promise kept is neither"),
     ],
 )
-def test_junit(folder: RunFolder, result: RunResult, verdict: str, tag: str | None) -> None:
+def test_junit(folder: RunFolder, result: RunResult, verdict: SystemVerdict, tag: str | None) -> None:
     check = CheckResult(check="I9", promise="logs match", verdict=verdict, reason="because")
     result.model_copy(update={"checks": [check]}).save(folder.verdict)
     write(folder)
-    case = ElementTree.parse(folder.junit).find(".//testcase[@name='I9']")
+    case = ElementTree.parse(folder.junit).find(".//testcase[@name='I9 log-matching']")
     assert case is not None
     assert [child.tag for child in case] == ([tag] if tag else [])
 

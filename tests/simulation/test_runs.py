@@ -28,8 +28,9 @@ from harness.simulation.load import CLIENTS
 from harness.simulation.runs import POWERS, ROLES, SimulatedRuns
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends
-from harness.store.result import RunResult
+from harness.store.result import RunResult, forbidding
 from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.verdicts import CONFIRMED, INCONCLUSIVE, UNKNOWN
 
 pytestmark = pytest.mark.real_time("real phases, processes and signals around the simulation")
 
@@ -72,8 +73,8 @@ def test_every_built_in_scenario_runs(name: str, tmp_path: Path) -> None:
     folder = gathered(asked, 7, tmp_path)
     assert missing_evidence(folder, asked, load_plan(folder.plan)) == []
     result = RunResult.load(folder.verdict)
-    assert [fault.verdict for fault in result.faults] == ["CONFIRMED"] * len(load_plan(folder.plan).faults)
-    assert (result.evidence, result.residue, result.evidence_damaged) == ([], [], False)
+    assert [fault.verdict for fault in result.faults] == [CONFIRMED] * len(load_plan(folder.plan).faults)
+    assert (result.remarks, result.residue) == ([], [])
     assert {phase: end.error for phase, end in ends(folder).items()} == dict.fromkeys(
         [Phase.START, Phase.DRIVE, Phase.COLLECT, Phase.STOP], ""
     )
@@ -149,7 +150,7 @@ def test_a_run_that_waits_for_its_load_holds_nobody_up_and_is_not_reaped(tmp_pat
     phases.drive(folder, progress=SILENT)
     phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
-    assert not result.evidence_damaged
+    assert not forbidding(result.remarks)
 
 
 def test_what_cannot_be_simulated_is_an_error_of_the_phase_and_no_pass(
@@ -162,8 +163,7 @@ def test_what_cannot_be_simulated_is_an_error_of_the_phase_and_no_pass(
         phases.drive(folder, progress=SILENT)
     phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
-    assert result.evidence_damaged
-    assert "did not" in " ".join(result.evidence)
+    assert "did not" in " ".join(map(str, forbidding(result.remarks)))
 
 
 @contextmanager
@@ -206,8 +206,8 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
     phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
-    assert result.verdicts.system.name == "UNKNOWN"
-    assert any("leaves its evidence when it has come to its end" in remark for remark in result.evidence)
+    assert result.verdicts.system is UNKNOWN
+    assert any("leaves its evidence when it has come to its end" in remark.text for remark in result.remarks)
 
 
 def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) 
         reap([tmp_path], progress=SILENT)
     result = RunResult.load(folder.verdict)
     assert (result.verdicts.system.name, result.verdicts.environment.name) == ("UNKNOWN", "CLEAN")
-    assert "the phase drive was cut off" in result.evidence
-    assert [fault.verdict for fault in result.faults] == ["INCONCLUSIVE"]
+    assert "the phase drive was cut off" in map(str, result.remarks)
+    assert [fault.verdict for fault in result.faults] == [INCONCLUSIVE]
 
 
 def test_collecting_ends_a_simulation_that_another_process_still_carries_out(tmp_path: Path) -> None:

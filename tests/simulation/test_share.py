@@ -10,11 +10,12 @@ from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
 from harness.simulation.schedule import SimulatedHistory, simulate, simulate_plan
-from harness.store.result import RunResult
+from harness.store.result import RunResult, forbidding
 from harness.sweep import share
 from harness.sweep.share import simulate_candidates, simulate_share
 from harness.sweep.sweep import schedule_seed
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
+from tests.verdicts import CONFIRMED
 
 SMALL = scenario(KILL_LEADER)
 
@@ -28,8 +29,8 @@ def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
     assert schedule.size_bytes == sum(len(line) for line in lines)
     assert all(isinstance(json.loads(line), dict) for line in lines)
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
-    assert [(fault.fault, fault.verdict) for fault in result.faults] == [("kill", "CONFIRMED")]
-    assert not result.evidence_damaged
+    assert [(fault.fault, fault.verdict) for fault in result.faults] == [("kill", CONFIRMED)]
+    assert not forbidding(result.remarks)
 
 
 def test_candidates_are_carried_out_each_by_its_own_scenario_and_plan() -> None:
@@ -118,5 +119,4 @@ def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(share, "write_evidence", silent)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)
-    assert result.evidence == ["zookeeper.jsonl is missing or empty"]
-    assert result.evidence_damaged
+    assert [str(remark) for remark in forbidding(result.remarks)] == ["zookeeper.jsonl: it is missing or empty"]

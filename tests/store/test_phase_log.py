@@ -1,3 +1,4 @@
+import json
 import os
 import socket
 from pathlib import Path
@@ -8,6 +9,7 @@ from harness.errors import ClusterError, EvidenceError, Interrupted
 from harness.progress import Silent
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entered, entries, started_at
+from harness.store.result import Remark, forbidding
 from harness.system.pids import identify
 
 
@@ -23,10 +25,12 @@ def folder(tmp_path: Path) -> RunFolder:
 def test_a_phase_leaves_what_it_had_to_say(folder: RunFolder) -> None:
     with entered(folder, Phase.DRIVE, Silent()) as notes:
         notes.remark("harmless")
-        notes.remark("bad", damaged=True)
+        notes.remark("bad", subject="broker 1", forbids_pass=True)
         notes.residue.append("a process")
     end = ends(folder)[Phase.DRIVE]
-    assert (end.error, end.remarks, end.damaged, end.residue) == ("", ["harmless", "bad"], True, ["a process"])
+    harmless = Remark(text="harmless", phase="drive")
+    bad = Remark(text="bad", phase="drive", subject="broker 1", forbids_pass=True)
+    assert (end.error, end.remarks, end.residue) == ("", [harmless, bad], ["a process"])
     assert started_at(folder).endswith("+00:00")
 
 
@@ -49,14 +53,13 @@ def test_a_phase_that_fails_says_so_and_forbids_a_pass(
         raise raised
     end = ends(folder)[Phase.DRIVE]
     assert end.error == error
-    assert end.damaged
-    assert len(end.remarks) == 1
+    assert [remark.forbids_pass for remark in end.remarks] == [True]
 
 
 def test_a_phase_that_was_killed_was_cut_off(folder: RunFolder) -> None:
     with entered(folder, Phase.DRIVE, Silent()):
         assert ends(folder)[Phase.DRIVE].error == "the phase drive was cut off"
-        assert ends(folder)[Phase.DRIVE].damaged
+        assert forbidding(ends(folder)[Phase.DRIVE].remarks)
 
 
 def test_the_last_time_counts(folder: RunFolder) -> None:
@@ -80,8 +83,8 @@ def test_a_phase_that_was_cut_off_and_done_again(folder: RunFolder, phase: Phase
     with entered(folder, phase, Silent()):
         pass
     end = ends(folder)[phase]
-    assert (end.error, end.damaged) == ("", damaged)
-    assert end.remarks == ([f"the phase {phase} was cut off"] if damaged else [])
+    cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
+    assert (end.error, end.remarks) == ("", [cut] if damaged else [])
 
 
 def test_no_phase_has_run_yet(folder: RunFolder) -> None:
@@ -118,6 +121,12 @@ def test_a_log_from_before_hosts_and_processes_were_noted_is_read(folder: RunFol
     folder.phases.write_text('{"phase": "start", "event": "started", "utc": ""}\n')
     (entry,) = entries(folder)
     assert (entry.phase, entry.host, entry.process, entry.over) == (Phase.START, "", None, False)
+
+
+def test_a_log_from_before_remarks_had_a_type_is_read(folder: RunFolder) -> None:
+    line = {"phase": "judge", "event": "ended", "duration_s": 1.0, "error": "", "residue": []}
+    folder.phases.write_text(json.dumps({**line, "remarks": ["no answer"], "damaged": True}) + "\n")
+    assert ends(folder)[Phase.JUDGE].remarks == [Remark(text="no answer", phase="judge", forbids_pass=True)]
 
 
 def test_a_log_of_something_else_is_refused(folder: RunFolder) -> None:

@@ -5,7 +5,7 @@ import pytest
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 from harness.store.version import UNNUMBERED, VERSION, read_version, write_version
-from harness.sweep.sweep import asked_file, load_sweep, new_sweep
+from harness.sweep.sweep import load_sweep, new_sweep, request_file
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
 
@@ -34,7 +34,7 @@ def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path, text: str, sai
 
 def test_a_sweep_says_its_version_too(tmp_path: Path) -> None:
     root = new_sweep(scenario(KILL_LEADER), 7, 2, tmp_path, "chaos run small").root
-    file = asked_file(root)
+    file = request_file(root)
     text = file.read_text(encoding="utf-8")
     assert f'"evidence": {VERSION}' in text
     older = text.replace(f',\n  "evidence": {VERSION}', "")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from harness.scenario.model import Scenario
 from harness.store.result import CheckResult, FaultResult, RunResult
 from harness.sweep.sweep import Candidate, ScheduleVerdict, verdict_of
+from tests.verdicts import CONFIRMED, FAIL, PASS
 
 Rule = Callable[[Scenario], Sequence[str]]
 
@@ -31,10 +32,13 @@ class FakeJudge:
             seed=candidate.plan.seed,
             started_at="",
             duration_s=1,
-            faults=[FaultResult(injection=0, fault="kill", targets=[], verdict="CONFIRMED", detail="")],
+            faults=[FaultResult(injection=0, fault="kill", targets=[], verdict=CONFIRMED, detail="")],
             checks=[
                 CheckResult(
-                    check=name, promise="", verdict="FAIL" if name in found else "PASS", reason=f"{name} is broken"
+                    check=name,
+                    promise="",
+                    verdict=FAIL if name in found else PASS,
+                    reason=f"{name} is broken",
                 )
                 for name in names
             ],

@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
 from harness.cli.simulate import rejudge
+from harness.progress import Silent
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.scenario.source import options
@@ -29,6 +30,7 @@ from harness.sweep.sweep import Candidate, Summary, Sweep, new_sweep, schedule_s
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
+from tests.verdicts import CONFIRMED, FAIL, PASS, UNKNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +38,7 @@ SCHEDULES = 200
 TWO_FAULTS = ({**KILL_LEADER, "duration_s": 3.0}, {**EXPIRE_CONTROLLER, "at_s": 6.5})
 
 
-class Watched:
+class Watched(Silent):
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
 
@@ -58,8 +60,8 @@ def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
     sweep, verdicts, _ = swept
     assert [verdict.number for verdict in verdicts] == list(range(SCHEDULES))
     assert [verdict.seed for verdict in verdicts] == [schedule_seed(7, number) for number in range(SCHEDULES)]
-    assert [(verdict.system, verdict.fault, verdict.remarks) for verdict in verdicts] == [
-        ("PASS", "CONFIRMED", [])
+    assert [(verdict.system, verdict.fault, verdict.reasons) for verdict in verdicts] == [
+        (PASS, CONFIRMED, [])
     ] * SCHEDULES
     assert len(sweep.verdicts.read_text().splitlines()) == SCHEDULES
     assert json.loads(sweep.verdicts.read_text().splitlines()[3])["seed"] == schedule_seed(7, 3)
@@ -128,9 +130,9 @@ def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spar
     parquet.write_table(pa.Table.from_pylist(table, schema=to_arrow_schema(HISTORIES)), sweep.histories / "all.parquet")
     verdicts = judge(spark, sweep, ["lost-write", "I1"], Watched())
     assert [(each.system, each.error) for each in verdicts] == [
-        ("PASS", ""),
-        ("FAIL", ""),
-        ("UNKNOWN", "SimulationError: no end"),
+        (PASS, ""),
+        (FAIL, ""),
+        (UNKNOWN, "SimulationError: no end"),
     ]
     summary = summarize(replace(sweep, replay="chaos run small"), verdicts, simulated_s=1, judged_s=1)
     assert [(found.what, found.seeds) for found in summary.violations] == [("lost-write", [losing.seed])]
@@ -223,7 +225,12 @@ def test_candidates_are_judged_together_each_under_its_own_settings(spark, tmp_p
     candidates = [Candidate(scenario=each, plan=plan) for each, plan in asked]
     verdicts = judge_candidates(spark, candidates, tmp_path)
     assert [(each.number, each.seed) for each in verdicts] == [(n, plan.seed) for n, (_, plan) in enumerate(asked)]
-    assert [each.system for each in verdicts] == ["FAIL", "UNKNOWN", "PASS", "PASS"]
+    assert [each.system for each in verdicts] == [
+        FAIL,
+        UNKNOWN,
+        PASS,
+        PASS,
+    ]
     assert "no-such-fault" in verdicts[1].error
     assert [check.check for check in verdicts[3].checks] == ["I1"]
     assert judge_candidates(spark, [], tmp_path / "none") == []

@@ -15,7 +15,8 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.scenario.source import options
 from harness.sweep.jobs import judge_candidates
-from harness.sweep.sweep import Candidate, ScheduleVerdict, found_in, schedule_seed
+from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of, schedule_seed
+from tests.verdicts import PASS
 
 pytestmark = pytest.mark.spark
 
@@ -119,13 +120,13 @@ def _distinct(sweeps: dict[str, Sweep]) -> list[Scenario]:
 
 @pytest.mark.parametrize("bug", list(SWEEPS))
 def test_a_planted_bug_is_found_by_its_check(bug: str, verdicts: dict[str, list[ScheduleVerdict]]) -> None:
-    found = [found_in(verdict) for verdict in verdicts[bug]]
+    found = [findings_of(verdict) for verdict in verdicts[bug]]
     first = next((number for number, each in enumerate(found, start=1) if SWEEPS[bug].finding in each), None)
     assert first == SWEEPS[bug].schedules, f"found were {found}"
 
 
 def test_a_sound_broker_breaks_no_promise_under_the_same_schedules(verdicts: dict[str, list[ScheduleVerdict]]) -> None:
-    broken = {verdict.run_id: found_in(verdict) for verdict in verdicts[""] if verdict.system != "PASS"}
+    broken = {verdict.run_id: findings_of(verdict) for verdict in verdicts[""] if verdict.system is not PASS}
     assert not broken
 
 

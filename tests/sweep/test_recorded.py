@@ -8,10 +8,12 @@ from pyarrow import parquet
 
 from harness.errors import EvidenceError
 from harness.scenario.plan import make_plan
-from harness.sweep.recorded import History, histories_in, one_table
+from harness.sweep.recorded import History, histories_in
 from harness.sweep.sweep import Candidate
+from tests.histories.one_table import one_table
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
 from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two
+from tests.verdicts import FAIL, PASS
 
 LINES = {"journal.jsonl": ["{}", "{}"]}
 
@@ -34,9 +36,9 @@ def test_it_keeps_scenario_seed_evidence_and_every_answer(tmp_path: Path) -> Non
     recorded = history.recorded()
     assert (recorded.seed, recorded.found, recorded.today) == (7, ["I9"], "found")
     assert {name: answer.verdict for name, answer in recorded.checks.items()} == {
-        "I1": "PASS",
-        "I9": "FAIL",
-        "I10": "PASS",
+        "I1": PASS,
+        "I9": FAIL,
+        "I10": PASS,
     }
     candidate = history.candidate()
     assert (kinds(candidate.scenario), candidate.plan.seed) == (["pause"], 7)

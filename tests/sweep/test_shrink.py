@@ -54,7 +54,7 @@ def test_rounds_ask_the_check_in_question_and_the_end_asks_all() -> None:
     ("rule", "finding", "message"),
     [
         pytest.param(lambda _: [], None, "seed 5 does not fail: the system verdict is PASS", id="nothing is found"),
-        pytest.param(lambda _: ["I9"], "I1", "does not fail so: found were I9, not I1", id="something else is found"),
+        pytest.param(lambda _: ["I9"], "I1", "found were I9 log-matching, not I1", id="something else is found"),
         pytest.param(
             lambda asked: ["I9"] if asked == STORM else [],
             None,

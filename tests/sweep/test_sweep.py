@@ -7,26 +7,29 @@ import pytest
 
 from harness.cli import app as cli
 from harness.errors import EvidenceError, HarnessError, Interrupted
-from harness.store.result import CheckResult, FaultResult, RunResult
+from harness.store.result import CheckResult, FaultResult, Remark, RunResult
 from harness.sweep.sweep import (
     ScheduleVerdict,
     Summary,
     Sweep,
     absent,
-    asked_file,
     failed,
     load_sweep,
     new_sweep,
     replay_command,
+    request_file,
     schedule_seed,
     summarize,
     verdict_of,
 )
-from harness.verdict import ExitCode
+from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.verdicts import CONFIRMED, FAIL, MISMATCH, PASS, UNKNOWN
 
 
-def verdict(number: int, check: str = "PASS", fault: str = "CONFIRMED", **changed: Any) -> ScheduleVerdict:
+def verdict(
+    number: int, check: SystemVerdict = PASS, fault: FaultVerdict = CONFIRMED, **changed: Any
+) -> ScheduleVerdict:
     result = RunResult(
         run_id=f"small-{number}",
         scenario="small",
@@ -35,12 +38,13 @@ def verdict(number: int, check: str = "PASS", fault: str = "CONFIRMED", **change
         started_at="",
         duration_s=1.0,
         faults=[FaultResult(injection=0, fault="kill", targets=["1"], verdict=fault, detail="it was seen")],
-        checks=[CheckResult(check="I1", promise="p", verdict=check, reason=f"{check} in {number}")],
+        checks=[CheckResult(check="I1", promise="p", verdict=check, reason=f"{check.name} in {number}")],
         **changed,
     )
     return verdict_of(number=number, seed=100 + number, digest=f"digest {number}", result=result)
 
 
+DAMAGED = {"remarks": [Remark(text="a line is missing", forbids_pass=True)]}
 BROKEN = failed(number=9, seed=109, run_id="small-9", error="SimulationError: it does not end")
 
 
@@ -65,11 +69,11 @@ def test_a_longer_sweep_begins_as_a_shorter_one_and_no_seed_comes_twice() -> Non
     ("verdicts", "code"),
     [
         pytest.param([verdict(0), verdict(1)], ExitCode.HELD, id="all held"),
-        pytest.param([verdict(0), verdict(1, "FAIL"), BROKEN], ExitCode.VIOLATED, id="a violation outranks all"),
-        pytest.param([verdict(0), verdict(1, "UNKNOWN")], ExitCode.INCONCLUSIVE, id="a check knows nothing"),
+        pytest.param([verdict(0), verdict(1, FAIL), BROKEN], ExitCode.VIOLATED, id="a violation outranks all"),
+        pytest.param([verdict(0), verdict(1, UNKNOWN)], ExitCode.INCONCLUSIVE, id="a check knows nothing"),
         pytest.param([verdict(0), BROKEN], ExitCode.INCONCLUSIVE, id="a schedule without a history"),
-        pytest.param([verdict(0, fault="MISMATCH")], ExitCode.INCONCLUSIVE, id="a fault that did something else"),
-        pytest.param([verdict(0, evidence_damaged=True)], ExitCode.INCONCLUSIVE, id="damaged evidence"),
+        pytest.param([verdict(0, fault=MISMATCH)], ExitCode.INCONCLUSIVE, id="a fault that did something else"),
+        pytest.param([verdict(0, **DAMAGED)], ExitCode.INCONCLUSIVE, id="damaged evidence"),
         pytest.param([], ExitCode.INCONCLUSIVE, id="nothing was simulated"),
     ],
 )
@@ -78,7 +82,7 @@ def test_the_exit_code_is_that_of_a_run_over_all_schedules(verdicts: list[Schedu
 
 
 def test_a_violation_is_named_with_its_first_seeds_and_how_to_replay_it() -> None:
-    summary = summary_of(verdict(0), *(verdict(number, "FAIL") for number in range(1, 9)))
+    summary = summary_of(verdict(0), *(verdict(number, FAIL) for number in range(1, 9)))
     (found,) = summary.violations
     assert (found.what, found.schedules, found.seeds) == ("I1", 8, [101, 102, 103, 104, 105])
     assert found.first == "FAIL in 1"
@@ -89,16 +93,19 @@ def test_a_violation_is_named_with_its_first_seeds_and_how_to_replay_it() -> Non
 @pytest.mark.parametrize(
     ("doubtful", "what", "first"),
     [
-        pytest.param(verdict(0, "UNKNOWN"), "I1 unknown", "UNKNOWN in 0", id="an unknown check"),
+        pytest.param(verdict(0, UNKNOWN), "I1 unknown", "UNKNOWN in 0", id="an unknown check"),
         pytest.param(BROKEN, "no history", "SimulationError: it does not end", id="no history"),
         pytest.param(
-            verdict(0, evidence_damaged=True, evidence=["a line is missing"]),
+            verdict(0, **DAMAGED),
             "evidence",
             "a line is missing",
             id="damaged evidence",
         ),
         pytest.param(
-            verdict(0, fault="MISMATCH"), "fault mismatch", "kill: MISMATCH: it was seen", id="a fault that missed"
+            verdict(0, fault=MISMATCH),
+            "fault mismatch",
+            "kill: it was seen",
+            id="a fault that missed",
         ),
     ],
 )
@@ -132,7 +139,7 @@ def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
 ) -> None:
     def carried_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:
         assert (sweep.seed, sweep.schedules, master) == (7, 3, "local[2]")
-        return summarize(sweep, [verdict(0), verdict(1, "FAIL"), BROKEN], simulated_s=2, judged_s=1)
+        return summarize(sweep, [verdict(0), verdict(1, FAIL), BROKEN], simulated_s=2, judged_s=1)
 
     monkeypatch.setattr("harness.cli.simulate.carry_out", carried_out)
     monkeypatch.setenv("COLUMNS", "160")
@@ -143,7 +150,7 @@ def test_a_sweep_ends_with_what_was_found_and_its_exit_code(
     out, _ = capsys.readouterr()
     assert ended.value.code == ExitCode.VIOLATED
     assert "smoke, seed 7: 3 schedules, 2 of them distinct" in out
-    assert "I1: chaos run smoke --driver simulated --seed 101" in out
+    assert "I1 one-leader-per-epoch: chaos run smoke --driver simulated --seed 101" in out
     assert "no history: chaos run smoke --driver simulated --seed 109" in out
     assert "1 held, 1 violated, 1 inconclusive (1 without a history)" in out
 
@@ -190,7 +197,7 @@ def test_what_cannot_be_judged_again_is_said(
 ) -> None:
     made = new_sweep(scenario(KILL_LEADER), 7, 3, tmp_path, "chaos run small --driver simulated")
     if content is not None:
-        asked_file(made.root).write_text(content, encoding="utf-8")
+        request_file(made.root).write_text(content, encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["chaos", "rejudge", str(made.root)])
     with pytest.raises(SystemExit) as ended:
         cli.main()

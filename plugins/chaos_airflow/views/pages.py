@@ -10,6 +10,7 @@ from chaos_airflow import links
 from chaos_airflow.views.files import Document
 from chaos_airflow.views.listing import Asked, Page
 from chaos_airflow.views.reading import Overview, State
+from harness.contracts.registry import check_title
 from harness.store.result import RunResult
 
 UNAUTHENTICATED = 401
@@ -55,9 +56,8 @@ def refusal(code: int, text: str, path: str) -> HTMLResponse:
 
 def verdicts_of(result: RunResult | None) -> list[tuple[str, str]]:
     """Return the three questions with the words that answer them; no word for what is not known yet."""
-    verdicts = result.verdicts if result else None
-    words = [verdicts.fault.name, verdicts.system.name, verdicts.environment.name] if verdicts else [""] * 3
-    return list(zip(("Fault", "System", "Environment"), words, strict=True))
+    names = result.verdicts.names if result else dict.fromkeys(("fault", "system", "environment"), "")
+    return [(question.capitalize(), name) for question, name in names.items()]
 
 
 def mood(word: str) -> str:
@@ -91,4 +91,4 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals.update(links=links, verdicts_of=verdicts_of)
-_templates.filters.update(mood=mood, instant=instant, duration=duration)
+_templates.filters.update(check_title=check_title, mood=mood, instant=instant, duration=duration)

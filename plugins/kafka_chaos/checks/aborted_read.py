@@ -18,6 +18,7 @@ class AbortedRead:
     """Sends that failed, against everything that was read."""
 
     name: ClassVar[str] = "aborted-read"
+    title: ClassVar[str] = "aborted-read"
     promise: ClassVar[str] = "A value whose send failed for certain is read by nobody."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
 

@@ -8,16 +8,22 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import UNCLEAN_ELECTION
 from harness.analysis.findings import duplicate_values, event, finding, severity, with_unclean_election
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class Duplicate:
     """Every place at which a value was read."""
 
     name: ClassVar[str] = "duplicate"
+    title: ClassVar[str] = "duplicate"
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    excused_by: ClassVar[tuple[Allowance, ...]] = (
+        UNCLEAN_ELECTION,
+        Allowance(reason="a send that is retried without idempotence may be written twice", without_idempotence=True),
+    )
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique: who sends a value twice reads it twice."""
@@ -43,7 +49,7 @@ class Duplicate:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A value is read at one offset only: %s was read at %s.",
                 "value",
@@ -61,4 +67,4 @@ class Duplicate:
         )
 
 
-PLUGIN: type[Check] = Duplicate
+PLUGIN: type[Excusable] = Duplicate

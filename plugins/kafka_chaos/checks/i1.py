@@ -20,6 +20,7 @@ class LeaderEpochs:
     """Epochs along the versions of the state znode, and who claims to lead in each."""
 
     name: ClassVar[str] = "I1"
+    title: ClassVar[str] = "I1 one-leader-per-epoch"
     promise: ClassVar[str] = (
         "The leader epochs of a partition strictly increase, and at most one broker leads in each (KIP-101)."
     )

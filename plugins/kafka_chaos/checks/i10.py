@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.allowances import ACKS_ALL, LOSSES
 from harness.analysis.findings import (
     duplicate_values,
     event,
@@ -22,17 +22,19 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class LeaderCompleteness:
     """Records acknowledged by the whole ISR against the logs of those who must hold them."""
 
     name: ClassVar[str] = "I10"
+    title: ClassVar[str] = "I10 leader-completeness"
     promise: ClassVar[str] = (
         "A record acknowledged with acks=all is in the log of every later leader and ISR member, at its offset."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, and the dumps of the last ISR complete."""
@@ -59,7 +61,7 @@ class LeaderCompleteness:
             rows,
             self.name,
             at="invoke_ns",
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A record acknowledged with acks=all is in every later leader's log: %s was acknowledged at %s-%d "
                 "offset %d in epoch %s, and is not there on broker %s.",
@@ -102,4 +104,4 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-PLUGIN: type[Check] = LeaderCompleteness
+PLUGIN: type[Excusable] = LeaderCompleteness

@@ -9,9 +9,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings, Severity
 
 _LINE = ("broker", "incarnation", "seq")
 
@@ -20,10 +21,12 @@ class HighWatermarks:
     """Every change of a high watermark, every new leadership, every truncation."""
 
     name: ClassVar[str] = "I11"
+    title: ClassVar[str] = "I11 high-watermark"
     promise: ClassVar[str] = (
         "The high watermark never passes the log end nor goes back under one leader, and nothing below it is truncated."
     )
     needs: ClassVar[tuple[str, ...]] = ("high_watermarks",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: each broker's lines are in its own order."""
@@ -104,7 +107,7 @@ class HighWatermarks:
         return finding(
             rows.withColumn("offset", F.col("to_offset")).withColumn("leader_epoch", F.col("until_epoch")),
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "Nothing below the high watermark is truncated: broker %d cut %s-%d from %d to %d in epoch %d "
                 "with its high watermark at %d (reason: %s).",
@@ -133,4 +136,4 @@ class HighWatermarks:
         )
 
 
-PLUGIN: type[Check] = HighWatermarks
+PLUGIN: type[Excusable] = HighWatermarks

@@ -21,6 +21,7 @@ class EpochsInLogs:
     """Every replica's epoch cache and records, and what the leader of each epoch says that it wrote."""
 
     name: ClassVar[str] = "I12"
+    title: ClassVar[str] = "I12 log-epochs"
     promise: ClassVar[str] = (
         "A log's leader epochs strictly increase with their start; a record's never decreases and is its writer's "
         "(KIP-101)."

@@ -19,6 +19,7 @@ class IsrJoins:
     """Every proposal of a larger ISR, and every larger ISR in ZooKeeper."""
 
     name: ClassVar[str] = "I13"
+    title: ClassVar[str] = "I13 isr-admission"
     promise: ClassVar[str] = (
         "A follower joins the ISR at or past the high watermark and the leader epoch's start, and alive (KAFKA-7128)."
     )

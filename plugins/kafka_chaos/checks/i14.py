@@ -21,6 +21,7 @@ class StaleRequests:
     """Every control request that a broker applied, and every role that it took."""
 
     name: ClassVar[str] = "I14"
+    title: ClassVar[str] = "I14 stale-requests"
     promise: ClassVar[str] = (
         "A control request with a stale controller, broker or leader epoch has no effect (KIP-380, ReplicaManager)."
     )

@@ -22,6 +22,7 @@ class Truncations:
     """Every truncation of a follower against what it knew and was told."""
 
     name: ClassVar[str] = "I15"
+    title: ClassVar[str] = "I15 exact-truncation"
     promise: ClassVar[str] = (
         "A follower truncates exactly to the end of the largest epoch it shares with its leader (KIP-101, KIP-279)."
     )

@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.findings import event, finding, incomplete_dumps, severity, unreadable, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 from harness.store.history import OpType
 
 _KEY = ("run_id", "group", "topic", "partition")
@@ -22,11 +23,13 @@ class CommittedOffsets:
     """Acknowledged commits, against high watermarks and against the log of the offsets topic."""
 
     name: ClassVar[str] = "I16"
+    title: ClassVar[str] = "I16 committed-offsets"
     promise: ClassVar[str] = (
         "A committed offset is not past the high watermark, and the last one is in the offsets topic "
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole, and the dumps of the last ISR complete."""
@@ -59,7 +62,7 @@ class CommittedOffsets:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A committed offset is not past the high watermark: group %s committed offset %d of %s-%d, whose high "
                 "watermark never passed %d.",
@@ -91,7 +94,7 @@ class CommittedOffsets:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A group's last committed offset is in the log of the offsets topic: %s was told of offset %d of "
                 "%s-%d, and no replica has it.",
@@ -104,4 +107,4 @@ class CommittedOffsets:
         )
 
 
-PLUGIN: type[Check] = CommittedOffsets
+PLUGIN: type[Excusable] = CommittedOffsets

@@ -17,6 +17,7 @@ class Registrations:
     """Every registration, as ZooKeeper holds it and as its broker believes."""
 
     name: ClassVar[str] = "I18"
+    title: ClassVar[str] = "I18 one-session-per-broker"
     promise: ClassVar[str] = (
         "A broker id has one live session, and the ephemeral owner of its registration is that session (KAFKA-7165)."
     )

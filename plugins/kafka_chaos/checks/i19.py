@@ -22,6 +22,7 @@ class Acknowledgements:
     """What leaders acknowledged with acks=all, by the size that their ISR had."""
 
     name: ClassVar[str] = "I19"
+    title: ClassVar[str] = "I19 acknowledged-in-sync"
     promise: ClassVar[str] = (
         "acks=all succeeds only with min.insync.replicas in the ISR and below the high watermark (Partition)."
     )

@@ -19,6 +19,7 @@ class ControllerEpochs:
     """Controller epochs along ZooKeeper's transactions, who had them, and what was decided under them."""
 
     name: ClassVar[str] = "I2"
+    title: ClassVar[str] = "I2 one-controller-per-epoch"
     promise: ClassVar[str] = (
         "Controller epochs strictly increase, one controller has each, nobody decides under an older one (KAFKA-6082)."
     )

@@ -24,6 +24,7 @@ class Recovery:
     """The last state of every partition, and who was registered then."""
 
     name: ClassVar[str] = "I20"
+    title: ClassVar[str] = "I20 recovery"
     promise: ClassVar[str] = (
         "After the last heal every partition has a live leader and all live replicas in its ISR, and every request has "
         "its end, within a minute."

@@ -22,6 +22,7 @@ class Sequences:
     """Every idempotent producer's records in every replica's log."""
 
     name: ClassVar[str] = "I21"
+    title: ClassVar[str] = "I21 sequence-numbers"
     promise: ClassVar[str] = (
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )

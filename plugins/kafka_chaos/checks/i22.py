@@ -21,6 +21,7 @@ class Selections:
     """Every election, decided again from its logged inputs."""
 
     name: ClassVar[str] = "I22"
+    title: ClassVar[str] = "I22 election-rule"
     promise: ClassVar[str] = (
         "The leader and ISR chosen are those that the selector's rule gives for its inputs (Election)."
     )

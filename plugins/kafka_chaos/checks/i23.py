@@ -18,6 +18,7 @@ class DeletedTopics:
     """Every topic whose znode is gone, and what is left of it."""
 
     name: ClassVar[str] = "I23"
+    title: ClassVar[str] = "I23 deleted-topics"
     promise: ClassVar[str] = (
         "A deleted topic leaves no configuration and no log behind (TopicDeletionManager.completeDeleteTopic)."
     )

@@ -19,6 +19,7 @@ class Served:
     """Everything that brokers served to consumers, by leader epochs."""
 
     name: ClassVar[str] = "I24"
+    title: ClassVar[str] = "I24 consumer-fetches"
     promise: ClassVar[str] = (
         "Consumers are served below the high watermark, and only in the leader epoch they believe in (KIP-320)."
     )

@@ -18,6 +18,7 @@ class IsrMembership:
     """Every version of every partition's state znode."""
 
     name: ClassVar[str] = "I3"
+    title: ClassVar[str] = "I3 leader-in-isr"
     promise: ClassVar[str] = (
         "The leader is none or in the ISR; the ISR is never empty and holds assigned replicas only."
     )

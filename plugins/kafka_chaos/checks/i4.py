@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, severity
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings, Severity
 
 _ADMINISTRATOR = "admin"
 """What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""
@@ -24,10 +24,17 @@ class CleanElections:
     """Every leader that took over, against the ISR before it."""
 
     name: ClassVar[str] = "I4"
+    title: ClassVar[str] = "I4 leader-from-isr"
     promise: ClassVar[str] = (
         "A leader is elected from the ISR before it; from outside only where unclean election is allowed (KIP-106)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = (
+        Allowance(
+            reason="unclean election was allowed there (KIP-106), or an administrator asked for it (KIP-460)",
+            unclean_election=True,
+        ),
+    )
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: an epoch of which it cannot be told whether it began cleanly is not judged."""
@@ -55,7 +62,7 @@ class CleanElections:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=allowed),
+            severity=severity(self.excused_by, settings, unclean=allowed),
             message=F.format_string(
                 "A leader is elected from the ISR before it: broker %d, not in it, was elected for %s-%d in epoch %d, "
                 "and unclean election was %s.",
@@ -112,4 +119,4 @@ def _configured(facts: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-PLUGIN: type[Check] = CleanElections
+PLUGIN: type[Excusable] = CleanElections

@@ -17,6 +17,7 @@ class StateVersions:
     """Every successful write, and every step from one version to the next."""
 
     name: ClassVar[str] = "I5"
+    title: ClassVar[str] = "I5 compare-and-set"
     promise: ClassVar[str] = (
         "Every write of a partition's state replaces exactly the version that its writer knew (ReplicationUtils)."
     )

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import (
     event,
     finding,
@@ -24,17 +25,19 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.replication import members_below_high_watermark
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings, Severity
 
 
 class StrongIsr:
     """High watermarks against the logs of all whom ZooKeeper called in sync, then and in the end."""
 
     name: ClassVar[str] = "I6"
+    title: ClassVar[str] = "I6 strong-isr"
     promise: ClassVar[str] = (
         "What was ever called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Brokers' logs and dumps must be whole, and leaders name the version of the state that they went by."""
@@ -92,7 +95,7 @@ class StrongIsr:
         return finding(
             rows.withColumn("offset", F.col("log_end_offset")),
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "What was called committed stays in every log of the ISR: the high watermark of %s-%d had been %d in "
                 "epoch %d, and the log of broker %d ends at %d.",
@@ -109,4 +112,4 @@ class StrongIsr:
         )
 
 
-PLUGIN: type[Check] = StrongIsr
+PLUGIN: type[Excusable] = StrongIsr

@@ -19,6 +19,7 @@ class WeakIsr:
     """The sets that leaders waited for, against the logs of their members."""
 
     name: ClassVar[str] = "I7"
+    title: ClassVar[str] = "I7 weak-isr"
     promise: ClassVar[str] = "What a leader calls committed is in the log of every member of its own ISR (WeakIsr)."
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends")
 

@@ -19,6 +19,7 @@ class WaitedFor:
     """Whom each leader waited for, against the version of the state that it says it went by."""
 
     name: ClassVar[str] = "I8"
+    title: ClassVar[str] = "I8 leader-waits-for-isr"
     promise: ClassVar[str] = (
         "The set that a leader waits for contains ZooKeeper's ISR (Partition.maybeIncrementLeaderHW)."
     )

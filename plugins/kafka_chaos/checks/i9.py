@@ -23,6 +23,7 @@ class LogMatching:
     """The dumps of all replicas, offset by offset."""
 
     name: ClassVar[str] = "I9"
+    title: ClassVar[str] = "I9 log-matching"
     promise: ClassVar[str] = (
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )

@@ -9,19 +9,21 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.allowances import ACKS_ALL, LOSSES
 from harness.analysis.findings import duplicate_values, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class InconsistentOffsets:
     """What readers and acks=all producers say about each offset."""
 
     name: ClassVar[str] = "inconsistent-offsets"
+    title: ClassVar[str] = "inconsistent-offsets"
     promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, or two records look like one."""
@@ -55,7 +57,7 @@ class InconsistentOffsets:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "One offset holds one value: %s-%d offset %d holds %s.",
                 "topic",
@@ -67,4 +69,4 @@ class InconsistentOffsets:
         )
 
 
-PLUGIN: type[Check] = InconsistentOffsets
+PLUGIN: type[Excusable] = InconsistentOffsets

@@ -17,6 +17,7 @@ class IntNonmonotonicPoll:
     """Steps within one poll."""
 
     name: ClassVar[str] = "int-nonmonotonic-poll"
+    title: ClassVar[str] = "int-nonmonotonic-poll"
     promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
 

@@ -9,19 +9,28 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import finding, severity, unreadable
 from harness.analysis.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class IntNonmonotonicSend:
     """Acknowledged sends of one process that were under way together."""
 
     name: ClassVar[str] = "int-nonmonotonic-send"
+    title: ClassVar[str] = "int-nonmonotonic-send"
     promise: ClassVar[str] = (
         "Records that a producer has under way together keep their order, where it is idempotent (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = (
+        *LOSSES,
+        Allowance(
+            reason="with several requests in flight and without idempotence a retry may be overtaken",
+            without_idempotence=True,
+        ),
+    )
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""
@@ -33,7 +42,7 @@ class IntNonmonotonicSend:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=F.format_string(
                 "Records land in the order in which they were sent: %s of %s lies at %s-%d offset %d, and an earlier "
                 "one at offset %d.",
@@ -48,4 +57,4 @@ class IntNonmonotonicSend:
         )
 
 
-PLUGIN: type[Check] = IntNonmonotonicSend
+PLUGIN: type[Excusable] = IntNonmonotonicSend

@@ -17,6 +17,7 @@ class IntPollSkip:
     """Steps within one poll, against what others read."""
 
     name: ClassVar[str] = "int-poll-skip"
+    title: ClassVar[str] = "int-poll-skip"
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
 

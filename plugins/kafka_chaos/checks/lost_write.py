@@ -9,17 +9,20 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.findings import duplicate_values, finding, severity, unreadable, with_unclean_election
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class LostWrite:
     """Acknowledged records against what all readers saw."""
 
     name: ClassVar[str] = "lost-write"
+    title: ClassVar[str] = "lost-write"
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, and the clients' history whole."""
@@ -39,7 +42,7 @@ class LostWrite:
             rows,
             self.name,
             at="invoke_ns",
-            severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=F.format_string(
                 "An acknowledged record is read by whoever reads past it: %s was acknowledged (acks=%s) at %s-%d "
                 "offset %d, readers came to offset %d and nobody read it.",
@@ -54,4 +57,4 @@ class LostWrite:
         )
 
 
-PLUGIN: type[Check] = LostWrite
+PLUGIN: type[Excusable] = LostWrite

@@ -9,17 +9,20 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.findings import finding, severity, unreadable
 from harness.analysis.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class NonmonotonicSend:
     """Acknowledged sends of one process that were not under way together."""
 
     name: ClassVar[str] = "nonmonotonic-send"
+    title: ClassVar[str] = "nonmonotonic-send"
     promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""
@@ -31,7 +34,7 @@ class NonmonotonicSend:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=F.format_string(
                 "What is sent later lies later: %s of %s lies at %s-%d offset %d, and an earlier one at offset %d.",
                 "value",
@@ -45,4 +48,4 @@ class NonmonotonicSend:
         )
 
 
-PLUGIN: type[Check] = NonmonotonicSend
+PLUGIN: type[Excusable] = NonmonotonicSend

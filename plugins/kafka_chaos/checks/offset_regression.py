@@ -9,9 +9,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES_OF_OFFSETS
 from harness.analysis.findings import event, finding, severity, unreadable
 from harness.analysis.frames import in_order
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC
 
@@ -22,8 +23,10 @@ class OffsetRegression:
     """Every read-back against the commits before and around it."""
 
     name: ClassVar[str] = "offset-regression"
+    title: ClassVar[str] = "offset-regression"
     promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Somebody must have read a committed offset back, and the clients' history must be whole."""
@@ -57,7 +60,7 @@ class OffsetRegression:
         return finding(
             rows,
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "A committed offset is never read back lower than an acknowledged commit: group %s read offset %d of "
                 "%s-%d after offset %d had been acknowledged.",
@@ -98,4 +101,4 @@ def _unclean_offsets_topic(leader_epochs: DataFrame, settings: Settings) -> Data
     )
 
 
-PLUGIN: type[Check] = OffsetRegression
+PLUGIN: type[Excusable] = OffsetRegression

@@ -17,6 +17,7 @@ class Phantom:
     """What was read against everything that was ever sent, acknowledged or not."""
 
     name: ClassVar[str] = "phantom"
+    title: ClassVar[str] = "phantom"
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
 

@@ -9,17 +9,20 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class PollSkip:
     """Steps between two polls, against what others read."""
 
     name: ClassVar[str] = "poll-skip"
+    title: ClassVar[str] = "poll-skip"
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""
@@ -29,7 +32,7 @@ class PollSkip:
         """One finding a step."""
         rows = skips(facts, within_poll=False)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="previous_leader_epoch")
-        level = severity(self.name, settings, unclean=F.col("unclean"))
+        level = severity(self.excused_by, settings, unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
@@ -48,4 +51,4 @@ class PollSkip:
         )
 
 
-PLUGIN: type[Check] = PollSkip
+PLUGIN: type[Excusable] = PollSkip

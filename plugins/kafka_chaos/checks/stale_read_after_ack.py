@@ -10,11 +10,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ACKS_ALL
+from harness.analysis.allowances import ACKS_ALL, LOSSES
 from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 SETTLED_NS = 2_000_000_000
 
@@ -23,8 +23,10 @@ class StaleReadAfterAck:
     """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
 
     name: ClassVar[str] = "stale-read-after-ack"
+    title: ClassVar[str] = "stale-read-after-ack"
     promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
+    excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""
@@ -50,7 +52,7 @@ class StaleReadAfterAck:
         return finding(
             rows.withColumn("offset", F.col("end_offset")),
             self.name,
-            severity=severity(self.name, settings, unclean=F.col("unclean")),
+            severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=F.format_string(
                 "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at offset "
                 "%d after %s had been acknowledged at offset %d.",
@@ -76,4 +78,4 @@ def _healed(faults: DataFrame) -> DataFrame:
     return faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
 
 
-PLUGIN: type[Check] = StaleReadAfterAck
+PLUGIN: type[Excusable] = StaleReadAfterAck

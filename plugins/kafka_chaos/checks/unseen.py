@@ -9,6 +9,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.findings import (
     duplicate_values,
     finding,
@@ -20,15 +21,17 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings, Severity
 
 
 class Unseen:
     """Acknowledged records past the last one read, against the replicas' logs."""
 
     name: ClassVar[str] = "unseen"
+    title: ClassVar[str] = "unseen"
     promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
+    excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
@@ -57,7 +60,7 @@ class Unseen:
         )
         rows = late.join(held, on=record, how="left")
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
-        lost = severity(self.name, settings, acks=F.col("acks"), unclean=F.col("unclean"))
+        lost = severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
@@ -78,4 +81,4 @@ class Unseen:
         )
 
 
-PLUGIN: type[Check] = Unseen
+PLUGIN: type[Excusable] = Unseen

@@ -1,0 +1,37 @@
+"""`chaos list`: what there is to choose from."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from harness.cli.options import Json
+
+
+class Listable(StrEnum):
+    """What `chaos list` knows."""
+
+    SCENARIOS = "scenarios"
+    SUITES = "suites"
+    FAULTS = "faults"
+    WORKLOADS = "workloads"
+    CHECKS = "checks"
+    DRIVERS = "drivers"
+    PLANTED_BUGS = "planted-bugs"
+
+
+def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
+    """List what there is to choose from."""
+    from harness.contracts.registry import check_title
+    from harness.scenario.catalogue import catalogue
+
+    entries = catalogue(what.value)
+    if as_json:
+        typer.echo(json.dumps([{"name": name, "summary": summary} for name, summary in entries], indent=2))
+        return
+    if what is Listable.CHECKS:  # whose summaries begin with the names
+        entries = [(check_title(name), summary.partition(": ")[2]) for name, summary in entries]
+    width = max((len(name) for name, _ in entries), default=0)
+    for name, summary in entries:
+        typer.echo(f"{name:<{width}}  {summary}".rstrip())

@@ -1,0 +1,74 @@
+"""The arguments and options that commands share, each declared once, and what becomes of those that name a scenario."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.errors import ScenarioError
+from harness.scenario.plan import MAX_SEED
+from harness.sweep.sweep import DRIVER
+
+if TYPE_CHECKING:
+    from harness.scenario.model import Scenario
+    from harness.store.folder import RunFolder
+
+ScenarioName = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
+]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that the run's own folder is made in.")]
+DEFAULT_RUNS = Path("runs")
+_SEED = typer.Option("--seed", min=0, max=MAX_SEED, help="Decides all that is drawn, of a sweep the seeds of all.")
+Seed = Annotated[int | None, _SEED]
+SameSeed = Annotated[int, _SEED]
+"""Of a schedule that is known."""
+Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver, instead of the scenario's.")]
+PlantedBugs = Annotated[
+    list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value, e.g. cluster.brokers=5; YAML; repeatable."),
+]
+Master = Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def scenario_of(name: str, driver: str | None, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":
+    """Return the scenario of that name with these options.
+
+    Raises:
+        ScenarioError: there is none, or it is not valid.
+    """
+    from harness.scenario.file import load_scenario
+    from harness.scenario.source import options
+
+    return load_scenario(name, options(driver, planted_bugs or [], sets or []))
+
+
+def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":
+    """Return the same for the simulated driver.
+
+    Raises:
+        ScenarioError: there is none, it is not valid, or it cannot be simulated.
+    """
+    from harness.scenario.capabilities import refuse_unless_able
+
+    scenario = scenario_of(name, DRIVER, planted_bugs, sets)
+    refuse_unless_able(scenario)
+    return scenario
+
+
+def run_folder(path: Path) -> "RunFolder":
+    """Return the folder of a run.
+
+    Raises:
+        ScenarioError: it is none.
+    """
+    from harness.store.folder import RunFolder
+
+    folder = RunFolder(path.resolve())
+    if not folder.plan.exists():
+        raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
+    return folder

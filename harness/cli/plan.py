@@ -1,0 +1,26 @@
+"""`chaos plan`: what a run would do, without doing it."""
+
+import typer
+
+from harness.cli.options import Driver, Json, PlantedBugs, ScenarioName, Seed, Sets, scenario_of
+
+
+def plan(
+    scenario: ScenarioName,
+    seed: Seed = None,
+    driver: Driver = None,
+    planted_bugs: PlantedBugs = None,
+    sets: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Show what would happen: instants, targets, capabilities needed; nothing is started."""
+    from harness.phases import new_seed
+    from harness.scenario.plan import make_plan
+
+    made = make_plan(scenario_of(scenario, driver, planted_bugs, sets), new_seed() if seed is None else seed)
+    if as_json:
+        typer.echo(made.to_json(), nl=False)
+        return
+    from harness.cli.terminal import PatientConsole, show_plan
+
+    show_plan(PatientConsole(), made)

@@ -1,0 +1,63 @@
+"""`chaos run` and `chaos replay`: a whole experiment, and what it came to."""
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.cli.options import (
+    DEFAULT_RUNS,
+    Driver,
+    Json,
+    PlantedBugs,
+    RunPath,
+    Runs,
+    ScenarioName,
+    Seed,
+    Sets,
+    run_folder,
+    scenario_of,
+)
+
+if TYPE_CHECKING:
+    from harness.store.folder import RunFolder
+
+
+def run(
+    scenario: ScenarioName,
+    driver: Driver = None,
+    seed: Seed = None,
+    runs: Runs = DEFAULT_RUNS,
+    planted_bugs: PlantedBugs = None,
+    sets: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out a whole experiment and say what held."""
+    from harness import phases
+
+    _carry_out(phases.create_from(scenario_of(scenario, driver, planted_bugs, sets), seed, runs), as_json=as_json)
+
+
+def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False) -> None:
+    """Run again what a run did: the same scenario, the same plan."""
+    from harness import phases
+    from harness.experiment.judge import scenario_of as scenario_of_run
+    from harness.scenario.plan import load_plan
+
+    old = run_folder(run_path)
+    _carry_out(phases.create(scenario_of_run(old), load_plan(old.plan), runs), as_json=as_json)
+
+
+def _carry_out(folder: "RunFolder", *, as_json: bool) -> None:
+    from harness import phases
+    from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
+
+    progress = TerminalProgress(PatientConsole(stderr=as_json))
+    outcome = phases.run(folder, owner_pid=os.getpid(), progress=progress)
+    if as_json:
+        typer.echo(folder.verdict.read_text(encoding="utf-8"), nl=False)
+        for error in outcome.errors:
+            typer.echo(str(error), err=True)
+    else:
+        show_outcome(PatientConsole(), outcome, next_steps(folder, outcome.result))
+    raise typer.Exit(outcome.exit_code)

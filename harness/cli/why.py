@@ -1,0 +1,58 @@
+"""`chaos why`: in one screen, what forbade that a run held."""
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from harness.cli.options import Json, RunPath, run_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.report.why import Reason
+    from harness.store.result import RunResult
+
+SHOWN = 300
+"""Characters of each reason; `--json` has all."""
+
+
+def why(run_path: RunPath, as_json: Json = False) -> None:
+    """Say why a run did not hold: promises broken, what is unknown or doubtful, and what was left."""
+    from harness.cli.terminal import PatientConsole
+    from harness.experiment.judge import assemble
+    from harness.report.why import why as reasons_of
+    from harness.store.result import RunResult
+
+    folder = run_folder(run_path)
+    result = RunResult.load(folder.verdict) if folder.verdict.exists() else assemble(folder)
+    reasons = reasons_of(result)
+    if as_json:
+        rows = [reason.model_dump(mode="json") | {"title": reason.title} for reason in reasons]
+        verdicts = result.verdicts
+        data = {
+            "verdicts": verdicts.names,
+            "exit_code": verdicts.exit_code,
+            "reasons": rows,
+            "folder": str(folder.root),
+        }
+        typer.echo(json.dumps(data, indent=2))
+    else:
+        show(PatientConsole(), result, reasons)
+    raise typer.Exit(result.verdicts.exit_code)
+
+
+def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:
+    """Print the reasons, those that matter most first, under the three verdicts."""
+    from harness.cli.terminal import show_verdicts, styled
+
+    table = Table(title=result.run_id, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("verdict", "phase", "of", "why"):
+        table.add_column(name, overflow="fold", ratio=1 if name == "why" else None)
+    for reason in reasons:
+        text = reason.text if len(reason.text) <= SHOWN else f"{reason.text[:SHOWN]}…"
+        table.add_row(styled(reason.verdict), reason.phase, escape(reason.title), escape(text))
+    console.print(table if reasons else f"{result.run_id}: every promise held", highlight=False)
+    show_verdicts(console, result.verdicts)

@@ -1,0 +1,83 @@
+"""Why a run did not hold: what is broken, what is unknown, what is doubtful, and what was left, one reason each."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated
+
+from harness.contracts import registry
+from harness.store.result import ByName, Part, RunResult, forbidding
+from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdict
+
+
+class Kind(StrEnum):
+    """What a reason is about."""
+
+    CHECK = "check"
+    SUITE = "suite"
+    EVIDENCE = "evidence"
+    FAULT = "fault"
+    RESIDUE = "residue"
+
+
+PHASES = {
+    Kind.CHECK: "judge",
+    Kind.SUITE: "expectations",
+    Kind.FAULT: "drive",
+    Kind.RESIDUE: "stop",
+}
+"""In which phase each shows, unless a remark says its own."""
+
+
+class Reason(Part):
+    """One thing that forbids to say that a run held."""
+
+    kind: Kind
+    verdict: Annotated[Verdict, ByName]
+    """What it makes of the question that it is an answer to."""
+    phase: str
+    subject: str
+    """Key of a check, name of a suite or a fault, or what a remark is about; may be empty."""
+    text: str
+
+    @property
+    def title(self) -> str:
+        """Its subject as people are shown it; empty where there is none."""
+        if self.kind is Kind.CHECK:
+            return registry.check_title(self.subject)
+        return f"suite {self.subject}" if self.kind is Kind.SUITE else self.subject
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.text}" if self.title else self.text
+
+
+def why(result: RunResult) -> list[Reason]:
+    """Return every reason why a run did not hold, in the order in which they matter; none if it did."""
+    answers = [_reason(Kind.CHECK, part.verdict, part.check, part.reason) for part in result.checks]
+    answers += [
+        _reason(Kind.SUITE, part.verdict, part.suite, "; ".join(part.failures) or part.reason) for part in result.suites
+    ]
+    doubts = [
+        _reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, each.subject, each.text, each.phase)
+        for each in forbidding(result.remarks)
+    ]
+    if not answers and not doubts:
+        doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
+    faults = [_reason(Kind.FAULT, part.verdict, part.fault, part.detail) for part in result.faults]
+    if not faults:
+        faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]
+    return [
+        *of(SystemVerdict.FAIL, answers),
+        *doubts,
+        *of(SystemVerdict.UNKNOWN, answers),
+        *(reason for reason in faults if reason.verdict is not FaultVerdict.CONFIRMED),
+        *(_reason(Kind.RESIDUE, EnvironmentVerdict.RESIDUE, "", text) for text in result.residue),
+    ]
+
+
+def of(verdict: Verdict, reasons: Iterable[Reason]) -> list[Reason]:
+    """Return the reasons with this verdict."""
+    return [reason for reason in reasons if reason.verdict is verdict]
+
+
+def _reason(kind: Kind, verdict: Verdict, subject: str, text: str, phase: str = "") -> Reason:
+    return Reason(kind=kind, verdict=verdict, phase=phase or PHASES.get(kind, ""), subject=subject, text=text)
