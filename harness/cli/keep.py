@@ -26,7 +26,7 @@ def keep(
 ) -> None:
     """Simulate a schedule, judge it, and keep its history with the verdict, for tests that do both again."""
     from harness.analysis.session import spark_session
-    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.capabilities import require_capabilities
     from harness.scenario.file import load_scenario
     from harness.scenario.plan import make_plan
     from harness.scenario.source import options
@@ -37,7 +37,7 @@ def keep(
     from harness.system.writable import make_parent
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
-    refuse_unless_able(loaded)
+    require_capabilities(loaded)
     if folder.exists():
         raise ScenarioError(f"{folder} exists already")
     make_parent(folder)

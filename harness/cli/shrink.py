@@ -47,7 +47,7 @@ def shrink(
     """Make a failing simulated schedule small: fewer faults, less load, less time, and still the same finding."""
     from harness.analysis.session import spark_session
     from harness.cli.terminal import PatientConsole, TerminalProgress
-    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.capabilities import require_capabilities
     from harness.scenario.file import load_scenario
     from harness.scenario.plan import make_plan
     from harness.scenario.source import options
@@ -58,7 +58,7 @@ def shrink(
     from harness.system.writable import make_parent
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
-    refuse_unless_able(loaded)
+    require_capabilities(loaded)
     progress = TerminalProgress(PatientConsole(stderr=True))
     first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
     if out is not None:

@@ -62,12 +62,12 @@ def simulate(
     """Simulate many schedules of a scenario in virtual time, judge all, and say how to replay what was found."""
     from harness.cli.terminal import PatientConsole
     from harness.phases import new_seed
-    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.capabilities import require_capabilities
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
 
     loaded = load_scenario(scenario, options(DRIVER, planted_bugs or [], sets or []))
-    refuse_unless_able(loaded)
+    require_capabilities(loaded)
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
     try:

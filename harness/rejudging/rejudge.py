@@ -86,7 +86,7 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     """Return what the checks make of each run; the session is left open in the thread."""
     asked = [_asked(folder) for folder in folders]
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
-    spark = thread.kept.enter_context(spark_session(size_bytes=size_bytes, typical=True))
+    spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, typical=True))
     judged: Answers = {}
     with scratch_folder() as scratch:
         for folder, answer in judge_together(spark, asked, scratch, kept=kept):
