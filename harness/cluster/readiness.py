@@ -1,6 +1,7 @@
 """Is a started cluster or broker ready: registered, with an elected controller, serving metadata?"""
 
 import asyncio
+from collections.abc import Callable, Container
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
@@ -34,21 +35,25 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
 
 async def broker_ready(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when one broker is registered and answers Metadata requests."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    async with KazooView(layout.zookeeper_connect) as view:
-        what = f"broker {broker_id} registered"
-        await until(view.registrations, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
+    what = f"broker {broker_id} registered"
+    await _registered(layout, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
     await _serves_metadata(layout, broker_id, {broker_id}, timeout_s)
 
 
 async def broker_unregistered(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when no registration of the broker is left: its session has ended."""
+    what = f"end of broker {broker_id}'s old registration"
+    await _registered(layout, lambda seen: broker_id not in seen, what=what, timeout_s=timeout_s)
+
+
+async def _registered(
+    layout: ClusterLayout, accept: Callable[[Container[int]], bool], *, what: str, timeout_s: float
+) -> None:
+    """Return when the ids of the registered brokers are accepted."""
     from harness.zookeeper.kazoo_view import KazooView
 
     async with KazooView(layout.zookeeper_connect) as view:
-        what = f"end of broker {broker_id}'s old registration"
-        await until(view.registrations, lambda seen: broker_id not in seen, what=what, timeout_s=timeout_s)
+        await until(view.registrations, accept, what=what, timeout_s=timeout_s)
 
 
 async def _serves_metadata(layout: ClusterLayout, broker_id: int, expected: set[int], timeout_s: float) -> None:

@@ -164,7 +164,7 @@ def _load(kind: Kind, name: str) -> type[Any]:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module of the content package.
+    """Import a module of the harness or of the content by its name.
 
     Raises:
         PluginError: it cannot be imported; the message has the reason.

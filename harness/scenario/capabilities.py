@@ -21,7 +21,7 @@ def require_capabilities(scenario: Scenario) -> None:
     if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
         raise Refused(
             f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} asks for several;"
-            f" drivers that can: {_with_real_brokers(scenario)}"
+            f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
         )
 
 
@@ -33,10 +33,9 @@ def require_lasting_cluster(driver: str) -> None:
         PluginError: there is no such driver.
     """
     if _carries_out_runs(driver):
-        able = [name for name in registry.DRIVERS if not _carries_out_runs(name) and not missing(name, ())]
         raise Refused(
             f"the driver {driver} keeps no cluster: it has one only while a run is under load, as in"
-            f" chaos run smoke --driver {driver}; drivers that can: {', '.join(able) or 'none'}"
+            f" chaos run smoke --driver {driver}; drivers that can: {_able_with_real_brokers(())}"
         )
     _require(driver, set())
 
@@ -71,14 +70,14 @@ def _require_roles(scenario: Scenario) -> None:
         f"{client.role} of {client.workload}" for client in make_plan(scenario, 0).clients if client.role not in known
     }
     if unknown:
+        able = _able_with_real_brokers(required_capabilities(scenario))
         raise Refused(
             f"the driver {scenario.driver} has no client for {', '.join(sorted(unknown))}; it has"
-            f" {', '.join(sorted(known))}; drivers that run any: {_with_real_brokers(scenario)}"
+            f" {', '.join(sorted(known))}; drivers that run any: {able}"
         )
 
 
-def _with_real_brokers(scenario: Scenario) -> str:
-    needed = required_capabilities(scenario)
+def _able_with_real_brokers(needed: Iterable[str]) -> str:
     able = [name for name in registry.DRIVERS if not _carries_out_runs(name) and not missing(name, needed)]
     return ", ".join(able) or "none"
 

@@ -19,6 +19,15 @@ def problems_of(model: type[BaseModel], error: ValidationError, at: KeyPath = ()
     ]
 
 
+def parameter_problems(model: type[BaseModel], parameters: dict[str, Any], at: KeyPath) -> list[Problem]:
+    """Return what a plugin's model refuses in its `parameters`; `at` is the path of the part that has them."""
+    try:
+        model.model_validate(parameters)
+    except ValidationError as error:
+        return problems_of(model, error, (*at, "parameters"))
+    return []
+
+
 def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
     location = details["loc"]
     match details["type"]:

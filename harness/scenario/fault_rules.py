@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from pydantic import ValidationError
-
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
@@ -16,7 +14,7 @@ from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 from harness.errors import PluginError
 from harness.scenario.draft import Draft
-from harness.scenario.errors import problems_of
+from harness.scenario.errors import parameter_problems
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
 
@@ -58,10 +56,7 @@ def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], tar
         yield Problem((*at, "kind"), str(error))
         yield from _target(draft, (*at, "target"), kind, target, tuple(Role))
         return
-    try:
-        plugin.Parameters.model_validate(parameters)
-    except ValidationError as error:
-        yield from problems_of(plugin.Parameters, error, (*at, "parameters"))
+    yield from parameter_problems(plugin.Parameters, parameters, at)
     yield from _capabilities(draft, at, plugin)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
 

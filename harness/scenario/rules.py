@@ -6,8 +6,6 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import Property
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
@@ -17,7 +15,7 @@ from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError
 from harness.scenario.draft import Draft
-from harness.scenario.errors import problems_of, unknown_key
+from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
 
@@ -56,11 +54,7 @@ def _workload(at: KeyPath, name: str, parameters: dict[str, Any]) -> Iterator[Pr
     except PluginError as error:
         yield Problem((*at, "kind"), str(error))
         return
-    model: type[BaseModel] = plugin.Parameters
-    try:
-        model.model_validate(parameters)
-    except ValidationError as error:
-        yield from problems_of(model, error, (*at, "parameters"))
+    yield from parameter_problems(plugin.Parameters, parameters, at)
 
 
 def broker_properties(draft: Draft) -> Iterator[Problem]:

@@ -61,10 +61,8 @@ def test_replication_factors_fit_the_cluster(tmp_path: Path, brokers: int, facto
 
 def test_requested_properties_win_over_the_profile(tmp_path: Path) -> None:
     assert broker_properties.profile(1)["replica.lag.time.max.ms"] == "3000"
-    path = broker_properties.write(
-        layout(tmp_path, 1), 0, {"replica.lag.time.max.ms": "500"}, driver_properties(tmp_path, 0)
-    )
-    written = read(path)
+    requested = {"replica.lag.time.max.ms": "500"}
+    written = read(broker_properties.write(layout(tmp_path, 1), 0, requested, driver_properties(tmp_path, 0)))
     assert written["replica.lag.time.max.ms"] == "500"
 
 

@@ -51,31 +51,17 @@ class Image:
         return f"kafka-chaos-{self.part}:{self.digest}"
 
 
-def broker_image(checkout: Path = CHECKOUT) -> str:
-    """Return the name of the brokers' image for the present sources; needs no engine.
-
-    Raises:
-        ClusterError: one of its files is missing.
-    """
-    return broker(checkout).name
-
-
-def zookeeper_image(checkout: Path = CHECKOUT) -> str:
-    """Return the name of ZooKeeper's image for the present jars; needs no engine.
-
-    Raises:
-        ClusterError: one of its files is missing.
-    """
-    return zookeeper(checkout).name
-
-
 def missing(engine: ImageLookup) -> list[str]:
     """Return the names of needed images that the engine does not have."""
-    return [name for name in (broker_image(), zookeeper_image()) if not engine.has_image(name)]
+    return [image.name for image in (broker(), zookeeper()) if not engine.has_image(image.name)]
 
 
 def broker(checkout: Path = CHECKOUT) -> Image:
-    """Return the brokers' image with its context."""
+    """Return the brokers' image for the present sources; needs no engine.
+
+    Raises:
+        ClusterError: one of its files is missing; so does `zookeeper`.
+    """
     harness = checkout / "harness"
     shared = [harness / name for name in ("__init__.py", "events.py", "values.py")]
     paths = [*shared, *_sources(harness / "broker")]
@@ -85,7 +71,7 @@ def broker(checkout: Path = CHECKOUT) -> Image:
 
 
 def zookeeper(checkout: Path = CHECKOUT) -> Image:
-    """Return ZooKeeper's image with its context."""
+    """Return ZooKeeper's image for the present jars; needs no engine."""
     return _image(checkout, "zookeeper", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
 
 

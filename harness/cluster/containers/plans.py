@@ -79,7 +79,7 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
     files[embedded_zookeeper.ID_NAME] = f"{ZOOKEEPER_DATA}/{embedded_zookeeper.ID_NAME}"
     return ContainerPlan(
         name=name,
-        image=images.zookeeper_image(),
+        image=images.zookeeper().name,
         command=plan.command(
             "java",
             ZOOKEEPER_CLASSPATH,
@@ -121,7 +121,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         command += ["--planted-bug", bug]
     return ContainerPlan(
         name=name,
-        image=images.broker_image(),
+        image=images.broker().name,
         command=command,
         user=_user_text(),
         network=Names(layout.root).network,

@@ -173,7 +173,8 @@ async def test_what_an_earlier_cluster_left_in_the_folder_makes_room(
 async def test_an_image_that_is_missing_is_named_with_the_command_that_makes_it(
     alone: DockerDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images, "broker_image", lambda: "kafka-chaos-broker:none")
+    absent = dataclasses.replace(images.broker(), digest="none")
+    monkeypatch.setattr(images, "broker", lambda: absent)
     sentence = "the Docker engine has no kafka-chaos-broker:none; run: chaos images build"
     assert DockerDriver.lacks() == {DRIVER: sentence}
     with pytest.raises(ClusterError, match=sentence):

@@ -18,7 +18,7 @@ from harness.cluster.containers.image_store import ImageStore
 from harness.cluster.containers.wheelhouse import Platform
 from harness.errors import ClusterError, Interrupted
 
-BROKER, ZOOKEEPER = images.broker_image(), images.zookeeper_image()
+BROKER, ZOOKEEPER = images.broker().name, images.zookeeper().name
 STEP = {"stream": "Step 1/2 : RUN x\n ---> Running in 0123456789ab\n"}
 
 
