@@ -38,7 +38,7 @@ class FakeCluster(FakePowers):
     clients: dict[str, list[str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     out_of_reach: list[str] = field(default_factory=list)
-    """What `copy_data` could not have."""
+    """The sentences that `copy_data` returns."""
 
     @property
     def arena(self) -> Arena:

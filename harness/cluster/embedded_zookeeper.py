@@ -119,8 +119,8 @@ def prepare(folder: Path, plan: ServerPlan) -> list[str]:
     data.mkdir(parents=True, exist_ok=True)
     (data / ID_NAME).write_text(f"{plan.server_id}\n", encoding="ascii")
     classpath = os.pathsep.join(str(jar) for jar in jars())
-    where = folder.resolve()
-    return plan.command(java(), classpath, config_file=str(where / CONFIG_NAME), log_file=str(where / LOGGING_NAME))
+    folder = folder.resolve()
+    return plan.command(java(), classpath, config_file=str(folder / CONFIG_NAME), log_file=str(folder / LOGGING_NAME))
 
 
 def write_configuration(folder: Path, plan: ServerPlan, logging: str = CONSOLE_LOGGING) -> None:

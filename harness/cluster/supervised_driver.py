@@ -257,8 +257,8 @@ class SupervisedDriver(ABC):
         while not await self._ended(name, START_TIMEOUT_S):
             pass  # `ready` has a deadline
         server = (await self._servers(ClusterLayout.load(self._root)))[name]
-        where, tail = await self._log_tail(name)
-        return "\n".join([f"{name} ended with status {server.exit_status}; the end of {where}:", *tail])
+        log, tail = await self._log_tail(name)
+        return "\n".join([f"{name} ended with status {server.exit_status}; the end of {log}:", *tail])
 
 
 def _validate(request: ClusterRequest) -> None:

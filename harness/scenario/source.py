@@ -27,7 +27,7 @@ class Problem:
 
     path: KeyPath
     message: str
-    where: str = ""
+    origin: str = ""
     """`file:line` or option; empty for that of the value at `path`."""
 
 
@@ -47,9 +47,9 @@ class Source:
         path = problem.path
         while path not in self.origins and path:
             path = path[:-1]
-        where = problem.where or self.origins.get(path, f"{self.name}:1")
+        origin = problem.origin or self.origins.get(path, f"{self.name}:1")
         key = ".".join(map(str, problem.path))
-        return f"{where}: {key}: {problem.message}" if key else f"{where}: {problem.message}"
+        return f"{origin}: {key}: {problem.message}" if key else f"{origin}: {problem.message}"
 
     def override(self, override: "Override") -> None:
         """Set one value; an error in it is added to `problems`."""
@@ -65,7 +65,7 @@ class Source:
             message = "must be key.path=value"
         message = message or _put(self.data, path, data)
         if message:
-            self.problems.append(Problem(path, message, where=override.option))
+            self.problems.append(Problem(path, message, origin=override.option))
             return
         for old in [known for known in self.origins if known[: len(path)] == path]:
             del self.origins[old]
@@ -176,7 +176,7 @@ class _Reader:
         self.values += 1
         if self.values > MAX_VALUES:
             raise YAMLError(f"more than {MAX_VALUES} values")
-        self.source.origins.setdefault(path, self._where(node))
+        self.source.origins.setdefault(path, self._origin(node))
         match node:
             case MappingNode():
                 return self._mapping(node, path)
@@ -195,9 +195,9 @@ class _Reader:
             here = (*path, key)
             if key in mapping:
                 message = f"key given twice, first at {self.source.origins[here]}"
-                self.source.problems.append(Problem(here, message, where=self._where(key_node)))
+                self.source.problems.append(Problem(here, message, origin=self._origin(key_node)))
                 continue
-            self.source.origins[here] = self._where(key_node)
+            self.source.origins[here] = self._origin(key_node)
             mapping[key] = self.value(value_node, here)
         return mapping
 
@@ -222,5 +222,5 @@ class _Reader:
             self.source.problems.append(Problem(path, f"not text: half of a character in {value[:SHOWN_CHARS]!a}"))
             return ""
 
-    def _where(self, node: Node) -> str:
+    def _origin(self, node: Node) -> str:
         return f"{self.source.name}:{node.start_mark.line + 1}"

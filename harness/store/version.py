@@ -46,14 +46,14 @@ def read_version(folder: RunFolder) -> int:
     return known_version(version, str(folder.root))
 
 
-def known_version(version: int, where: str) -> int:
+def known_version(version: int, subject: str) -> int:
     """Return the version if this program reads it.
 
     Raises:
-        EvidenceError: it does not; the message begins with `where`.
+        EvidenceError: it does not; the message begins with `subject`.
     """
     if not UNNUMBERED <= version <= VERSION:
         raise EvidenceError(
-            f"{where}: its evidence has version {version}; this program reads {UNNUMBERED} to {VERSION}"
+            f"{subject}: its evidence has version {version}; this program reads {UNNUMBERED} to {VERSION}"
         )
     return version
