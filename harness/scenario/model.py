@@ -144,5 +144,5 @@ class Scenario(Strict):
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and parameters of every fault that may happen."""
-        specs = [*self.faults, *(self.mix.kinds if self.mix else [])]
+        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
         return [(spec.kind, spec.parameters) for spec in specs]
