@@ -326,7 +326,7 @@ async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_
     kind: str, alone: Driver, tmp_path: Path
 ) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from harness import registry\n"
+        "import asyncio, sys; from pathlib import Path; from harness.contracts import registry\n"
         "from harness.cluster.driver import ClusterRequest\n"
         "request = ClusterRequest(brokers=1, properties={})\n"
         "asyncio.run(registry.driver_class(sys.argv[2])(Path(sys.argv[1]), 'run').start(request))"
