@@ -1,4 +1,4 @@
-"""What can go wrong in the harness itself, as one tree: a misbehaving cluster is a verdict, never one of these.
+"""Which errors can the harness itself have? One tree; a misbehaving cluster is a verdict, never one of these.
 
 The command line maps each class to one exit code (`harness/cli/app.py`); a message says what was expected, what was
 seen, and where.
@@ -14,11 +14,11 @@ class ScenarioError(HarnessError):
 
 
 class Refused(ScenarioError):
-    """A scenario asks for what this machine or the driver cannot do; nothing was started. Exit code 2."""
+    """A scenario needs what this machine or the driver cannot do; nothing was started. Exit code 2."""
 
 
 class PluginError(HarnessError):
-    """A plugin is missing, misdeclared, or asked for something that the driver cannot do. Exit code 2."""
+    """A plugin is missing, declared wrongly, or needs what the driver cannot do. Exit code 2."""
 
 
 class EvidenceError(HarnessError):
@@ -38,18 +38,18 @@ class SparkError(ClusterError):
 
 
 class DeadlineError(ClusterError):
-    """Something awaited did not happen in time; the message says what was last seen. Exit code 4."""
+    """An awaited state was not reached in time; the message says what was last seen. Exit code 4."""
 
 
 class Interrupted(HarnessError):
-    """Ctrl-C or SIGTERM ended a phase; what was in force is healed. Exit code 3 unless a violation was found."""
+    """A signal ended a phase; faults in force are healed. Exit code 3, unless checks had seen a violation."""
 
 
 def not_interrupted(error: BaseException) -> None:
-    """Raise KeyboardInterrupt if the error stands for one.
+    """Raise KeyboardInterrupt if an error hides one in its context; call this before going on after an error.
 
-    Ctrl-C cuts the connection to the JVM; PySpark's clean-up of the call that it met (`SCCallSiteSync`) needs that
-    connection, and its error takes the interrupt's place. Who goes on after an error asks this first.
+    Ctrl-C breaks the connection to the JVM. PySpark's clean-up of the interrupted call (`SCCallSiteSync`) needs that
+    connection, and raises an error in place of the interrupt.
     """
     cause: BaseException | None = error
     while cause is not None:

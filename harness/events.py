@@ -1,7 +1,7 @@
-"""The state-change log of one broker: which events there are and what each line holds.
+"""Which events does a broker write to its state-change log, and what does each line hold?
 
-One JSON object a line, one class here a kind of line (`ev`). Names of kinds follow the reference of the broker;
-field names are Kafka's. Every line also carries the common fields of `COMMON`, added by whoever writes the log.
+One JSON object a line; each class here is a kind of line (`ev`). Field names are Kafka's. Every line also has the
+fields of `COMMON`, which the writer of the log adds.
 The broker imports this module and `harness.values`, and nothing else of the harness.
 """
 
@@ -40,19 +40,19 @@ class PartitionState:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line; subclasses name the kind in `ev` and add its fields."""
+    """Base of all lines; a subclass has the kind's name in `ev` and adds its fields."""
 
     ev: ClassVar[str] = ""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class BrokerStart(Event):
-    """The process is up and has read its configuration; nothing else has happened yet."""
+    """The process has started and read its configuration; nothing else has happened yet."""
 
     ev: ClassVar[str] = "broker_start"
     config_digest: str
     clean_marker: bool
-    """Whether the previous stop of this log directory was a clean one."""
+    """Whether this log directory was closed cleanly the last time."""
     planted_bugs: list[str]
 
 
@@ -67,7 +67,7 @@ class BrokerStop(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ZkSession(Event):
-    """An edge of the ZooKeeper session."""
+    """A change of the ZooKeeper session's state."""
 
     ev: ClassVar[str] = "zk_session"
     state: str
@@ -110,7 +110,7 @@ class ControllerResigned(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ControllerMoved(Event):
-    """A fenced ZooKeeper write told this controller that another one has taken over."""
+    """A fenced ZooKeeper write showed this controller that another one has taken over."""
 
     ev: ClassVar[str] = "controller_moved"
     controller_epoch: int
@@ -240,7 +240,7 @@ class ControlSend(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ControlResponse(Event):
-    """The controller got the answer to one control request."""
+    """The controller received the response to one control request."""
 
     ev: ClassVar[str] = "ctl_resp"
     api: str
@@ -252,7 +252,7 @@ class ControlResponse(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ControlledPartition:
-    """What one control request asked of one partition and what the broker made of it."""
+    """One partition in a control request, and what the broker did with it."""
 
     topic: str
     partition: int
@@ -267,7 +267,7 @@ class ControlledPartition:
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ControlReceive(Event):
-    """A control request as this broker handled it."""
+    """A control request, and what this broker did with it."""
 
     ev: ClassVar[str] = "ctl_recv"
     api: str
@@ -281,7 +281,7 @@ class ControlReceive(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class BecomeLeader(Event):
-    """This broker took the lead of a partition."""
+    """This broker became the leader of a partition."""
 
     ev: ClassVar[str] = "become_leader"
     topic: str
@@ -312,7 +312,7 @@ class BecomeFollower(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Append(Event):
-    """One record batch reached the log."""
+    """One record batch was appended to the log."""
 
     ev: ClassVar[str] = "append"
     topic: str
@@ -381,9 +381,9 @@ class Truncate(Event):
     latest_epoch: int
     """The newest epoch in this log's own cache; -1 when it has none."""
     local_epoch: int
-    """The largest epoch in the own cache that is not above `answer_epoch`; -1 when it cannot tell."""
+    """The largest epoch in the own cache that is not above `answer_epoch`; -1 when unknown."""
     local_end_offset: int
-    """Where that epoch ends in this log; -1 when it cannot tell."""
+    """Where that epoch ends in this log; -1 when unknown."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -409,7 +409,7 @@ class IsrPropose(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class IsrResult(Event):
-    """How ZooKeeper answered the proposal before it."""
+    """How ZooKeeper answered the preceding proposal."""
 
     ev: ClassVar[str] = "isr_result"
     topic: str
@@ -426,7 +426,7 @@ class IsrResult(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderEpoch(Event):
-    """A leader told somebody where an epoch ends."""
+    """A leader answered where a leader epoch ends (OffsetForLeaderEpoch)."""
 
     ev: ClassVar[str] = "ofle"
     topic: str
@@ -441,7 +441,7 @@ class OffsetForLeaderEpoch(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class ProduceResponse(Event):
-    """A produce request was decided for one partition; written before the socket is."""
+    """The result of a produce request for one partition; logged before the response is sent."""
 
     ev: ClassVar[str] = "produce_resp"
     correlation_id: int
@@ -460,7 +460,7 @@ class ProduceResponse(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class FetchResponse(Event):
-    """Records were handed out; only answers that hold some are logged."""
+    """Records of one partition were returned to a fetch; responses without records are not logged."""
 
     ev: ClassVar[str] = "fetch_resp"
     topic: str
@@ -491,7 +491,7 @@ class Recovery(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class LogDirectoryFailure(Event):
-    """The disk refused something: every replica on it is offline until the broker starts again."""
+    """An I/O error of a log directory: every replica in it is offline until the broker starts again."""
 
     ev: ClassVar[str] = "log_dir_failure"
     error: str
@@ -530,7 +530,7 @@ class CoordinatorUnload(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class OffsetCommit(Event):
-    """One committed offset was decided; written before the answer."""
+    """The result of one offset commit; logged before the response is sent."""
 
     ev: ClassVar[str] = "offset_commit"
     group: str
@@ -540,7 +540,7 @@ class OffsetCommit(Event):
     partition: int
     offset: int
     log_offset: int
-    """Where the commit stands in `__consumer_offsets`; -1 when it was refused."""
+    """Offset of the commit in `__consumer_offsets`; -1 when it was refused."""
     error: int
 
 
@@ -558,7 +558,7 @@ class OffsetFetch(Event):
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class Fenced(Event):
-    """A request was refused because an epoch in it was not the right one."""
+    """A request was refused because an epoch in it was wrong."""
 
     ev: ClassVar[str] = "fenced"
     what: str

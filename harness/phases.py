@@ -22,7 +22,7 @@ from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_elsewhere
 from harness.experiment.judge import Judging, assemble, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress
-from harness.scenario.capabilities import refuse_unless_able
+from harness.scenario.capabilities import require_capabilities
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
@@ -31,7 +31,7 @@ from harness.store.phase_log import Phase, entered
 from harness.store.result import RunResult
 from harness.store.version import read_version, write_version
 from harness.system.extras import require
-from harness.system.interruption import ENDLESS, Background, Interrupts
+from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
 from harness.verdict import ExitCode, SystemVerdict
 
 SEED_BITS = 32
@@ -52,7 +52,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
         NotInstalled: its suites could not be asked in the end.
         ClusterError: the folder cannot be written.
     """
-    refuse_unless_able(scenario)
+    require_capabilities(scenario)
     require("great_expectations")
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     base = f"{scenario.name}-{instant}-{plan.seed:08x}"
@@ -135,9 +135,9 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     """
     progress = progress or Logged()
     with _held(interrupts) as signals:
-        signals.run(end_elsewhere(folder, Phase.DRIVE, progress), patience=1)
+        signals.run(end_elsewhere(folder, Phase.DRIVE, progress), tolerated=1)
         with entered(folder, Phase.COLLECT, progress) as notes:
-            signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), patience=1)
+            signals.run(collect_from(folder, driver_of(folder, scenario_of(folder)), progress, notes), tolerated=1)
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
@@ -156,7 +156,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
                 notes.residue.append(f"the cluster could not be stopped: {error}")
             notes.residue.extend(await driver.residue())
 
-        signals.run(stop_and_look(), patience=ENDLESS)
+        signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
     result = assemble(folder)
     result.save(folder.verdict)
     return result
@@ -180,7 +180,7 @@ def judge(
     read_version(folder)
     progress = progress or Logged()
     with _held(interrupts), _open(background) as thread, entered(folder, Phase.JUDGE, progress) as notes:
-        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.shared, judging))
+        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
     result = assemble(folder, checked=checked)
     result.save(folder.verdict)
     return result

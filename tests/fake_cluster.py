@@ -38,7 +38,7 @@ class FakeCluster(FakePowers):
     clients: dict[str, list[str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     out_of_reach: list[str] = field(default_factory=list)
-    """What `bring_out` could not have."""
+    """The sentences that `copy_data` returns."""
 
     @property
     def arena(self) -> Arena:
@@ -128,7 +128,7 @@ class FakeCluster(FakePowers):
             del self.sessions[broker_id]
             self.elect()
 
-    async def bring_out(self) -> list[str]:
+    async def copy_data(self) -> list[str]:
         return list(self.out_of_reach)
 
     async def stop(self) -> None:

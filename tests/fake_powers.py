@@ -48,7 +48,7 @@ class FakePowers:
         if self._power("delay", broker_id):
             self.slow_s[broker_id] = extra_s
 
-    async def hasten(self, broker_id: int) -> None:
+    async def remove_delay(self, broker_id: int) -> None:
         self.slow_s.pop(broker_id, None)
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
@@ -75,10 +75,10 @@ class FakePowers:
         if self._power("lose_reply", broker_id):
             self.losing[broker_id] = carried_out
 
-    async def lost_reply(self, broker_id: int) -> str | None:
+    async def last_lost_reply(self, broker_id: int) -> str | None:
         return self.lost.get(broker_id)
 
-    async def spare_replies(self, broker_id: int) -> None:
+    async def cancel_reply_loss(self, broker_id: int) -> None:
         self.losing.pop(broker_id, None)
 
     async def pause_zookeeper(self, server_id: int, *, at_most_s: float) -> None:

@@ -44,7 +44,7 @@ def up(
 ) -> None:
     """Start a cluster that stays, and return when clients can use it."""
     from harness.cluster.driver import ClusterRequest
-    from harness.scenario.capabilities import refuse_unless_there
+    from harness.scenario.capabilities import require_lasting_cluster
     from harness.system.extras import require
 
     if metrics:
@@ -56,7 +56,7 @@ def up(
         zookeeper_servers=zookeeper_servers,
         metrics=metrics,
     )
-    refuse_unless_there(driver)
+    require_lasting_cluster(driver)
     if _running(folder):
         raise ScenarioError(f"a cluster runs in {folder} already; end it with: {_command('down', folder)}")
     status = _run(_driver(driver, folder.resolve(), RUN_ID).start(request))
@@ -84,7 +84,7 @@ def down(
     except ClusterError as error:
         raise ScenarioError(str(error)) from error
     driver = _driver(layout.driver, layout.root, layout.run_id)
-    for missing in _run(driver.bring_out()) if keep_data else []:
+    for missing in _run(driver.copy_data()) if keep_data else []:
         typer.echo(missing, err=True)
     _run(driver.stop())
     left = _run(driver.residue())

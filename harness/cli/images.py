@@ -102,7 +102,7 @@ def list_(as_json: Json = False) -> None:
     with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         found = ImageStore(engine).ours()
         lacking = images.missing(engine)
-    used = {images.broker_image(), images.zookeeper_image()}
+    used = {images.broker().name, images.zookeeper().name}
     used |= {image.base for image in found if image.name in used}
     if as_json:
         rows = [

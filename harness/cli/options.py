@@ -53,10 +53,10 @@ def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None)
     Raises:
         ScenarioError: there is none, it is not valid, or it cannot be simulated.
     """
-    from harness.scenario.capabilities import refuse_unless_able
+    from harness.scenario.capabilities import require_capabilities
 
     scenario = scenario_of(name, DRIVER, planted_bugs, sets)
-    refuse_unless_able(scenario)
+    require_capabilities(scenario)
     return scenario
 
 

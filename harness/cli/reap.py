@@ -11,7 +11,7 @@ from harness.reaper import PATIENCE_S
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from harness.reaper.result import Reaped
+    from harness.reaper.result import ReapResult
 
 STYLES = {"removed": "green", "closed": "green", "due": "yellow", "kept": "dim", "failed": "red"}
 """By `Fate`."""
@@ -55,7 +55,7 @@ def reap(
     raise typer.Exit(reaped.exit_code)
 
 
-def show(console: "Console", reaped: "Reaped") -> None:
+def show(console: "Console", reaped: "ReapResult") -> None:
     """Print what became of everything, and what could not be looked at."""
     from rich.markup import escape
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Which Kafka properties the brokers of a run get: the harness's profile, what was asked for, what the driver fixes."""
+"""Which Kafka properties does a broker of a run get: from the harness's profile, the scenario and the driver?"""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ CLIENT_LISTENER = "PLAINTEXT"
 PEER_LISTENER = "REPL"
 USUAL_REPLICATION_FACTOR = 3
 
-FIXED = frozenset(
+SET_BY_DRIVER = frozenset(
     {
         "broker.id",
         "listeners",
@@ -27,10 +27,10 @@ FIXED = frozenset(
         "prometheus.port",
     }
 )
-"""What only the driver may set."""
-DIRECTORIES = "log.dirs"
-"""Several data directories (JBOD), by name: where they lie is the driver's to say."""
-_DIRECTORY = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
+"""Properties that only the driver may set."""
+LOG_DIRS = "log.dirs"
+"""A scenario gives names of data directories (JBOD); the driver makes paths of them."""
+_DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
 
 
 def profile(brokers: int) -> dict[str, str]:
@@ -50,30 +50,29 @@ def profile(brokers: int) -> dict[str, str]:
     }
 
 
-def directories(given: Mapping[str, str]) -> list[str]:
-    """Return the names of the data directories that are asked for; none for the one that every broker has anyway.
+def data_directories(requested: Mapping[str, str]) -> list[str]:
+    """Return the names of the requested data directories; an empty list means the usual single one.
 
     Raises:
-        ValueError: a name is a path, could be a replica's, or comes twice.
+        ValueError: a name is a path, looks like a replica's folder, or is there twice.
     """
-    text = given.get(DIRECTORIES, "")
+    text = requested.get(LOG_DIRS, "")
     names = [name.strip() for name in text.split(",")] if text else []
-    if any(not _DIRECTORY.fullmatch(name) for name in names) or len(set(names)) < len(names):
+    if any(not _DIRECTORY_NAME.fullmatch(name) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"expected different names of folders in the broker's own, like disk1,disk2, not {text!r}")
     return names
 
 
-def check(brokers: int, given: Mapping[str, str]) -> None:
-    """Return when brokers would accept these properties.
+def validate(brokers: int, requested: Mapping[str, str]) -> None:
+    """Check that brokers would accept these properties.
 
     Raises:
-        ScenarioError: names everything that is wrong with them.
+        ScenarioError: they would not; the message names the properties.
     """
     if brokers < 1:
         raise ScenarioError(f"a cluster has at least one broker, not {brokers}")
-    fixed = sorted(FIXED & given.keys())
-    if fixed:
-        raise ScenarioError(f"broker properties: the driver itself sets {', '.join(fixed)}")
+    if reserved := sorted(SET_BY_DRIVER & requested.keys()):
+        raise ScenarioError(f"broker properties: the driver itself sets {', '.join(reserved)}")
     example = {
         "broker.id": "0",
         "listeners": _listeners(f"{LOOPBACK}:1", f"{LOOPBACK}:2"),
@@ -82,51 +81,50 @@ def check(brokers: int, given: Mapping[str, str]) -> None:
         "zookeeper.connect": f"{LOOPBACK}:3",
     }
     try:
-        directories(given)
+        data_directories(requested)
     except ValueError as error:
-        raise ScenarioError(f"broker properties: {DIRECTORIES}: {error}") from error
-    lines = [name for name, value in given.items() if "\n" in name + value]
-    if lines:
-        raise ScenarioError(f"broker properties: a line break in {', '.join(lines)}")
+        raise ScenarioError(f"broker properties: {LOG_DIRS}: {error}") from error
+    if multiline := [name for name, value in requested.items() if "\n" in name + value]:
+        raise ScenarioError(f"broker properties: a line break in {', '.join(multiline)}")
     try:
-        parse_config({**profile(brokers), **given, **example})
+        parse_config({**profile(brokers), **requested, **example})
     except ConfigError as error:
         raise ScenarioError(f"broker properties: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What a driver alone knows of one broker: its addresses (host:port), and paths as the broker itself sees them."""
+class DriverProperties:
+    """What only the driver knows of one broker: its addresses (host:port), and paths as the broker itself sees them."""
 
     client_address: str
     peer_address: str
     listens_on: tuple[str, str] | None = None
-    """Addresses to bind for clients and peers, where those are not the ones that others connect to."""
+    """Addresses to bind for clients and for peers; None where they are those that others connect to."""
     metrics_host: str = LOOPBACK
-    """The address to serve metrics on, if they are wanted."""
+    """The address to serve metrics on, if the layout has a port for them."""
     log_dir: str
     zookeeper_connect: str
 
 
-def write(layout: ClusterLayout, broker_id: int, given: Mapping[str, str], place: Place) -> Path:
+def write(layout: ClusterLayout, broker_id: int, requested: Mapping[str, str], driver: DriverProperties) -> Path:
     """Write a broker's properties file and return its path."""
-    advertised = _listeners(place.client_address, place.peer_address)
+    advertised = _listeners(driver.client_address, driver.peer_address)
     own = {
         "broker.id": str(broker_id),
-        "listeners": advertised if place.listens_on is None else _listeners(*place.listens_on),
+        "listeners": advertised if driver.listens_on is None else _listeners(*driver.listens_on),
         "advertised.listeners": advertised,
         "inter.broker.listener.name": PEER_LISTENER,
-        "log.dir": place.log_dir,
-        "zookeeper.connect": place.zookeeper_connect,
+        "log.dir": driver.log_dir,
+        "zookeeper.connect": driver.zookeeper_connect,
     }
-    if names := directories(given):
-        own[DIRECTORIES] = ",".join(f"{place.log_dir}/{name}" for name in names)
+    if names := data_directories(requested):
+        own[LOG_DIRS] = ",".join(f"{driver.log_dir}/{name}" for name in names)
     metrics_port = layout.brokers[broker_id].metrics
     if metrics_port is not None:
-        own |= {"prometheus.host": place.metrics_host, "prometheus.port": str(metrics_port)}
+        own |= {"prometheus.host": driver.metrics_host, "prometheus.port": str(metrics_port)}
     path = layout.config_file(broker_id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    properties = {**profile(len(layout.brokers)), **given, **own}
+    properties = {**profile(len(layout.brokers)), **requested, **own}
     path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())), encoding="utf-8")
     return path
 

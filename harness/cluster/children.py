@@ -1,4 +1,4 @@
-"""One child process of the supervisor: what is known of it, and how its life is bound to its parent's.
+"""What does the supervisor know of one child process, and how does the child end with its parent?
 
 Standard library only: the supervisor imports this module and must start fast.
 """
@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(slots=True, kw_only=True)
 class Child:
-    """One process of the cluster, running or ended; a process of the same name started later replaces it."""
+    """One process of the cluster, running or ended; the next process of the same name replaces it."""
 
     name: str
     stage: int
@@ -28,7 +28,7 @@ class Child:
     log: str
     starts: int
     grace_s: float | None = None
-    """Seconds that it may take to end, whatever ends the cluster; None for a child that is killed without regret."""
+    """Seconds between SIGTERM and SIGKILL, however the cluster ends; None for a child without duties at its end."""
     status: int | None = None
     """Exit status once it has ended, negative for the signal that ended it."""
     exited: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,30 +54,29 @@ class Child:
 
 
 async def all_exited(children: list[Child], timeout_s: float) -> None:
-    """Return when all have ended, or when the time is over."""
+    """Return when all have ended, or after `timeout_s`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             for child in children:
                 await child.exited.wait()
 
 
-def bound_to_parent(parent_pid: int, *, killed: bool) -> Callable[[], None] | None:
-    """Return what a child does between fork and exec so that the kernel ends it with its parent; Linux only.
+def bound_to_parent(parent_pid: int, number: signal.Signals) -> Callable[[], None] | None:
+    """Return a function to run between fork and exec that has the kernel signal the child when its parent ends.
 
-    It is killed, or else told: then it gets SIGTERM, which waits until the child asks for it, and it leaves its
-    parent's group, which is killed as a whole.
+    None where not Linux. With SIGTERM the child also leaves its parent's process group, which is killed as a whole, and
+    starts with SIGTERM blocked: the signal stays pending until the child waits for it.
     """
     if not LINUX:
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    sent = signal.SIGKILL if killed else signal.SIGTERM
 
     def bind() -> None:
-        if not killed:
+        if number == signal.SIGTERM:
             os.setsid()
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        prctl(PR_SET_PDEATHSIG, sent, 0, 0, 0)
-        if os.getppid() != parent_pid:  # it died before the call above
+        prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent_pid:  # it ended before the call above
             os._exit(1)
 
     return bind

@@ -1,6 +1,6 @@
-"""What every cluster driver can do, and the optional powers that a fault may require.
+"""What must every cluster driver be able to do, and which optional powers may a fault require?
 
-A driver keeps all it knows in the run folder, so that any process can attach to a running cluster: an Airflow task
+A driver keeps its whole state in the run folder, so that any process can attach to a running cluster: one Airflow task
 starts it, another one drives it, a third one stops it.
 """
 
@@ -75,7 +75,7 @@ class ClusterStatus:
     bootstrap_servers: str
     zookeeper_connect: str
     zookeeper: tuple[ZookeeperStatus, ...]
-    """Empty when nothing of the cluster runs any more and its evidence is whole: nothing to heal, nothing to merge."""
+    """Empty when the cluster is gone and its evidence is complete: there is nothing to heal and nothing to merge."""
     brokers: tuple[BrokerStatus, ...]
 
     def broker(self, broker_id: int) -> BrokerStatus:
@@ -86,9 +86,9 @@ class ClusterStatus:
         raise KeyError(broker_id)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON knows; `brokers` is a list in the order of their ids.
+        """Return all fields as JSON types; `brokers` is a list in the order of their ids.
 
-        `zookeeper_data_dir` and `zookeeper_pid` are the first server's, for scripts that know of one.
+        `zookeeper_data_dir` and `zookeeper_pid` are those of the first server, for scripts that expect a single one.
         """
         first = self.zookeeper[0]
         values = asdict(self) | {"zookeeper_data_dir": first.data_dir, "zookeeper_pid": first.pid}
@@ -107,20 +107,20 @@ class ClusterRequest:
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     owner_pid: int | None = None
-    """The cluster ends itself when this process is gone; None for one that stays."""
+    """The cluster ends itself when this process is gone; None for a cluster without an owner."""
     expires_after_s: float | None = None
-    """A cluster that stays ends itself after this time, whoever forgets it; None for one that a person looks after."""
+    """A cluster without an owner ends itself after this time; None when a person will stop it."""
 
 
 @runtime_checkable
 class ClusterDriver(Protocol):
-    """The obligatory powers. All methods raise `ClusterError` when the cluster does not do as told."""
+    """The obligatory powers. Every method raises `ClusterError` when the cluster does not do what it asks for."""
 
     name: str
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
-        """Return what this machine keeps the driver from: the reason, by capability, or by `DRIVER` for all of it."""
+        """Return why the driver cannot work on this machine: a reason by capability, under `DRIVER` when for all."""
         ...
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
@@ -134,8 +134,8 @@ class ClusterDriver(Protocol):
     async def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker with its data; return when it is registered again.
 
-        A registration that its earlier life left behind is waited out first, for a bounded time: while it stands, the
-        broker would exit, as Kafka's does.
+        First wait, for a bounded time, until the registration of its previous process has expired: while that exists,
+        the broker would exit, as Kafka's does.
         """
         ...
 
@@ -143,16 +143,16 @@ class ClusterDriver(Protocol):
         """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
         ...
 
-    async def bring_out(self) -> list[str]:
-        """Bring data that lies elsewhere to where `status` says; return what could not be had, a sentence each."""
+    async def copy_data(self) -> list[str]:
+        """Copy the servers' data to the paths in `status`; return a sentence for each that could not be copied."""
         ...
 
     async def stop(self) -> None:
-        """Stop everything, whatever state it is in; idempotent."""
+        """Stop all processes, whatever state they are in; idempotent."""
         ...
 
     async def residue(self) -> list[str]:
-        """Return, in a sentence each, whatever of this run still exists after `stop`: processes, ports, containers."""
+        """Return a sentence for each process, port or container of this run that still exists after `stop`."""
         ...
 
 
@@ -170,7 +170,7 @@ class CanPause(Protocol):
     """Can freeze a broker."""
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
-        """Freeze (SIGSTOP); the driver itself resumes it after `at_most_s`, whatever becomes of the caller."""
+        """Freeze (SIGSTOP); the driver itself resumes it after `at_most_s`, even when the caller has died."""
         ...
 
     async def resume_broker(self, broker_id: int) -> None:

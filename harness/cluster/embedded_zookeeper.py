@@ -1,4 +1,4 @@
-"""A real ZooKeeper, one server or an ensemble: its configuration, its command line, its jars, whether it serves."""
+"""How is a real ZooKeeper server configured and started, which jars does it need, and does it serve?"""
 
 import asyncio
 import importlib.util
@@ -25,10 +25,10 @@ JARS = (
     "netty-transport",
     "snappy-java",
 )
-"""Names, without version, of what the server loads: itself, its logging, its metrics."""
+"""Names, without version, of the jars that the server loads: itself, its logging, its metrics."""
 
 TICK_MS = 200
-"""A session may be as short as two ticks, and is found expired within one."""
+"""The shortest session time-out is two ticks; a session expires within one tick after its time-out."""
 MAX_SESSION_TIMEOUT_MS = 60_000
 
 JVM_OPTIONS = (
@@ -38,7 +38,7 @@ JVM_OPTIONS = (
     "-Xshare:auto",
     "-XX:-UsePerfData",  # else a killed JVM leaves /tmp/hsperfdata_<user>/<pid>
     "-Djava.net.preferIPv4Stack=true",
-    "-Dsun.net.inetaddr.negative.ttl=0",  # a server of the ensemble that has no name yet has one in a moment
+    "-Dsun.net.inetaddr.negative.ttl=0",  # another server's name may not resolve yet: try again
     "-Dzookeeper.preAllocSize=1024",  # KiB of transaction log at a time
     "-Dzookeeper.forceSync=no",  # a killed process loses nothing of the page cache; only a power loss would
 )
@@ -49,12 +49,12 @@ QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 INIT_LIMIT_TICKS = 50
 """Ten seconds for a server to join its leader."""
 SYNC_LIMIT_TICKS = 25
-"""Five seconds until a server that lags behind is dropped."""
+"""Five seconds until a server that lags behind is disconnected."""
 
 CONFIG_NAME = "zoo.cfg"
 LOGGING_NAME = "log4j2.properties"
 ID_NAME = "myid"
-"""File in the data directory by which a server of an ensemble knows which one it is."""
+"""File in the data directory with the server's own id."""
 
 _APPENDER = """\
 status = error
@@ -69,7 +69,7 @@ CONSOLE_LOGGING = _APPENDER.format(type="Console", where="")
 
 
 def file_logging(path: str) -> str:
-    """Return the logging configuration of a server that writes its log itself."""
+    """Return the logging configuration of a server that writes its log to a file."""
     return _APPENDER.format(type="File", where=f"appender.main.fileName = {path}\n")
 
 
@@ -83,7 +83,7 @@ class ServerPlan:
     data_dir: str
     server_id: int = 1
     ensemble: Mapping[int, str] = field(default_factory=dict)
-    """host:quorum-port:election-port of every server by id; empty for one that is alone."""
+    """host:quorum-port:election-port of every server by id; empty for a single server."""
 
     def configuration(self) -> str:
         """Return the text of its zoo.cfg."""
@@ -112,55 +112,63 @@ def prepare(folder: Path, plan: ServerPlan) -> list[str]:
     """Write the configuration of a server on this host into the folder and return the command that starts it.
 
     Raises:
-        ClusterError: there is no Java, or PySpark's jars are not where they should be.
+        ClusterError: Java or one of the jars is missing.
     """
     write_configuration(folder, plan)
     data = Path(plan.data_dir)
     data.mkdir(parents=True, exist_ok=True)
     (data / ID_NAME).write_text(f"{plan.server_id}\n", encoding="ascii")
     classpath = os.pathsep.join(str(jar) for jar in jars())
-    where = folder.resolve()
-    return plan.command(java(), classpath, config_file=str(where / CONFIG_NAME), log_file=str(where / LOGGING_NAME))
+    folder = folder.resolve()
+    return plan.command(java(), classpath, config_file=str(folder / CONFIG_NAME), log_file=str(folder / LOGGING_NAME))
 
 
 def write_configuration(folder: Path, plan: ServerPlan, logging: str = CONSOLE_LOGGING) -> None:
-    """Write a server's zoo.cfg and how it is to log into the folder."""
+    """Write a server's zoo.cfg and logging configuration into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG_NAME).write_text(plan.configuration(), encoding="utf-8")
     (folder / LOGGING_NAME).write_text(logging, encoding="utf-8")
 
 
 def java() -> str:
-    """Return the path of the Java launcher: of JAVA_HOME, else the first in PATH."""
+    """Return the path of the Java launcher: of JAVA_HOME, else the first in PATH.
+
+    Raises:
+        ClusterError: there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     if home:
-        launcher = Path(home, "bin", "java")
-        if not os.access(launcher, os.X_OK):
-            raise ClusterError(f"JAVA_HOME is {home}, but {launcher} is not a program")
-        return str(launcher)
-    found = shutil.which("java")
-    if found is None:
+        program = Path(home, "bin", "java")
+        if not os.access(program, os.X_OK):
+            raise ClusterError(f"JAVA_HOME is {home}, but {program} is not a program")
+        return str(program)
+    launcher = shutil.which("java")
+    if launcher is None:
         raise ClusterError("no java in PATH, and JAVA_HOME is not set: ZooKeeper needs Java 17 or 21")
-    return found
+    return launcher
 
 
 def jars() -> list[Path]:
-    """Return the jars of ZooKeeper and what it needs, found without importing PySpark."""
+    """Return the jars of ZooKeeper and of what it loads, out of PySpark, which is not imported.
+
+    Raises:
+        ClusterError: PySpark is not installed, or lacks one of them.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ClusterError("PySpark is not installed, and ZooKeeper's jars are inside it")
     folder = Path(spec.origin).parent / "jars"
-    found = []
+    paths = []
     for name in JARS:
         matches = sorted(folder.glob(f"{name}-[0-9]*.jar"))
         if not matches:
             raise ClusterError(f"no {name}-*.jar in {folder}: ZooKeeper needs it")
-        found.append(matches[-1])
-    return found
+        paths.append(matches[-1])
+    return paths
 
 
 async def serves(port: int) -> bool:
-    """Return whether a ZooKeeper server on this port takes requests (`srvr`; to `ruok` it says yes too early)."""
+    """Return whether a ZooKeeper server on this port takes requests, by `srvr`; it answers `ruok` before it does."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)

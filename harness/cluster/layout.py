@@ -1,4 +1,4 @@
-"""Where the parts of one cluster lie and which ports they have: all that another process needs to attach."""
+"""Which ports and folders does one cluster have? Saved, so that another process can attach."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -14,22 +14,22 @@ FILE_NAME = "cluster.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """The listeners of one broker, as ports of this host's loopback."""
+    """The ports of one broker on this host's loopback."""
 
     client: int
     peer: int | None = None
-    """None where other brokers reach it by name, on a network of their own."""
+    """None where other brokers reach it by name, on a container network."""
     metrics: int | None = None
-    """None where it serves none."""
+    """None when it serves no metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZookeeperPorts:
-    """What one ZooKeeper server listens on, as ports of this host's loopback."""
+    """The ports of one ZooKeeper server on this host's loopback."""
 
     client: int
     quorum: int | None = None
-    """With `election`, for the other servers of an ensemble; None where it is alone or they reach it by name."""
+    """With `election`, for the other servers of an ensemble; None for a single server, or one reached by name."""
     election: int | None = None
 
 
@@ -76,7 +76,7 @@ class ClusterLayout:
         return self.zookeeper_folder(server_id) / "data"
 
     def zookeeper_log(self, server_id: int) -> Path:
-        """Return the file with what one ZooKeeper server printed."""
+        """Return one ZooKeeper server's log file."""
         return self.zookeeper_folder(server_id) / "log" / "zookeeper.log"
 
     def config_file(self, broker_id: int) -> Path:
@@ -88,11 +88,11 @@ class ClusterLayout:
         return self.folder / "brokers" / str(broker_id) / "data"
 
     def human_log(self, broker_id: int) -> Path:
-        """Return the file with what a broker printed."""
+        """Return a broker's log file for people."""
         return RunFolder(self.root).broker(broker_id) / "broker.log"
 
     def state_change_log(self, broker_id: int) -> Path:
-        """Return the file where a broker says what it does."""
+        """Return a broker's state-change log."""
         return RunFolder(self.root).state_change_log(broker_id)
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-"""Asks a broker which brokers there are: one Metadata request, encoded by hand, so that any broker can be asked."""
+"""Which brokers does a broker list? One Metadata request, encoded by hand, so that it shares no code with clients."""
 
 import asyncio
 import struct
@@ -14,10 +14,10 @@ LENGTH_LIMIT_BYTES = 1 << 20
 
 
 async def listed_brokers(host: str, port: int, *, timeout_s: float) -> dict[int, str]:
-    """Return what a broker answers: the address of every broker that it knows to be alive, by id.
+    """Return the brokers that a broker lists as alive: host:port by broker id.
 
     Raises:
-        ClusterError: it does not answer, or not with metadata.
+        ClusterError: it does not answer within `timeout_s`, or not with metadata.
     """
     request = struct.pack(
         f">hhih{len(CLIENT_ID)}si", METADATA_KEY, METADATA_VERSION, CORRELATION_ID, len(CLIENT_ID), CLIENT_ID, NO_TOPICS

@@ -1,9 +1,9 @@
-"""Which loopback ports a cluster may use: free, outside the kernel's ephemeral range, and not another cluster's.
+"""Which loopback ports may a cluster use? Free ones, outside the ephemeral range, that no other cluster has reserved.
 
-A port of a broker that is down must stay nobody's. Were it an ephemeral one, a client that reconnects to it could be
-given that very port as its own end and so talk to itself (TCP simultaneous open). Were it free to other clusters of
-ours, the broker would find it taken when it comes back. So a process holds every port it chose by a name in Linux'
-abstract socket namespace, which the kernel frees when the process ends and which leaves no file behind.
+The port of a broker that is down must stay unused. Were it ephemeral, a client that reconnects to it could get that
+very port as its own end and so talk to itself (TCP simultaneous open). Could another cluster take it, the broker could
+not listen when it starts again. So a process reserves each port by a name in Linux' abstract socket namespace, which
+the kernel frees when the process ends and which leaves no file behind.
 
 Standard library only: the supervisor imports this module and must start fast.
 """
@@ -42,7 +42,7 @@ def listens(port: int) -> bool:
 
 
 class PortReservations:
-    """Ports that this process keeps from other clusters on the host until it lets go of them, or ends."""
+    """Ports that this process reserves against other clusters on the host until it releases them, or ends."""
 
     def __init__(self) -> None:
         self._held: dict[int, socket.socket | None] = {}
@@ -56,11 +56,11 @@ class PortReservations:
         self.release()
 
     def reserve(self, count: int) -> list[int]:
-        """Return `count` ports that nobody uses, and hold them.
+        """Reserve and return `count` unused ports.
 
         Raises:
             OSError: there are not that many.
-            ValueError: no cluster needs that many.
+            ValueError: more than `MOST_PORTS`.
         """
         if not 0 <= count <= MOST_PORTS:
             raise ValueError(f"{count} ports are asked for; a cluster may have {MOST_PORTS}")
@@ -80,14 +80,14 @@ class PortReservations:
         return chosen
 
     def release(self) -> None:
-        """Let others have the ports."""
+        """Free the ports for others."""
         for holder in self._held.values():
             if holder is not None:
                 holder.close()
         self._held.clear()
 
     def _hold(self, port: int) -> bool:
-        """Return whether the port was free and is ours now."""
+        """Reserve a port; return whether it was free."""
         if port in self._held:
             return False
         holder = _claim(port)

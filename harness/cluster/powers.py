@@ -1,6 +1,6 @@
-"""Optional powers of a cluster driver beyond ending and freezing brokers: network, disks, ZooKeeper.
+"""Which optional powers can a cluster driver have over network, disks and ZooKeeper?
 
-Whatever is in force ends by itself after `at_most_s`, whatever becomes of the caller.
+Every disturbance ends by itself after `at_most_s`, even when the caller has died.
 """
 
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 
 class Side(StrEnum):
-    """With whom a broker talks."""
+    """The hosts that a broker talks to."""
 
     PEERS = "peers"
     CLIENTS = "clients"
@@ -16,7 +16,7 @@ class Side(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way of a broker's links, as the broker has it."""
+    """A direction of a broker's links, seen from the broker."""
 
     BOTH = "both"
     INBOUND = "inbound"
@@ -24,7 +24,7 @@ class Direction(StrEnum):
 
     @property
     def ways(self) -> tuple["Direction", ...]:
-        """The single ways that it consists of."""
+        """The single directions that it consists of."""
         return (Direction.INBOUND, Direction.OUTBOUND) if self is Direction.BOTH else (self,)
 
 
@@ -33,23 +33,23 @@ class CanProbe(Protocol):
     """Can say whether a network link carries anything."""
 
     async def probe(self, broker_id: int, side: Side, way: Direction, *, timeout_s: float) -> dict[str, float | None]:
-        """Send something over every link of one side, one way, and return the seconds it took, None for not in time.
+        """Send a probe over every link of one side in one direction.
 
-        By the host at the other end; empty when that side has none.
+        Return the seconds that it took, by the host at the other end; None where it did not arrive in time.
         """
         ...
 
 
 @runtime_checkable
 class CanIsolate(Protocol):
-    """Can cut links: what is sent over them vanishes, and nobody is told."""
+    """Can cut links: what is sent over them is lost silently."""
 
     async def isolate(self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, at_most_s: float) -> None:
         """Cut a broker's links; connections stay half open."""
         ...
 
     async def rejoin(self, broker_id: int) -> None:
-        """Heal all links that were cut for this broker, and that no other one's isolation holds."""
+        """Restore the links that were cut for this broker, except those that another broker's isolation cuts too."""
         ...
 
 
@@ -60,11 +60,11 @@ class CanDelay(Protocol):
     async def delay(
         self, broker_id: int, sides: tuple[Side, ...], direction: Direction, *, extra_s: float, at_most_s: float
     ) -> None:
-        """Let everything on a broker's links take longer."""
+        """Delay everything on a broker's links by `extra_s`."""
         ...
 
-    async def hasten(self, broker_id: int) -> None:
-        """Let everything on this broker's links be as fast as usual."""
+    async def remove_delay(self, broker_id: int) -> None:
+        """Remove the delay from this broker's links."""
         ...
 
 
@@ -73,58 +73,58 @@ class CanReset(Protocol):
     """Can break connections."""
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
-        """Return the names of the connections that a broker has open; no two ever have the same name."""
+        """Return the names of a broker's open connections; a name is never used again."""
         ...
 
     async def reset_connections(self, broker_id: int, sides: tuple[Side, ...]) -> None:
-        """Break every connection; both ends are told."""
+        """Break every connection; both ends see a reset."""
         ...
 
 
 @runtime_checkable
 class CanCutPower(Protocol):
-    """Can end a broker with its whole host."""
+    """Can end a broker together with its host."""
 
     async def cut_power(self, broker_id: int, *, torn: bool) -> None:
-        """End it; what was not synced is gone, or with `torn` a part of it is there, its end perhaps garbled."""
+        """End it; unsynced data is lost, or with `torn` partly written, its end perhaps corrupt."""
         ...
 
     async def bytes_on_disk(self, broker_id: int) -> int:
-        """Return how much is in a broker's files, whether it runs or not."""
+        """Return the total size of a broker's files, whether it runs or not."""
         ...
 
 
 @runtime_checkable
 class CanFillDisk(Protocol):
-    """Can take a broker's disk space away."""
+    """Can fill a broker's disk."""
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
         """Leave no space on a broker's disk."""
         ...
 
     async def free_disk(self, broker_id: int) -> None:
-        """Give the space back."""
+        """Make the space available again."""
         ...
 
     async def disk_is_full(self, broker_id: int) -> bool:
-        """Return whether anything more fits on a broker's disk."""
+        """Return whether a broker's disk has no space left."""
         ...
 
 
 @runtime_checkable
 class CanLoseReplies(Protocol):
-    """Can break a broker's connection to ZooKeeper at the worst moment: when the answer to a write is on its way."""
+    """Can break a broker's connection to ZooKeeper when the reply to a write is due."""
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
-        """Lose the connection instead of answering the broker's next write, which is carried out first, or is not."""
+        """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
         ...
 
-    async def lost_reply(self, broker_id: int) -> str | None:
-        """Return the write whose answer was lost last since `lose_reply`, in a few words; None while none was."""
+    async def last_lost_reply(self, broker_id: int) -> str | None:
+        """Return, in a few words, the last write whose reply was lost since `lose_reply`; None when there is none."""
         ...
 
-    async def spare_replies(self, broker_id: int) -> None:
-        """Lose no answer, if none was lost yet."""
+    async def cancel_reply_loss(self, broker_id: int) -> None:
+        """Lose no reply, if none was lost yet."""
         ...
 
 

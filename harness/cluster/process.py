@@ -1,21 +1,21 @@
-"""The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback; Python and Java only."""
+"""The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback; Python and Java."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 from harness.cluster import broker_properties, embedded_zookeeper
-from harness.cluster.broker_properties import Place
+from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
-from harness.cluster.supervised import (
+from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
-    Seen,
+    ServerState,
     SupervisedDriver,
-    refuse_taken,
+    require_free_port,
     tail_of,
     without_clients,
 )
@@ -38,12 +38,12 @@ class ProcessDriver(SupervisedDriver):
             return {DRIVER: str(error)}
         return without_clients()
 
-    async def bring_out(self) -> list[str]:
-        """Return nothing: the servers keep their data where `status` says."""
+    async def copy_data(self) -> list[str]:
+        """Return an empty list: the servers keep their data at the paths in `status`."""
         return []
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
-        """Freeze a broker (SIGSTOP); the supervisor resumes it after `at_most_s`, whatever becomes of the caller."""
+        """Freeze a broker (SIGSTOP); the supervisor resumes it after `at_most_s`, even when the caller has died."""
         self._layout_with(broker_id)
         await self._supervision.call("pause", name=broker_process(broker_id), at_most_s=at_most_s)
 
@@ -61,10 +61,10 @@ class ProcessDriver(SupervisedDriver):
         await self._supervision.call("resume", name=zookeeper_process(server_id))
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
-        alone = request.zookeeper_servers == 1
-        of_server, of_broker = 1 if alone else 3, 3 if request.metrics else 2
+        single = request.zookeeper_servers == 1
+        per_server, per_broker = 1 if single else 3, 3 if request.metrics else 2
         ports = iter(
-            await self._supervision.reserve_ports(request.zookeeper_servers * of_server + request.brokers * of_broker)
+            await self._supervision.reserve_ports(request.zookeeper_servers * per_server + request.brokers * per_broker)
         )
         return ClusterLayout(
             root=self._root,
@@ -72,7 +72,7 @@ class ProcessDriver(SupervisedDriver):
             driver=self.name,
             zookeeper={
                 server_id: ZookeeperPorts(client=next(ports))
-                if alone
+                if single
                 else ZookeeperPorts(client=next(ports), quorum=next(ports), election=next(ports))
                 for server_id in range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
             },
@@ -89,13 +89,13 @@ class ProcessDriver(SupervisedDriver):
         for server_id in layout.zookeeper:
             await self._start_zookeeper(layout, server_id)
         for broker_id in layout.brokers:
-            place = Place(
+            driver_properties = DriverProperties(
                 client_address=f"{LOOPBACK}:{layout.brokers[broker_id].client}",
                 peer_address=self._peer_address(layout, broker_id),
                 log_dir=str(layout.log_dir(broker_id).resolve()),
                 zookeeper_connect=layout.zookeeper_connect,
             )
-            broker_properties.write(layout, broker_id, properties, place)
+            broker_properties.write(layout, broker_id, properties, driver_properties)
             await self._start_broker(layout, broker_id)
 
     async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
@@ -109,7 +109,7 @@ class ProcessDriver(SupervisedDriver):
             else {},
         )
         argv = embedded_zookeeper.prepare(layout.zookeeper_folder(server_id), plan)
-        refuse_taken(port, f"ZooKeeper server {server_id}")
+        require_free_port(port, f"ZooKeeper server {server_id}")
         await self._supervision.spawn(
             zookeeper_process(server_id), argv, layout.zookeeper_log(server_id), ZOOKEEPER_STAGE
         )
@@ -118,7 +118,7 @@ class ProcessDriver(SupervisedDriver):
         own = layout.brokers[broker_id]
         for port in (own.client, own.peer, own.metrics):
             if port is not None:
-                refuse_taken(port, f"broker {broker_id}")
+                require_free_port(port, f"broker {broker_id}")
         state_log = layout.state_change_log(broker_id).resolve()
         state_log.parent.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-m", "harness.broker"]
@@ -133,17 +133,17 @@ class ProcessDriver(SupervisedDriver):
     async def _ended(self, name: str, timeout_s: float) -> bool:
         return bool((await self._supervision.ended(name, timeout_s))["exited"])
 
-    async def _servers(self, layout: ClusterLayout) -> dict[str, Seen]:
-        return {name: _seen(child) for name, child in (await self._supervision.children()).items()}
+    async def _servers(self, layout: ClusterLayout) -> dict[str, ServerState]:
+        return {name: _server_state(child) for name, child in (await self._supervision.children()).items()}
 
-    async def _last_words(self, name: str) -> tuple[str, list[str]]:
+    async def _log_tail(self, name: str) -> tuple[str, list[str]]:
         log = Path((await self._supervision.children())[name]["log"])
         return str(log), tail_of(log)
 
 
-def _seen(child: dict[str, Any]) -> Seen:
+def _server_state(child: dict[str, Any]) -> ServerState:
     ended = child["state"] == "exited"
-    return Seen(
+    return ServerState(
         state="stopped" if ended else child["state"],
         pid=None if ended else child["pid"],
         starts=child["starts"],

@@ -1,6 +1,7 @@
-"""When a started cluster or broker is ready to be used: registered, led by a controller, serving metadata."""
+"""Is a started cluster or broker ready: registered, with an elected controller, serving metadata?"""
 
 import asyncio
+from collections.abc import Callable, Container
 
 from harness.cluster import embedded_zookeeper
 from harness.cluster.layout import ClusterLayout
@@ -15,40 +16,44 @@ async def cluster_ready(layout: ClusterLayout, *, timeout_s: float) -> None:
     """Return when all brokers are registered, one of them is controller, and each lists all of them.
 
     Raises:
-        DeadlineError: says which of these did not happen within `timeout_s`, and what was last seen.
+        DeadlineError: one of these did not happen within `timeout_s`; the message says which, and what was last seen.
     """
     from harness.zookeeper.kazoo_view import KazooView  # kazoo takes a tenth of a second to load
 
     async def serving() -> bool:
         return all([await embedded_zookeeper.serves(ports.client) for ports in layout.zookeeper.values()])
 
-    everyone = set(layout.brokers)
+    all_ids = set(layout.brokers)
     await until(serving, bool, what="every ZooKeeper server serving", timeout_s=timeout_s)
     async with KazooView(layout.zookeeper_connect) as view:
-        await until(view.registrations, lambda seen: set(seen) == everyone, what="all registered", timeout_s=timeout_s)
+        await until(view.registrations, lambda seen: set(seen) == all_ids, what="all registered", timeout_s=timeout_s)
         await until(
-            view.controller, lambda seen: seen.broker_id in everyone, what="a controller elected", timeout_s=timeout_s
+            view.controller, lambda seen: seen.broker_id in all_ids, what="a controller elected", timeout_s=timeout_s
         )
-    await asyncio.gather(*(_serves_metadata(layout, broker_id, everyone, timeout_s) for broker_id in layout.brokers))
+    await asyncio.gather(*(_serves_metadata(layout, broker_id, all_ids, timeout_s) for broker_id in layout.brokers))
 
 
 async def broker_ready(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when one broker is registered and answers Metadata requests."""
-    from harness.zookeeper.kazoo_view import KazooView
-
-    async with KazooView(layout.zookeeper_connect) as view:
-        what = f"broker {broker_id} registered"
-        await until(view.registrations, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
+    what = f"broker {broker_id} registered"
+    await _registered(layout, lambda seen: broker_id in seen, what=what, timeout_s=timeout_s)
     await _serves_metadata(layout, broker_id, {broker_id}, timeout_s)
 
 
 async def broker_unregistered(layout: ClusterLayout, broker_id: int, *, timeout_s: float) -> None:
     """Return when no registration of the broker is left: its session has ended."""
+    what = f"end of broker {broker_id}'s old registration"
+    await _registered(layout, lambda seen: broker_id not in seen, what=what, timeout_s=timeout_s)
+
+
+async def _registered(
+    layout: ClusterLayout, accept: Callable[[Container[int]], bool], *, what: str, timeout_s: float
+) -> None:
+    """Return when the ids of the registered brokers are accepted."""
     from harness.zookeeper.kazoo_view import KazooView
 
     async with KazooView(layout.zookeeper_connect) as view:
-        what = f"end of broker {broker_id}'s old registration"
-        await until(view.registrations, lambda seen: broker_id not in seen, what=what, timeout_s=timeout_s)
+        await until(view.registrations, accept, what=what, timeout_s=timeout_s)
 
 
 async def _serves_metadata(layout: ClusterLayout, broker_id: int, expected: set[int], timeout_s: float) -> None:

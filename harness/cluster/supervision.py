@@ -1,4 +1,4 @@
-"""One cluster's supervisor as a driver uses it: launched, told what to run, and ended with all that it started."""
+"""How does a driver use its cluster's supervisor: launch it, have it run processes, and end it with all of them?"""
 # ruff: noqa: ASYNC240 - small local files only; they take microseconds
 
 import os
@@ -10,14 +10,14 @@ from harness.cluster import supervisor_client
 from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
 from harness.errors import ClusterError
-from harness.system.pids import ProcessIdentity, group_members, read_pid_file, with_environment
+from harness.system.pids import ProcessIdentity, group_members, pids_with_environment, read_pid_file
 from harness.system.waiting import until
 
 CLUSTER_VARIABLE = "CHAOS_CLUSTER"
-"""Environment variable of all that is started, with the cluster's folder: it marks even what has left the group."""
+"""Environment variable of a cluster's processes, with the cluster's folder: it marks those that left the group."""
 
 BROKER_STAGE = 0
-"""Brokers and clients are ended together, and before ZooKeeper, which they need to say goodbye."""
+"""Brokers and clients are ended together, and before ZooKeeper, which they need for a clean shutdown."""
 ZOOKEEPER_STAGE = 1
 LAST_STAGE = 2
 
@@ -26,14 +26,14 @@ GONE_TIMEOUT_S = 5.0
 
 
 class Supervision:
-    """The supervisor of the cluster in a folder, from whatever process."""
+    """The supervisor of the cluster in a folder; usable from any process."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
         self._folder = folder
         self._run_id = run_id
 
     async def launch(self, owner_pid: int | None) -> None:
-        """Start the supervisor; raises ClusterError when one runs already, or it does not come up."""
+        """Start the supervisor; raises ClusterError when one runs already, or it does not get ready."""
         await supervisor_client.launch(self._folder, run_id=self._run_id, owner_pid=owner_pid)
 
     async def call(self, command: str, **arguments: Any) -> Any:
@@ -41,20 +41,20 @@ class Supervision:
         return await supervisor_client.call(self._folder, command, **arguments)
 
     async def spawn(self, name: str, argv: list[str], log: Path, stage: int, grace_s: float | None = None) -> None:
-        """Start a child process that finds this harness's modules."""
+        """Start a child process that can import this harness; `Supervisor.spawn` says what `stage` and `grace_s` do."""
         path = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
         env = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", CLUSTER_VARIABLE: str(self._folder.resolve())}
         await self.call("spawn", name=name, argv=argv, log=str(log.resolve()), env=env, stage=stage, grace_s=grace_s)
 
     async def children(self) -> dict[str, Any]:
-        """Return what the supervisor knows of its children; nothing when it is gone."""
+        """Return the state of every child by name, as `Supervisor.status` has it; empty when the supervisor is gone."""
         try:
             children: dict[str, Any] = (await self.call("status"))["processes"]
         except SupervisorGone:
             return {}
         return children
 
-    async def tell(self, name: str, signal_name: str) -> None:
+    async def signal_if_running(self, name: str, signal_name: str) -> None:
         """Send a signal to a child; nothing happens when it has ended or never was."""
         if await self._runs(name):
             try:
@@ -67,14 +67,14 @@ class Supervision:
         return bool((await self.children()).get(name, {"state": "exited"})["state"] != "exited")
 
     async def ended(self, name: str, timeout_s: float) -> dict[str, Any]:
-        """Wait for the end of a child; return whether it has `exited` within that time, and its `status`."""
+        """Wait for a child to end; return whether it `exited` within that time, and its exit `status`."""
         answer: dict[str, Any] = await self.call(
             "wait", name=name, timeout_s=timeout_s, answer_within_s=timeout_s + GONE_TIMEOUT_S
         )
         return answer
 
     async def reserve_ports(self, count: int) -> list[int]:
-        """Return loopback ports that are the cluster's for as long as its supervisor lives."""
+        """Return loopback ports that are reserved for as long as the supervisor lives."""
         ports: list[int] = (await self.call("ports", count=count))["ports"]
         return ports
 
@@ -82,14 +82,13 @@ class Supervision:
         """End the supervisor and all that it started, whatever state they are in; idempotent.
 
         Raises:
-            DeadlineError: something survives SIGKILL.
+            DeadlineError: a process survives SIGKILL.
         """
         supervisor = self._identity()
         try:
             await self.call("shutdown", timeout_s=GRACE_S, answer_within_s=2 * GRACE_S + GONE_TIMEOUT_S)
         except ClusterError:
-            # Gone, or not able to answer: whatever it left is ended below, by the pid files.
-            pass
+            pass  # gone, or not able to answer: its processes are ended below
         else:
             await self._all_gone(supervisor, GRACE_S)
         for pid in self._survivors(supervisor):
@@ -98,7 +97,7 @@ class Supervision:
         (self._folder / SOCKET_NAME).unlink(missing_ok=True)  # a killed supervisor could not
 
     def residue(self) -> list[str]:
-        """Return, in a sentence each, which processes are left, and the socket if it is."""
+        """Return a sentence for each process that is left, and for the socket if it is."""
         left = [f"process {pid} of run {self._run_id} still runs" for pid in self._survivors(self._identity())]
         if (self._folder / SOCKET_NAME).exists():
             left.append(f"the supervisor's socket {self._folder / SOCKET_NAME} still exists")
@@ -108,12 +107,12 @@ class Supervision:
         return read_pid_file(self._folder / PIDS_NAME / SUPERVISOR_PID_NAME)
 
     def _survivors(self, supervisor: ProcessIdentity | None) -> list[int]:
-        """Return the pids of the run's live processes: named by a pid file, in the supervisor's group, or marked."""
+        """Return the pids of live processes with a pid file, in the supervisor's group, or with our variable set."""
         named = [read_pid_file(path) for path in sorted((self._folder / PIDS_NAME).glob("*.pid"))]
         pids = {identity.pid for identity in named if identity is not None and identity.alive()}
         if supervisor is not None:
             pids.update(group_members(supervisor))
-        pids.update(with_environment(CLUSTER_VARIABLE, str(self._folder.resolve())))
+        pids.update(pids_with_environment(CLUSTER_VARIABLE, str(self._folder.resolve())))
         return sorted(pids)
 
     async def _all_gone(self, supervisor: ProcessIdentity | None, timeout_s: float) -> None:

@@ -1,12 +1,12 @@
-"""The parent of every process of one cluster: starts, disturbs and ends them, and leaves nothing behind.
+"""The parent of every process of one cluster: starts, disturbs and ends them, and leaves none behind.
 
 `python -m harness.cluster.supervisor DIR [--owner-pid PID] [--run-id ID]` returns when the supervisor is ready and
 goes on in the background, in a session and process group of its own. It takes one command a connection over the unix
 socket in DIR, a JSON line, and answers with another (`harness.cluster.supervisor_client`).
 
-It ends everything when told, when it gets SIGTERM, when its owner is gone, whatever killed that one, when DIR was moved
-or removed, or when a cluster without an owner has lived for as long as it was meant to; if it is killed itself, the
-kernel kills its children (PR_SET_PDEATHSIG; on Linux).
+It ends all of them on the command `shutdown`, at SIGTERM, when its owner has ended in any way, when DIR was moved or
+removed, or when a cluster without an owner expires. If the supervisor itself is killed, the kernel kills its children
+(PR_SET_PDEATHSIG; on Linux).
 
 Standard library only, so that it is up in a tenth of a second.
 """
@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.children import Child, all_exited, bound_to_parent
+from harness.cluster.lifetime import folder_moved, process_gone
 from harness.cluster.ports import PortReservations
-from harness.cluster.watching import gone, moved
 from harness.system.pids import identify, write_pid_file
 
 SOCKET_NAME = "supervisor.sock"
@@ -62,8 +62,8 @@ class Supervisor:
         self._folder_watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[dict[str, Any]] | None = None
         self._pid = os.getpid()
-        self._killed_with_us = bound_to_parent(self._pid, killed=True)
-        self._told_by_our_death = bound_to_parent(self._pid, killed=False)
+        self._bind_to_kill = bound_to_parent(self._pid, signal.SIGKILL)
+        self._bind_to_terminate = bound_to_parent(self._pid, signal.SIGTERM)
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Carry out one command and return its answer, which holds `error` when it could not be."""
@@ -102,8 +102,8 @@ class Supervisor:
     ) -> dict[str, Any]:
         """Start a process; its output is appended to `log`, `env` is added to the supervisor's own environment.
 
-        One with a grace of its own has that time between SIGTERM and SIGKILL, starts with SIGTERM blocked, and gets
-        SIGTERM instead of SIGKILL when the supervisor is killed.
+        Processes of a lower `stage` are shut down first. One with a `grace_s` has that time between SIGTERM and
+        SIGKILL, starts with SIGTERM blocked, and gets SIGTERM instead of SIGKILL when the supervisor is killed.
         """
         before = self._children.get(name)
         pid_file = _pid_path(name)
@@ -119,7 +119,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=self._killed_with_us if grace_s is None else self._told_by_our_death,
+                preexec_fn=self._bind_to_kill if grace_s is None else self._bind_to_terminate,
             )
         starts = 1 if before is None else before.starts + 1
         self._children[name] = Child(name=name, stage=stage, process=process, log=log, starts=starts, grace_s=grace_s)
@@ -145,7 +145,7 @@ class Supervisor:
         return {"exited": not child.running, "status": child.status}
 
     async def pause(self, name: str, at_most_s: float) -> dict[str, Any]:
-        """Freeze a process, and thaw it after `at_most_s` if nobody does before; return when it stands still."""
+        """Freeze a process, and thaw it after `at_most_s` at the latest; return when it is stopped."""
         child = self._running(name)
         if at_most_s <= 0:
             raise CommandError(f"at_most_s must be positive, not {at_most_s}")
@@ -183,13 +183,11 @@ class Supervisor:
         }
 
     async def ports(self, count: int) -> dict[str, Any]:
-        """Choose free ports and hold them for as long as the supervisor lives."""
+        """Reserve free ports for as long as the supervisor lives."""
         return {"ports": self._ports.reserve(count)}
 
     async def shutdown(self, timeout_s: float = GRACE_S) -> dict[str, Any]:
-        """End all processes, stage by stage: SIGTERM, SIGKILL for those left after `timeout_s`, or
-        after the grace that they were given; then end itself.
-        """
+        """End all processes, stage by stage, then itself: SIGTERM, then SIGKILL after `timeout_s` or `grace_s`."""
         self._shutting_down = True
         killed: list[str] = []
         for stage in sorted({child.stage for child in self._children.values()}):
@@ -212,27 +210,27 @@ class Supervisor:
         return [child.name for child in late]
 
     async def disown(self, expires_after_s: float | None = None) -> dict[str, Any]:
-        """Go on when the owner is gone; end everything after `expires_after_s` all the same."""
+        """Live on without the owner; end everything after `expires_after_s` if that is given."""
         if self._owner_watch is not None:
             self._owner_watch.cancel()
         if expires_after_s is not None:
             asyncio.get_running_loop().call_later(expires_after_s, self.end)
         return {}
 
-    def end_with(self, owner: int) -> None:
+    def end_with_owner(self, owner: int) -> None:
         """Shut down when the process with this pid is gone."""
-        self._owner_watch = self._end_after(gone(owner))
+        self._owner_watch = self._end_after(process_gone(owner))
 
-    def end_without(self, folder: Path) -> None:
-        """Shut down when the working directory lies at this path no longer."""
-        self._folder_watch = self._end_after(moved(folder))
+    def end_with_folder(self, folder: Path) -> None:
+        """Shut down when the working directory is no longer at this path."""
+        self._folder_watch = self._end_after(folder_moved(folder))
 
     def end(self) -> None:
         """Begin to shut down."""
         self._ending = asyncio.ensure_future(self.shutdown())
 
     def close(self) -> None:
-        """Let go of the ports and watch nobody any more."""
+        """Release the ports and cancel all watches."""
         self._ports.release()
         for task in (self._owner_watch, self._folder_watch, self._ending):
             if task is not None:
@@ -305,9 +303,9 @@ async def serve(folder: Path, owner: int | None, ready: Callable[[], None]) -> N
         loop.add_signal_handler(signal.SIGCHLD, supervisor.reap)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, supervisor.end)
-        supervisor.end_without(folder)
+        supervisor.end_with_folder(folder)
         if owner is not None:
-            supervisor.end_with(owner)
+            supervisor.end_with_owner(owner)
         socket_path = Path(SOCKET_NAME)
         socket_path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Talking to a cluster's supervisor from any process that knows the cluster's folder."""
+"""How does a process that knows the cluster's folder talk to its supervisor?"""
 # ruff: noqa: ASYNC240 - small local files only; they take microseconds
 
 import asyncio
@@ -23,7 +23,7 @@ CALL_TIMEOUT_S = 10.0
 
 
 class SupervisorGone(ClusterError):
-    """No supervisor answers in the folder: the cluster was not started, or has ended."""
+    """No supervisor answers in the folder: no cluster was started there, or it has ended."""
 
 
 async def launch(folder: Path, *, run_id: str, owner_pid: int | None) -> None:

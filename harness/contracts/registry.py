@@ -1,4 +1,4 @@
-"""Finds plugins by kind and name at run time, so that the harness imports none of them.
+"""Which plugins and drivers exist? They are found by kind and name at run time: the harness imports none of them.
 
 A plugin is one module in the package of its kind; the module's name is the plugin's name with `_` for `-`, and its
 last line declares `PLUGIN`. Listing reads file names and docstrings, and imports nothing.
@@ -23,7 +23,7 @@ from harness.contracts.workloads import Workload
 from harness.errors import PluginError
 from harness.system.extras import not_installed
 
-_BESIDE = Path(__file__).resolve().parents[2] / "plugins"
+_CHECKOUT = Path(__file__).resolve().parents[2] / "plugins"
 _CONTENT = "kafka_chaos"
 
 DRIVERS: dict[str, str] = {
@@ -35,7 +35,7 @@ DRIVERS: dict[str, str] = {
 
 
 class Kind(StrEnum):
-    """What plugins there are; the value is the name of the package."""
+    """The kinds of plugins; the value is the name of their package."""
 
     FAULT = "faults"
     WORKLOAD = "workloads"
@@ -43,13 +43,13 @@ class Kind(StrEnum):
 
     @property
     def singular(self) -> str:
-        """One of them, for messages."""
+        """The word for one plugin, for messages."""
         return self.value.removesuffix("s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """One plugin or scenario, as far as it can be known without importing it."""
+class CatalogueEntry:
+    """One plugin or scenario, without importing it."""
 
     name: str
     summary: str
@@ -63,17 +63,17 @@ def content_root() -> Path:
         PluginError: there is none.
     """
     spec = importlib.util.find_spec(_CONTENT)
-    if spec is None and (_BESIDE / _CONTENT).is_dir():
-        sys.path.append(str(_BESIDE))
+    if spec is None and (_CHECKOUT / _CONTENT).is_dir():
+        sys.path.append(str(_CHECKOUT))
         spec = importlib.util.find_spec(_CONTENT)
     if spec is None or not spec.submodule_search_locations:
-        raise PluginError(f"no plugins: the package {_CONTENT} is neither installed nor in {_BESIDE}")
+        raise PluginError(f"no plugins: the package {_CONTENT} is neither installed nor in {_CHECKOUT}")
     return Path(spec.submodule_search_locations[0])
 
 
-def plugins(kind: Kind) -> list[Listed]:
+def plugins(kind: Kind) -> list[CatalogueEntry]:
     """Return every plugin of a kind by name; nothing is imported."""
-    return [Listed(name=name, summary=_summary(path), path=path) for name, path in _files(kind).items()]
+    return [CatalogueEntry(name=name, summary=_summary(path), path=path) for name, path in _files(kind).items()]
 
 
 def _files(kind: Kind) -> dict[str, Path]:
@@ -86,10 +86,10 @@ def _summary(path: Path) -> str:
     return docstring.partition("\n")[0]
 
 
-def scenarios() -> list[Listed]:
-    """Return the built-in scenarios by name; the summary is left to whoever reads the file."""
+def scenarios() -> list[CatalogueEntry]:
+    """Return the built-in scenarios by name; their summaries are empty, because their files are not read."""
     folder = content_root() / "scenarios"
-    return [Listed(name=path.stem, summary="", path=path) for path in sorted(folder.glob("*.yaml"))]
+    return [CatalogueEntry(name=path.stem, summary="", path=path) for path in sorted(folder.glob("*.yaml"))]
 
 
 def names(kind: Kind) -> list[str]:
@@ -98,8 +98,8 @@ def names(kind: Kind) -> list[str]:
 
 
 def known(kind: Kind, name: str) -> bool:
-    """Return whether there is such a plugin, without importing it."""
-    return name.lower() in (listed.lower() for listed in names(kind))
+    """Return whether there is such a plugin, whatever the case of its name; it is not imported."""
+    return name.lower() in map(str.lower, names(kind))
 
 
 def unknown_message(what: str, name: str, names: list[str]) -> str:
@@ -113,22 +113,22 @@ def fault(name: str) -> Fault:
     """Return a fault plugin.
 
     Raises:
-        PluginError: it does not exist or is misdeclared; so do `workload` and `check`.
+        PluginError: it does not exist or is declared wrongly; so do `workload` and `check`.
     """
-    loaded: Fault = _load(Kind.FAULT, name)()
-    return loaded
+    plugin: Fault = _load(Kind.FAULT, name)()
+    return plugin
 
 
 def workload(name: str) -> Workload:
     """Return a workload plugin."""
-    loaded: Workload = _load(Kind.WORKLOAD, name)()
-    return loaded
+    plugin: Workload = _load(Kind.WORKLOAD, name)()
+    return plugin
 
 
 def check(name: str) -> Check:
     """Return a check plugin."""
-    loaded: Check = _load(Kind.CHECK, name)()
-    return loaded
+    plugin: Check = _load(Kind.CHECK, name)()
+    return plugin
 
 
 @cache
@@ -161,16 +161,16 @@ def driver_class(name: str) -> type[Any]:
     if name not in DRIVERS:
         raise PluginError(unknown_message("driver", name, list(DRIVERS)))
     module, _, attribute = DRIVERS[name].partition(":")
-    loaded: type[Any] = getattr(importlib.import_module(module), attribute)
-    return loaded
+    driver: type[Any] = getattr(importlib.import_module(module), attribute)
+    return driver
 
 
 def capabilities(driver: str) -> set[str]:
     """Return the names of the optional powers that a driver has."""
-    loaded = driver_class(driver)
-    if issubclass(loaded, CarriesOutRuns):
-        return set(loaded.powers())
-    return {name for name, protocol in CAPABILITIES.items() if issubclass(loaded, protocol)}
+    cls = driver_class(driver)
+    if issubclass(cls, CarriesOutRuns):
+        return set(cls.powers())
+    return {name for name, protocol in CAPABILITIES.items() if issubclass(cls, protocol)}
 
 
 def _load(kind: Kind, name: str) -> type[Any]:
@@ -187,7 +187,7 @@ def _load(kind: Kind, name: str) -> type[Any]:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module of the content by its name.
+    """Import a module of the harness or of the content by its name.
 
     Raises:
         NotInstalled: it takes a package that only an extra brings.

@@ -1,1 +1,1 @@
-"""What is collected from a cluster after a run: dumps of its replicas."""
+"""Dumps of a cluster's replicas after a run, read from Kafka's files on disk."""

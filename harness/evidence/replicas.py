@@ -1,4 +1,4 @@
-"""What every replica holds after the run: its records, its leader epochs, its checkpoints, and whether it is whole."""
+"""What does each replica hold after the run: its records, leader epochs and checkpoints, and is it undamaged?"""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ from harness.store.history import ReplicaRecord, ReplicaState, line_of
 from harness.values import OFFSETS_TOPIC
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
-"""`topic-partition`; a replica on its way in or out has a suffix after it (`-delete`, `-future`, `-stray`)."""
+"""`topic-partition`; a replica that is moved or deleted has a suffix after it (`-delete`, `-future`, `-stray`)."""
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -30,20 +30,20 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Broker:
-    """What the replicas of one broker have in common."""
+    """What the replicas in one data directory have in common."""
 
     broker_id: int
     log_dir: Path
     checkpoints: dict[str, Offsets]
     problems: list[str]
-    """What is wrong with the checkpoints."""
+    """A sentence for each checkpoint file that cannot be read."""
 
 
 def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path) -> list[ReplicaState]:
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
-    The broker may run, but what it appends meanwhile may then be missing or half there. Damage is noted in the state,
-    and never an error. A broker with several data directories has them as folders of `log_dir`.
+    While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
+    Several data directories are folders in `log_dir`.
     """
     states = [state for directory in _directories(log_dir) for state in _dump_directory(folder, broker_id, directory)]
     return sorted(states, key=lambda state: (state.topic, state.partition))
@@ -74,20 +74,20 @@ def _replicas(log_dir: Path) -> list[tuple[str, int]]:
 def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaState:
     path.parent.mkdir(parents=True, exist_ok=True)
     log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
-    unfinished = path.with_suffix(".part")  # half a dump must never look like a whole one
-    with path.with_suffix(".records").open("w+b") as records, unfinished.open("wb") as dump:
-        records.writelines(line_of(_described(broker.broker_id, topic, partition, record)) for record in log)
+    partial = path.with_suffix(".part")  # an incomplete dump must not look like a complete one
+    with path.with_suffix(".records").open("w+b") as records, partial.open("wb") as dump:
+        records.writelines(line_of(_record_line(broker.broker_id, topic, partition, record)) for record in log)
         state = _state(broker, topic, partition, log)
-        dump.write(line_of(state))  # the first line, though known last
+        dump.write(line_of(state))  # the first line, but known only after all records
         records.seek(0)
         shutil.copyfileobj(records, dump)
     path.with_suffix(".records").unlink()
-    unfinished.replace(path)
+    partial.replace(path)
     return state
 
 
 def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> ReplicaState:
-    """Return what is known of a replica once its records have been read."""
+    """Return the state of a replica whose records have been read."""
     problems = [log.damage] if log.damage else []
     epochs = _rows(broker.log_dir / f"{topic}-{partition}" / LEADER_EPOCHS, 2, problems)
 
@@ -107,7 +107,7 @@ def _state(broker: _Broker, topic: str, partition: int, log: ReplicaLog) -> Repl
     )
 
 
-def _described(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
+def _record_line(broker_id: int, topic: str, partition: int, record: StoredRecord) -> ReplicaRecord:
     decoded = offsets_topic.decode(record.key, record.value) if topic == OFFSETS_TOPIC else None
     key, value = decoded if decoded is not None else (_text(record.key), _text(record.value))
     return ReplicaRecord(
@@ -127,7 +127,7 @@ def _described(broker_id: int, topic: str, partition: int, record: StoredRecord)
 
 
 def _text(data: bytes | None) -> str:
-    """Return the text that the bytes are, else their SHA-256; empty for null."""
+    """Return the bytes as text where they are UTF-8, else their SHA-256; empty for null."""
     if data is None:
         return ""
     try:
@@ -137,7 +137,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _digest(record: StoredRecord) -> str:
-    """Return the SHA-256 over key, value and headers, each after its length, so that none runs into another."""
+    """Return the SHA-256 over key, value and headers, each with its length before it, so that none is ambiguous."""
     parts = [record.key, record.value]
     for name, value in record.headers:
         parts += [name.encode(), value]
@@ -150,17 +150,17 @@ def _offsets(path: Path, problems: list[str]) -> Offsets:
 
 
 def _rows(path: Path, columns: int, problems: list[str]) -> list[list[str]]:
-    """Return the rows of a checkpoint file (version, count, a row a line); none, and a problem, when it is not one.
+    """Return the rows of a checkpoint file (version, count, a row a line); none, and a problem, when it is malformed.
 
-    Kafka creates its checkpoint files empty: such a file has no rows, and no problem.
+    An empty file has no rows and no problem: Kafka creates its checkpoint files empty.
     """
     if not path.exists() or path.stat().st_size == 0:
         return []
     try:
         version, count, *lines = path.read_text(encoding="utf-8").splitlines()
         rows = [line.split() for line in lines]
-        whole = all(len(row) == columns and all(_is_number(cell) for cell in row[-2:]) for row in rows)
-        if int(version) == CHECKPOINT_VERSION and int(count) == len(rows) and whole:
+        well_formed = all(len(row) == columns and all(_is_number(cell) for cell in row[-2:]) for row in rows)
+        if int(version) == CHECKPOINT_VERSION and int(count) == len(rows) and well_formed:
             return rows
     except ValueError:
         pass

@@ -1,7 +1,7 @@
-"""The records of one replica's segment files, read with a parser that the broker does not use.
+"""Which records are in a replica's segment files? Read with another parser than the broker's.
 
-A judge must not share the judged one's reading of the format: batches are decoded by kafka-python's record reader,
-compressed ones after pyarrow has expanded them.
+The judge must not share the broker's errors in reading the format: kafka-python's record reader decodes batches, after
+pyarrow has decompressed them.
 """
 
 import mmap
@@ -17,7 +17,7 @@ from kafka.record.default_records import DefaultRecordBatch
 _RECORD_BATCH: Any = DefaultRecordBatch  # has no annotations
 HEADER_BYTES: int = DefaultRecordBatch.HEADER_STRUCT.size
 LENGTH = struct.Struct(">qi")
-"""Base offset, and the number of bytes that follow these two."""
+"""Base offset, and the number of bytes after these two fields."""
 ATTRIBUTES = struct.Struct(">h")
 MAGIC_POSITION = 16
 ATTRIBUTES_POSITION = 21
@@ -32,7 +32,7 @@ SEQUENCES = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """One record with what its batch says about it."""
+    """One record with the fields of its batch."""
 
     offset: int
     leader_epoch: int
@@ -43,20 +43,20 @@ class StoredRecord:
     producer_id: int
     producer_epoch: int
     sequence: int
-    """Of the record, -1 without idempotence."""
+    """Of the record; -1 without idempotence."""
 
 
 class ReplicaLog:
-    """Iterates over a replica's records in the order of its log, up to the first damage; markers are left out."""
+    """Iterates over a replica's records in the order of its log, up to the first damage, without control batches."""
 
     def __init__(self, folder: Path) -> None:
         self._segments = sorted(folder.glob("*.log"))
         self.start_offset = int(self._segments[0].stem) if self._segments else 0
-        """Where the first segment begins."""
+        """Base offset of the first segment."""
         self.end_offset = self.start_offset
-        """After the iteration: the offset that the next record would get."""
+        """After the iteration: the offset of the next record."""
         self.damage = "" if self._segments else "no segment file"
-        """After the iteration: empty, or what was found wrong and where reading stopped."""
+        """After the iteration: empty, or what is damaged and where reading stopped."""
 
     def __iter__(self) -> Iterator[StoredRecord]:
         for segment in self._segments:
@@ -86,7 +86,7 @@ class ReplicaLog:
 
 
 def _batch_at(data: mmap.mmap, position: int) -> tuple[Any, int]:
-    """Return the whole, intact batch at a position, expanded, and how many bytes it has in the file."""
+    """Return the batch at a position, decompressed, and its size in the file; raises for a damaged one."""
     rest = len(data) - position
     if rest < HEADER_BYTES:
         raise CorruptRecordError(f"half a batch header ({rest} bytes)")
@@ -105,7 +105,7 @@ def _batch_at(data: mmap.mmap, position: int) -> tuple[Any, int]:
 
 
 def _expanded(raw: bytes, codec: int) -> Any:
-    """Return the batch as it would be without compression."""
+    """Return the batch without compression."""
     if codec not in CODECS:
         raise CorruptRecordError(f"a batch with unknown compression {codec}")
     attributes = ATTRIBUTES.unpack_from(raw, ATTRIBUTES_POSITION)[0] & ~CODEC_MASK
@@ -115,7 +115,7 @@ def _expanded(raw: bytes, codec: int) -> Any:
 
 
 def _decompressed(data: bytes, codec: str) -> bytes:
-    import pyarrow as pa  # a tenth of a second, and few logs are compressed
+    import pyarrow as pa  # takes a tenth of a second to load, and few logs are compressed
 
     if codec != "snappy":
         expanded: bytes = pa.CompressedInputStream(pa.BufferReader(data), codec).read()
@@ -124,7 +124,7 @@ def _decompressed(data: bytes, codec: str) -> bytes:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the raw blocks of snappy-java's framing, which Java clients write; others write one bare block."""
+    """Yield the raw blocks of snappy-java's framing, which Java clients write; other clients write one raw block."""
     if not data.startswith(XERIAL_MAGIC):
         yield data
         return
@@ -136,7 +136,7 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _snappy_size(block: bytes) -> int:
-    """Return the expanded size that a raw snappy block begins with, as a little-endian base-128 number."""
+    """Return the decompressed size at the beginning of a raw snappy block, a little-endian base-128 number."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * index)

@@ -23,7 +23,7 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
         return
     if status.zookeeper:
         await _heal_remaining(folder, driver, status, progress, notes)
-    for missing in await driver.bring_out():
+    for missing in await driver.copy_data():
         notes.remark(missing, forbids_pass=True)
     await asyncio.to_thread(_collect_evidence, folder, status, notes)
 

@@ -8,11 +8,11 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, allowances
 from harness.ingest.formats import formats
 from harness.ingest.settings import AllowedSettings
-from harness.store.result import CheckResult, Part, Remark, forbidding
+from harness.store.result import CheckResult, Remark, StoredModel, forbidding
 from harness.verdict import ExitCode, SystemVerdict
 
 
-class Setting(Part):
+class Setting(StoredModel):
     """One setting that checks went by."""
 
     name: str
@@ -22,7 +22,7 @@ class Setting(Part):
     about: str
 
 
-class Unjudged(Part):
+class Unjudged(StoredModel):
     """A promise for which there is no evidence."""
 
     check: str
@@ -33,7 +33,7 @@ class Unjudged(Part):
     """What evidence would give them, in words."""
 
 
-class HistoryResult(Part):
+class HistoryResult(StoredModel):
     """The content of `verdict.json` of such a history."""
 
     name: str

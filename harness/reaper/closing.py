@@ -1,6 +1,6 @@
-"""Brings a run that nobody goes on with to its end: evidence is collected, all is stopped, a verdict is saved.
+"""How is an abandoned run closed? Its evidence is collected, everything is stopped, and a verdict is saved.
 
-All of it is what the phases do, and written down as they do, so the run's folder reads like any other's.
+All by the functions of the phases, with entries in the phase log, so that the run folder is like any other.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from harness.store.result import RunResult
 
 
 def unreadable(run: RunFolder) -> str:
-    """Return what keeps a run from being closed by its own scenario, plan and driver; empty when nothing does."""
+    """Return why a run's scenario, plan or driver cannot be loaded; empty when they can."""
     try:
         load_plan(run.plan)
         phases.driver_of(run, scenario_of(run))
@@ -27,9 +27,9 @@ def unreadable(run: RunFolder) -> str:
 
 
 def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: bool = False) -> str:
-    """Collect the evidence, unless that was done, or the run was judged; return what went wrong.
+    """Collect the evidence, unless that was done or the run was judged; return the error, or an empty string.
 
-    The remark that it was done this way forbids a PASS, also when the run is judged again.
+    The remark that a reaper did it forbids a PASS, also when the run is judged again. `again`: collect once more.
     """
     done = {entry.phase for entry in entries(run) if entry.over}
     if Phase.JUDGE in done or (Phase.COLLECT in done and not again):
@@ -46,7 +46,7 @@ def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: b
 
 
 def stop(run: RunFolder, progress: Progress) -> list[str]:
-    """Stop all of a run and save its verdict as it stands then; return what is left of it, in a sentence each."""
+    """Stop everything of a run and save its verdict; return its residue, a sentence each."""
     try:
         phases.stop(run, progress=progress)
     except Interrupted:
@@ -57,17 +57,17 @@ def stop(run: RunFolder, progress: Progress) -> list[str]:
     return ends(run)[Phase.STOP].residue
 
 
-def own_up(run: RunFolder, found: list[str], progress: Progress) -> None:
-    """Let the verdict of a run that said it was clean say what was found of it afterwards, removed or not."""
+def record_residue(run: RunFolder, leftovers: list[str], progress: Progress) -> None:
+    """Add to a stopped run's verdict what a reaper still came upon, removed or not."""
     before = ends(run).get(Phase.STOP)
     with entered(run, Phase.STOP, progress) as notes:
         notes.residue.extend(before.residue if before is not None else [])
-        notes.residue.extend(f"{what} was left until a reaper came" for what in found)
+        notes.residue.extend(f"{what} was left until a reaper came" for what in leftovers)
     assemble(run).save(run.verdict)
 
 
-def settle(run: RunFolder, *, dry_run: bool) -> bool:
-    """Save the verdict of a run whose last phase was cut off, unless it says so already; return whether it did not."""
+def refresh_verdict(run: RunFolder, *, dry_run: bool) -> bool:
+    """Save the verdict of a run whose last phase was cut off; return whether the saved one was missing or different."""
     log = entries(run)
     if not log or (log[-1].over and run.verdict.exists()):
         return False

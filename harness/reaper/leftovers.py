@@ -1,8 +1,8 @@
-"""What of one cluster is still there, found by pid file, mark and label alone, and how it is removed.
+"""What is left of a cluster, and how is it removed?
 
-None of it is looked for by name: a process counts as ours when a pid file names it together with its start time, when
-it is in the group that our supervisor founded, or when it was started with our variable in its environment; a
-container, network or volume when it carries our labels. A mark or label that no harness writes is somebody else's.
+Nothing is identified by its name. A process is ours when a pid file has its pid and start time, when it is in our
+supervisor's process group, or when our variable is in its environment; a container, network or volume when it has our
+labels. A variable or label with a value that no harness writes is another program's.
 """
 
 import os
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from harness.cluster.supervision import CLUSTER_VARIABLE
 from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
 from harness.errors import ClusterError
-from harness.reaper.result import Kind
+from harness.reaper.result import ItemKind
 from harness.store.folder import RunFolder
-from harness.system.pids import ProcessIdentity, group_members, identify, marked, read_pid_file
+from harness.system.pids import ProcessIdentity, environment_values, group_members, identify, read_pid_file
 
 if TYPE_CHECKING:
-    from harness.cluster.containers.engine import Engine, Made
+    from harness.cluster.containers.engine import Engine, Resource
 
 GONE_TIMEOUT_S = 5.0
 POLL_S = 0.01
@@ -31,82 +31,82 @@ POLL_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """One thing of a cluster that is still there."""
+    """One thing that is left of a cluster."""
 
-    kind: Kind
+    kind: ItemKind
     name: str
-    what: "ProcessIdentity | Made | Path"
+    what: "ProcessIdentity | Resource | Path"
 
 
 @dataclass(slots=True, kw_only=True)
-class Finds:
-    """All that the marks of processes and the labels on the engine point to, by run folder; looked for once a round."""
+class Leftovers:
+    """Marked processes and labelled resources by run folder, as listed once at the start of a reaper's round."""
 
     engine: "Engine | None" = None
     processes: dict[Path, list[ProcessIdentity]] = field(default_factory=dict)
-    made: dict[Path, list["Made"]] = field(default_factory=dict)
-    elsewhere: list["Made"] = field(default_factory=list)
-    """Not made by a harness on this machine: others may use the same engine."""
+    resources: dict[Path, list["Resource"]] = field(default_factory=dict)
+    foreign: list["Resource"] = field(default_factory=list)
+    """Created by a harness on another machine, which may use the same engine, or without a run folder's path."""
     remarks: list[str] = field(default_factory=list)
 
     @property
     def roots(self) -> set[Path]:
-        """The run folders that something points to."""
-        return {*self.processes, *self.made}
+        """The run folders that a variable or label names."""
+        return {*self.processes, *self.resources}
 
     def of(self, root: Path) -> list[Leftover]:
-        """Return what is left of one cluster: processes, then containers before what they use, then the socket."""
+        """Return what is left of one cluster: processes, containers, networks and volumes, then the socket."""
         cluster = RunFolder(root).cluster
         left = [
-            Leftover(kind=Kind.PROCESS, name=f"{process.pid} ({_program(process.pid)})", what=process)
+            Leftover(kind=ItemKind.PROCESS, name=f"{process.pid} ({_program(process.pid)})", what=process)
             for process in _processes(cluster, self.processes.get(root, []))
         ]
-        if self.engine is not None and root in self.made:  # asked again: a live run may have ended since
-            left += [Leftover(kind=Kind(made.kind), name=made.name, what=made) for made in self.engine.made(root)]
+        if self.engine is not None and root in self.resources:  # listed again: a live run may have ended since
+            left += [Leftover(kind=ItemKind(it.kind), name=it.name, what=it) for it in self.engine.resources(root)]
         if (cluster / SOCKET_NAME).exists():
-            left.append(Leftover(kind=Kind.SOCKET, name=str(cluster / SOCKET_NAME), what=cluster / SOCKET_NAME))
+            left.append(Leftover(kind=ItemKind.SOCKET, name=str(cluster / SOCKET_NAME), what=cluster / SOCKET_NAME))
         return left
 
     def remove(self, leftover: Leftover) -> None:
-        """Remove one thing, and return when it is gone, whoever was faster.
+        """Remove one thing and return when it is gone; it may be gone already.
 
         Raises:
-            ClusterError: it is still there.
-            OSError: it is a file and stays.
+            ClusterError: it still exists.
+            OSError: the file cannot be removed.
         """
         if isinstance(leftover.what, ProcessIdentity):
             _kill(leftover.what)
         elif isinstance(leftover.what, Path):
             leftover.what.unlink(missing_ok=True)
         else:
-            assert self.engine is not None, "what was made was listed by it"
+            assert self.engine is not None, "the resource was listed by it"
             self.engine.remove(leftover.what)
 
 
 @contextmanager
-def looking() -> Iterator[Finds]:
-    """Look at the processes of this host and at the engine; without one, say so and go on."""
-    finds = Finds()
-    for pid, cluster in marked(CLUSTER_VARIABLE):
+def find_leftovers() -> Iterator[Leftovers]:
+    """List the processes of this host and the resources on the engine; a remark says when there is none."""
+    leftovers = Leftovers()
+    for pid, cluster in environment_values(CLUSTER_VARIABLE):
         process, root = identify(pid), Path(cluster).parent
         ours = root.is_absolute() and cluster == str(RunFolder(root).cluster)
         if ours and process is not None and pid != os.getpid():
-            finds.processes.setdefault(root, []).append(process)
-    engine = _engine(finds.remarks)
+            leftovers.processes.setdefault(root, []).append(process)
+    engine = _engine(leftovers.remarks)
     if engine is None:
-        yield finds
+        yield leftovers
         return
     with engine:
-        finds.engine = engine
+        leftovers.engine = engine
         try:
-            for made in engine.made():
-                if made.host == socket.gethostname() and made.root.is_absolute():
-                    finds.made.setdefault(made.root, []).append(made)
+            for resource in engine.resources():
+                if resource.host == socket.gethostname() and resource.root.is_absolute():
+                    leftovers.resources.setdefault(resource.root, []).append(resource)
                 else:
-                    finds.elsewhere.append(made)
+                    leftovers.foreign.append(resource)
         except ClusterError as error:
-            finds.remarks.append(f"containers, networks and volumes were not looked at: {error}")
-        yield finds
+            leftovers.remarks.append(f"containers, networks and volumes were not looked at: {error}")
+        yield leftovers
 
 
 def _engine(remarks: list[str]) -> "Engine | None":
@@ -119,12 +119,12 @@ def _engine(remarks: list[str]) -> "Engine | None":
         return None
 
 
-def _processes(cluster: Path, found: list[ProcessIdentity]) -> list[ProcessIdentity]:
-    """Return the cluster's live processes: named by a pid file, in the supervisor's group, or marked."""
+def _processes(cluster: Path, marked: list[ProcessIdentity]) -> list[ProcessIdentity]:
+    """Return the cluster's live processes: with a pid file, in the supervisor's group, or with our variable set."""
     named = [identity for path in sorted((cluster / PIDS_NAME).glob("*.pid")) if (identity := read_pid_file(path))]
     supervisor = read_pid_file(cluster / PIDS_NAME / SUPERVISOR_PID_NAME)
     group = map(identify, group_members(supervisor)) if supervisor is not None else ()
-    every = {*named, *found, *(identity for identity in group if identity is not None)}
+    every = {*named, *marked, *(identity for identity in group if identity is not None)}
     return sorted((process for process in every if process.alive()), key=lambda process: process.pid)
 
 

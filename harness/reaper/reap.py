@@ -1,39 +1,38 @@
-"""Goes over every run once, and removes what the dead ones left behind.
+"""Which runs are dead, and what does a reaper do with what they left? One round over all runs.
 
-What belongs to a run is found by pid file, mark and label (`leftovers`); whether anybody goes on with it is told by its
-supervisor and its phase log (`standing`). A cluster is alive exactly while its supervisor is. So:
+`leftovers` finds what belongs to a run by pid file, environment variable and label; `liveness` sees by supervisor and
+phase log whether the run goes on. A cluster is alive exactly while its supervisor is. So:
 
 - The supervisor is alive: nothing is touched. The exception is a run under a scheduler, whose cluster has no owner:
-  when the process that carried out its last phase is gone, no other phase has begun for `PATIENCE_S`, and its load is
-  over (the drive phase ended or was cut off), then collecting and stopping is all that is left to do, and that is what
-  a reaper does with it, by the same functions as the scheduler's own teardown. A scheduler that is later than that
-  finds a stopped cluster whose evidence is collected. A cluster that waits for its drive phase is never touched: it
-  ends by itself when it expires.
-- The supervisor is gone, and the run was stopped: what is left is removed, and was residue; so the run's environment
+  when the process of its last phase is gone, no other phase has begun for `PATIENCE_S`, and its load is over (the drive
+  phase ended or was cut off), only collecting and stopping are left to do, and the reaper does them by the same
+  functions as the scheduler's teardown. A teardown that comes later finds a stopped cluster with its evidence
+  collected. A cluster that waits for its drive phase is never touched: it ends by itself when it expires.
+- The supervisor is gone, and the run was stopped: what is left is removed. It was residue, so the run's environment
   verdict becomes RESIDUE.
-- The supervisor is gone, and the run was not stopped: it died. At once if no other process can know of it (it died
-  while it was started, or `chaos run` did all in one process), else after `PATIENCE_S`, its evidence is collected, all
-  is stopped, and it gets a verdict; never PASS, because a phase that was cut off and the collecting by a reaper are
-  both remarks that forbid one.
-- A phase was cut off after the cluster was stopped: the verdict is put together anew, so that no older one stands.
+- The supervisor is gone, and the run was not stopped: it died. Its evidence is collected, everything is stopped, and it
+  gets a verdict: at once if no other process can go on with it (it died during its start, or `chaos run` did all phases
+  in one process), else after `PATIENCE_S`. The verdict is never PASS, because a phase that was cut off and collecting
+  by a reaper are both remarks that forbid one.
+- A phase was cut off after the cluster was stopped: the verdict is assembled and saved again, to replace an older one.
 
 What may happen at the same time, and why it does no harm:
 
-- Making a folder, before its plan is whole: a half-made folder is only removed when nothing in it changed for a minute
-  and nothing else lies in it. Its maker, were it alive, would fail before it starts anything.
-- Between the plan and the supervisor: nothing exists but files, and those of a whole run are never removed.
-- Launching a supervisor: it takes the lock of the cluster's folder before it writes its pid file, and nothing is
-  marked or labelled before that. A reaper holds the same lock while it removes what a dead one left: either the
-  reaper finds the lock taken and lets the run be, or the launch is refused.
-- Making containers: only under a live supervisor. If that dies meanwhile, the process that carries out the start phase
-  is alive, and the run is let be until it is not.
-- Removing containers after their supervisor was killed, which their guard does: it holds a lock meanwhile, and a
-  reaper comes back another time.
-- Another reaper: each locks the run folder that it deals with; the second one lets it be.
+- A run folder is being made and its plan is incomplete: a half-made folder is only removed when nothing in it changed
+  for a minute and it has no other files. Were its maker still alive, it would fail before it starts anything.
+- Between plan and supervisor: only files exist, and those of a complete run folder are never removed.
+- A supervisor is being launched: it takes the lock of the cluster's folder before it writes its pid file, and nothing
+  is marked or labelled before that. A reaper holds the same lock while it removes leftovers: either it finds the lock
+  taken and keeps the run, or the launch is refused.
+- Containers are being created: only under a live supervisor. If that dies, the process of the start phase is alive, and
+  the run is kept until it is not.
+- The guard removes the containers of a killed supervisor: it holds a lock meanwhile, and the reaper keeps the run until
+  its next round.
+- Another reaper: each locks the run folder that it works on; the second one keeps it.
 
-One window remains: a scheduler's teardown that is later than `PATIENCE_S` and begins in the very seconds in which a
+One race remains: a scheduler's teardown that is later than `PATIENCE_S` and begins in the very seconds in which a
 reaper collects the same run. Both write the same evidence from the same data; a dump that both write may be damaged,
-and is then said to be. A run that a reaper has closed never passes, so nothing wrong is claimed.
+which a remark then says. A run that a reaper has closed never passes, so no wrong PASS can follow.
 """
 
 import fcntl
@@ -45,28 +44,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cluster.containers.bringing_out import LOCK_NAME as CONTAINERS_LOCK_NAME
+from harness.cluster.containers.data_copy import LOCK_NAME as CONTAINERS_LOCK_NAME
 from harness.cluster.supervisor import LOCK_NAME
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.experiment.judge import assemble
 from harness.progress import Logged, Progress
 from harness.reaper import PATIENCE_S, closing
-from harness.reaper.leftovers import Finds, Leftover, looking
-from harness.reaper.result import Fate, Item, Kind, Reaped
-from harness.reaper.standing import (
-    Standing,
+from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers
+from harness.reaper.liveness import (
+    Liveness,
     State,
+    foreign_files,
     half_made,
+    liveness_of,
     made_just_now,
-    standing_of,
-    strangers_in,
     supervised,
 )
+from harness.reaper.result import Fate, Item, ItemKind, ReapResult
 from harness.store.folder import RunFolder
 from harness.system.scratch import abandoned_scratch_folders, remove_scratch_folder
 
 if TYPE_CHECKING:
-    from harness.cluster.containers.engine import Made
+    from harness.cluster.containers.engine import Resource
 
 
 def reap(
@@ -76,25 +75,25 @@ def reap(
     patience_s: float = PATIENCE_S,
     dry_run: bool = False,
     progress: Progress | None = None,
-) -> Reaped:
-    """Remove what dead runs left behind, and return what became of everything that was come upon.
+) -> ReapResult:
+    """Remove what dead runs left behind; return every thing that was found, with its fate.
 
     Args:
         runs: the folders that run folders lie in.
-        everywhere: deal also with processes, containers, networks and volumes of this host whose run lies elsewhere.
+        everywhere: include processes, containers, networks and volumes of this host whose run is in another folder.
         patience_s: how long a scheduler has to go on with a run whose worker is gone.
-        dry_run: change nothing, and return what would be done.
-        progress: is told what happens to a run that is collected and stopped.
+        dry_run: change nothing; return what would be done.
+        progress: shows the phases of a run that is collected and stopped.
     """
     folders = [folder.resolve() for folder in runs]
-    with looking() as finds:
-        reaper = _Reaper(finds=finds, patience_s=patience_s, dry_run=dry_run, progress=progress or Logged())
-        pointed_at = {root for root in finds.roots if everywhere or root.parent in folders}
-        roots = pointed_at.union(*(_run_folders(folder) for folder in folders))
+    with find_leftovers() as leftovers:
+        reaper = _Reaper(leftovers=leftovers, patience_s=patience_s, dry_run=dry_run, progress=progress or Logged())
+        labelled = {root for root in leftovers.roots if everywhere or root.parent in folders}
+        roots = labelled.union(*(_run_folders(folder) for folder in folders))
         items = [item for root in sorted(roots) for item in reaper.attend(root)]
-        items += [_elsewhere(made) for made in finds.elsewhere if everywhere or made.root.parent in folders]
+        items += [_foreign(it) for it in leftovers.foreign if everywhere or it.root.parent in folders]
         items += reaper.scratch()
-    return Reaped(items=items, remarks=finds.remarks)
+    return ReapResult(items=items, remarks=leftovers.remarks)
 
 
 def _run_folders(runs: Path) -> set[Path]:
@@ -108,18 +107,18 @@ def _run_folders(runs: Path) -> set[Path]:
 class _Reaper:
     """One round."""
 
-    finds: Finds
+    leftovers: Leftovers
     patience_s: float
     dry_run: bool
     progress: Progress
 
     def attend(self, root: Path) -> list[Item]:
-        """Deal with one run folder, or with what points to one; whatever goes wrong, the others have their turn."""
+        """Deal with one run folder, or with what names one; an error becomes an item, so that the round goes on."""
         try:
-            if not _there(root):
+            if not _exists(root):
                 return self._without_folder(root)
-            with _locked(root) as mine:
-                return self._folder(RunFolder(root)) if mine else [_kept(root, "another reaper deals with it")]
+            with _locked(root) as locked:
+                return self._folder(RunFolder(root)) if locked else [_kept(root, "another reaper works on it")]
         except Interrupted:
             raise
         except (EvidenceError, PluginError, ScenarioError) as error:
@@ -140,55 +139,55 @@ class _Reaper:
                     fate = Fate.REMOVED
                 except OSError as error:
                     fate, detail = Fate.FAILED, str(error)
-            items.append(Item(kind=Kind.FOLDER, name=str(path), fate=fate, detail=detail))
+            items.append(Item(kind=ItemKind.FOLDER, name=str(path), fate=fate, detail=detail))
         return items
 
     def _folder(self, run: RunFolder) -> list[Item]:
         if half_made(run):
             return [self._half_made(run)]
-        standing = standing_of(run, patience_s=self.patience_s, remember=not self.dry_run)
-        if standing.state is State.GOES_ON:
-            return [_kept(run.root, standing.reason)]
+        liveness = liveness_of(run, patience_s=self.patience_s, remember=not self.dry_run)
+        if liveness.state is State.ACTIVE:
+            return [_kept(run.root, liveness.reason)]
         if _held(run.cluster / CONTAINERS_LOCK_NAME):
-            return [_kept(run.root, "its containers' data is just brought out, or they are removed")]
+            return [_kept(run.root, "another process copies its containers' data or removes them")]
         if self.dry_run or supervised(run) or not run.cluster.exists():
-            return self._dead(run, standing)
-        with _locked(run.cluster / LOCK_NAME) as mine:
-            return self._dead(run, standing) if mine else [_kept(run.root, "a supervisor starts there")]
+            return self._dead(run, liveness)
+        with _locked(run.cluster / LOCK_NAME) as locked:
+            return self._dead(run, liveness) if locked else [_kept(run.root, "a supervisor is starting there")]
 
     def _half_made(self, run: RunFolder) -> Item:
-        """Remove a folder that lacks its plan, unless somebody may still be making it or something else is in it."""
-        if strangers := strangers_in(run):
-            return _kept(run.root, f"it has no whole plan, and yet there is {', '.join(strangers)} in it")
+        """Remove a folder that lacks its plan, unless it may still be in the making or has other files."""
+        if others := foreign_files(run):
+            return _kept(run.root, f"its plan is missing or incomplete, but it has other files: {', '.join(others)}")
         if made_just_now(run):
             return _kept(run.root, "it is being made")
         if self.dry_run:
-            return Item(kind=Kind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.DUE)
+            return Item(kind=ItemKind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.DUE)
         for path in run.root.iterdir():
             path.unlink()
         run.root.rmdir()
-        return Item(kind=Kind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.REMOVED)
+        return Item(kind=ItemKind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.REMOVED)
 
-    def _dead(self, run: RunFolder, standing: Standing) -> list[Item]:
-        """Remove what is left of a run, and let its verdict say what it came to."""
-        left = self.finds.of(run.root)
-        abandoned = standing.state is State.ABANDONED
+    def _dead(self, run: RunFolder, liveness: Liveness) -> list[Item]:
+        """Remove what is left of a run that does not go on, and save its verdict."""
+        left = self.leftovers.of(run.root)
+        abandoned = liveness.state is State.ABANDONED
         if self.dry_run:
-            due = abandoned or closing.settle(run, dry_run=True)
-            return [_run(run.root, Fate.DUE, standing.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
+            due = abandoned or closing.refresh_verdict(run, dry_run=True)
+            return [_run(run.root, Fate.DUE, liveness.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
         if abandoned:
-            return self._abandoned(run, standing.reason, left)
-        if any(it.kind is Kind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
+            return self._abandoned(run, liveness.reason, left)
+        if any(it.kind is ItemKind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
             closing.collect_remains(run, "its containers were left", self.progress, again=True)
         swept = self._sweep(run.root, left)
         if swept and run.phases.exists():
-            closing.own_up(run, [f"{item.kind} {item.name}" for item in swept], self.progress)
-        elif closing.settle(run, dry_run=False):
+            closing.record_residue(run, [f"{item.kind} {item.name}" for item in swept], self.progress)
+        elif closing.refresh_verdict(run, dry_run=False):
             return [_run(run.root, Fate.CLOSED, _verdicts(run)), *swept]
         return swept
 
     def _abandoned(self, run: RunFolder, reason: str, left: list[Leftover]) -> list[Item]:
-        """Bring a run to its end as its own phases would have; what even that leaves is removed one by one."""
+        """Collect and stop a run as its own phases would have; what they leave is removed one by one."""
         if why := closing.unreadable(run):
             return [_kept(run.root, f"{reason}, and it cannot be closed: {why}"), *self._sweep(run.root, left)]
         if not run.phases.exists():
@@ -196,7 +195,7 @@ class _Reaper:
             return [_run(run.root, Fate.CLOSED, f"{reason}; {_verdicts(run)}")]
         problem = closing.collect_remains(run, reason, self.progress)
         residue = closing.stop(run, self.progress)
-        swept = self._sweep(run.root, self.finds.of(run.root))
+        swept = self._sweep(run.root, self.leftovers.of(run.root))
         if swept:
             residue = closing.stop(run, self.progress)
         detail = "; ".join(filter(None, [reason, problem, *residue, _verdicts(run)]))
@@ -205,25 +204,25 @@ class _Reaper:
         return [_run(run.root, Fate.FAILED if residue else Fate.CLOSED, detail), *gone, *swept]
 
     def _without_folder(self, root: Path) -> list[Item]:
-        """Deal with what is left of a run whose folder somebody removed, if that is what became of it."""
-        left = self.finds.of(root)
+        """Remove what is left of a run whose folder is gone, but not when only its file system is not mounted here."""
+        left = self.leftovers.of(root)
         if not root.parent.is_dir():
-            return [_item(root, it, Fate.KEPT, f"{root.parent} is not to be seen from here") for it in left]
+            return [_item(root, it, Fate.KEPT, f"{root.parent} does not exist on this machine") for it in left]
         return [_item(root, it, Fate.DUE) for it in left] if self.dry_run else self._sweep(root, left)
 
     def _sweep(self, root: Path, left: Iterable[Leftover]) -> list[Item]:
         items = []
         for leftover in left:
             try:
-                self.finds.remove(leftover)
+                self.leftovers.remove(leftover)
                 items.append(_item(root, leftover, Fate.REMOVED))
             except (ClusterError, OSError) as error:
                 items.append(_item(root, leftover, Fate.FAILED, str(error)))
         return items
 
 
-def _there(root: Path) -> bool:
-    """Return whether a folder exists; raises PermissionError when that cannot be seen."""
+def _exists(root: Path) -> bool:
+    """Return whether a folder exists; raises PermissionError when it cannot be accessed."""
     try:
         root.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -241,7 +240,7 @@ def _own(root: Path) -> bool:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file or folder and yield True; yield False when somebody else holds it."""
+    """Hold the lock of a file or folder and yield True; yield False when another process holds it."""
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     lock = os.open(path, flags, 0o600)
     try:
@@ -256,11 +255,11 @@ def _locked(path: Path) -> Iterator[bool]:
 
 
 def _held(path: Path) -> bool:
-    """Return whether somebody holds the lock of a file."""
+    """Return whether a process holds the lock of a file."""
     if not path.exists():
         return False
-    with _locked(path) as mine:
-        return not mine
+    with _locked(path) as locked:
+        return not locked
 
 
 def _verdicts(run: RunFolder) -> str:
@@ -269,7 +268,7 @@ def _verdicts(run: RunFolder) -> str:
 
 
 def _run(root: Path, fate: Fate, detail: str) -> Item:
-    return Item(kind=Kind.RUN, name=root.name, run=root.name, fate=fate, detail=detail)
+    return Item(kind=ItemKind.RUN, name=root.name, run=root.name, fate=fate, detail=detail)
 
 
 def _kept(root: Path, reason: str) -> Item:
@@ -280,7 +279,7 @@ def _item(root: Path, leftover: Leftover, fate: Fate, detail: str = "") -> Item:
     return Item(kind=leftover.kind, name=leftover.name, run=root.name, fate=fate, detail=detail)
 
 
-def _elsewhere(made: "Made") -> Item:
-    far = made.host not in ("", socket.gethostname())
-    detail = f"made by the harness on {made.host}" if far else "its labels name no run folder of this machine"
-    return Item(kind=Kind(made.kind), name=made.name, run=made.run_id, fate=Fate.KEPT, detail=detail)
+def _foreign(it: "Resource") -> Item:
+    far = it.host not in ("", socket.gethostname())
+    detail = f"made by the harness on {it.host}" if far else "its labels name no run folder of this machine"
+    return Item(kind=ItemKind(it.kind), name=it.name, run=it.run_id, fate=Fate.KEPT, detail=detail)

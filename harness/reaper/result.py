@@ -1,4 +1,4 @@
-"""What a reaper did: every thing it came upon, and what became of it."""
+"""What did a reaper do with each thing that dead runs left?"""
 
 from enum import StrEnum
 
@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict
 from harness.verdict import ExitCode
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """What a run may leave behind."""
 
     RUN = "run"
-    """The run itself: a folder without an end to its story."""
+    """The run itself, which did not end properly."""
     PROCESS = "process"
     CONTAINER = "container"
     NETWORK = "network"
@@ -21,44 +21,44 @@ class Kind(StrEnum):
 
 
 class Fate(StrEnum):
-    """What became of it."""
+    """What the reaper did with it."""
 
     REMOVED = "removed"
     CLOSED = "closed"
-    """Of a run: what could still be had is in its folder, everything else is gone, and it has a verdict."""
+    """Of a run: its remaining evidence is collected, everything else is removed, and it has a verdict."""
     DUE = "due"
-    """It would have been removed or closed, were this no rehearsal."""
+    """In a dry run: it would have been removed or closed."""
     KEPT = "kept"
     FAILED = "failed"
 
 
 class Item(BaseModel):
-    """One thing."""
+    """One thing and its fate."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Kind
+    kind: ItemKind
     name: str
     run: str = ""
     """Name of the run folder it belongs to."""
     fate: Fate
     detail: str = ""
-    """Why it was kept, or could not be removed; what a closed run came to."""
+    """Why it was kept or could not be removed; the verdicts of a closed run."""
 
     def __str__(self) -> str:
-        """Return it as a line of a log."""
+        """Return it as a line for a log."""
         belongs = f" of {self.run}" if self.run and self.run != self.name else ""
         return f"{self.fate}: {self.kind} {self.name}{belongs}" + (f": {self.detail}" if self.detail else "")
 
 
-class Reaped(BaseModel):
-    """All of it; `model_dump` is what `chaos reap --json` prints."""
+class ReapResult(BaseModel):
+    """All items of one round; `model_dump` is what `chaos reap --json` prints."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     items: list[Item] = []
     remarks: list[str] = []
-    """What could not be looked at, in a sentence each: no engine is none that holds anything of ours."""
+    """A sentence for each place that could not be searched; a missing Docker engine is no failure."""
 
     def of(self, *fates: Fate) -> list[Item]:
         """Return the items with one of these fates."""
@@ -66,5 +66,5 @@ class Reaped(BaseModel):
 
     @property
     def exit_code(self) -> ExitCode:
-        """HELD when nothing is left that should not be, ENVIRONMENT when something could not be removed."""
+        """ENVIRONMENT when a thing could not be removed, else HELD."""
         return ExitCode.ENVIRONMENT if self.of(Fate.FAILED) else ExitCode.HELD

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from harness.contracts.registry import check_title
-from harness.store.result import CheckResult, Part, RunResult, SuiteResult
+from harness.store.result import CheckResult, RunResult, StoredModel, SuiteResult
 from harness.verdict import SystemVerdict
 
 ABSENT = "no answer"
 
 
-class Difference(Part):
+class Difference(StoredModel):
     """One answer that is another one now."""
 
     kind: str

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from harness.contracts import registry
-from harness.store.result import ByName, Part, RunResult, forbidding
+from harness.store.result import ByName, RunResult, StoredModel, forbidding
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdict
 
 
@@ -28,7 +28,7 @@ PHASES = {
 """In which phase each shows, unless a remark says its own."""
 
 
-class Reason(Part):
+class Reason(StoredModel):
     """One thing that forbids to say that a run held."""
 
     kind: Kind

@@ -1,1 +1,1 @@
-"""What a scenario may say, and how YAML becomes one: every error at once, with file, line and what is allowed."""
+"""What may a scenario declare, how is it read from YAML, and which plan does a seed make of it?"""

@@ -1,8 +1,8 @@
-"""Whether this machine can do what a scenario asks of its driver: probed and named before anything is made."""
+"""Can a scenario's driver do on this machine what the scenario needs? Checked before anything is started."""
 
 from collections.abc import Iterable
 
-from harness.cluster.broker_properties import DIRECTORIES
+from harness.cluster.broker_properties import LOG_DIRS
 from harness.cluster.driver import DRIVER, CarriesOutRuns
 from harness.contracts import registry
 from harness.errors import Refused
@@ -10,49 +10,48 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 
 
-def refuse_unless_able(scenario: Scenario) -> None:
-    """Return when the scenario's driver can do here all that its faults and its load need.
+def require_capabilities(scenario: Scenario) -> None:
+    """Check that the scenario's driver can do on this machine what its faults and its load need.
 
     Raises:
-        Refused: names what is missing, why, and which drivers could.
+        Refused: it cannot; the message says what is missing, why, and which drivers could.
     """
-    _refuse(scenario.driver, needed_by(scenario))
-    _refuse_unknown_roles(scenario)
-    if DIRECTORIES in scenario.cluster.properties and _only_runs(scenario.driver):
+    _require(scenario.driver, required_capabilities(scenario))
+    _require_roles(scenario)
+    if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
         raise Refused(
-            f"the driver {scenario.driver} gives every broker one data directory, and {DIRECTORIES} asks for several;"
-            f" drivers that can: {_with_real_brokers(scenario)}"
+            f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} asks for several;"
+            f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
         )
 
 
-def refuse_unless_there(driver: str) -> None:
-    """Return when a driver can start clusters here that stay.
+def require_lasting_cluster(driver: str) -> None:
+    """Check that a driver can start clusters on this machine that outlive the command.
 
     Raises:
         Refused: it cannot; the message says why, and which drivers could.
         PluginError: there is no such driver.
     """
-    if _only_runs(driver):
-        able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, ())]
+    if _carries_out_runs(driver):
         raise Refused(
             f"the driver {driver} keeps no cluster: it has one only while a run is under load, as in"
-            f" chaos run smoke --driver {driver}; drivers that can: {', '.join(able) or 'none'}"
+            f" chaos run smoke --driver {driver}; drivers that can: {_able_with_real_brokers(())}"
         )
-    _refuse(driver, set())
+    _require(driver, set())
 
 
-def _only_runs(driver: str) -> bool:
+def _carries_out_runs(driver: str) -> bool:
     return issubclass(registry.driver_class(driver), CarriesOutRuns)
 
 
-def needed_by(scenario: Scenario) -> set[str]:
+def required_capabilities(scenario: Scenario) -> set[str]:
     """Return the names of the optional powers that a scenario needs."""
     faults = {capability for kind, _ in scenario.kinds for capability in registry.fault(kind).requires}
     return faults | {"clients"}
 
 
 def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
-    """Return why not, by capability, or by `DRIVER` when a driver can do nothing here; empty when it can do all."""
+    """Return why a driver lacks a capability: a reason by capability, or under `DRIVER` when it cannot work here."""
     lacking: dict[str, str] = registry.driver_class(driver).lacks()
     if DRIVER in lacking:
         return {DRIVER: lacking[DRIVER]}
@@ -61,8 +60,8 @@ def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:
     return unknown | {name: lacking[name] for name in needed if name in lacking}
 
 
-def _refuse_unknown_roles(scenario: Scenario) -> None:
-    """A driver with clients of its own must have one for every role of the load."""
+def _require_roles(scenario: Scenario) -> None:
+    """Raise Refused when a driver with clients of its own has none for a role of the load."""
     driver = registry.driver_class(scenario.driver)
     if not issubclass(driver, CarriesOutRuns):
         return
@@ -71,18 +70,19 @@ def _refuse_unknown_roles(scenario: Scenario) -> None:
         f"{client.role} of {client.workload}" for client in make_plan(scenario, 0).clients if client.role not in known
     }
     if unknown:
+        able = _able_with_real_brokers(required_capabilities(scenario))
         raise Refused(
             f"the driver {scenario.driver} has no client for {', '.join(sorted(unknown))}; it has"
-            f" {', '.join(sorted(known))}; drivers that run any: {_with_real_brokers(scenario)}"
+            f" {', '.join(sorted(known))}; drivers that run any: {able}"
         )
 
 
-def _with_real_brokers(scenario: Scenario) -> str:
-    able = [name for name in registry.DRIVERS if not _only_runs(name) and not missing(name, needed_by(scenario))]
+def _able_with_real_brokers(needed: Iterable[str]) -> str:
+    able = [name for name in registry.DRIVERS if not _carries_out_runs(name) and not missing(name, needed)]
     return ", ".join(able) or "none"
 
 
-def _refuse(driver: str, needed: set[str]) -> None:
+def _require(driver: str, needed: set[str]) -> None:
     reasons = missing(driver, needed)
     if not reasons:
         return

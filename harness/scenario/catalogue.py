@@ -1,4 +1,4 @@
-"""What there is to choose from, by name with a sentence each, for `chaos list`; no plugin is imported."""
+"""What can a scenario choose from? Names with a sentence each, for `chaos list`; no plugin is imported."""
 
 from ruamel.yaml import YAML
 
@@ -12,7 +12,7 @@ def catalogue(what: str) -> list[tuple[str, str]]:
     """Return name and summary of every scenario, suite, fault, workload, check, driver or planted bug."""
     match what:
         case "scenarios":
-            return [(listed.name, _description(listed)) for listed in registry.scenarios()]
+            return [(entry.name, _description(entry)) for entry in registry.scenarios()]
         case "suites":
             return [(name, suite.description) for name, suite in load_suites().items()]
         case "drivers":
@@ -20,9 +20,9 @@ def catalogue(what: str) -> list[tuple[str, str]]:
         case "planted-bugs":
             return [(bug.name, bug.effect) for bug in PLANTED_BUGS]
         case _:
-            return [(listed.name, listed.summary) for listed in registry.plugins(Kind(what))]
+            return [(entry.name, entry.summary) for entry in registry.plugins(Kind(what))]
 
 
-def _description(listed: registry.Listed) -> str:
-    data = YAML(typ="safe", pure=True).load(listed.path.read_text(encoding="utf-8"))
+def _description(entry: registry.CatalogueEntry) -> str:
+    data = YAML(typ="safe", pure=True).load(entry.path.read_text(encoding="utf-8"))
     return " ".join(str(data.get("description", "")).split())

@@ -1,4 +1,4 @@
-"""The parts of a scenario that are well-formed by themselves, so that one wrong part never hides what else is wrong."""
+"""Which parts of a scenario are well-formed by themselves? Rules check those, so that no error hides another."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The well-formed parts; None or missing where a part is not."""
+    """The well-formed parts of a scenario; a malformed part is None or missing."""
 
     brokers: int | None
     properties: dict[str, str]
     topics: dict[int, TopicSpec]
     all_topics: bool
-    """Whether every topic is well-formed, so that a name which is not there does not exist."""
+    """Whether every topic is well-formed: only then is a name that is missing in `topics` an unknown topic."""
     workloads: dict[int, WorkloadSpec]
     faults: dict[int, FaultSpec]
     driver: str | None
@@ -29,7 +29,7 @@ class Draft:
     planted_bugs: list[str]
     zookeeper_servers: int | None = 1
     mix: MixSpec | None = None
-    """None when there is none, too."""
+    """None also when the scenario has none."""
     targets: dict[int, Target] = field(default_factory=dict)
     """Parsed targets of the faults."""
 
@@ -58,7 +58,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         try:
             draft.targets[index] = parse_target(spec.target)
         except ValueError:
-            continue  # the rule on targets says so
+            continue  # the rule on targets reports it
     return draft
 
 
@@ -76,10 +76,10 @@ def _part(model: type[BaseModel], name: str, data: Mapping[str, Any]) -> Any:
 
 
 def _items(model: type[M], raw: Any) -> dict[int, M]:
-    found: dict[int, M] = {}
+    items: dict[int, M] = {}
     for index, item in enumerate(raw if isinstance(raw, list) else []):
         try:
-            found[index] = model.model_validate(item)
+            items[index] = model.model_validate(item)
         except ValidationError:
-            continue  # the model itself says so
-    return found
+            continue  # the model reports it
+    return items

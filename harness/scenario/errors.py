@@ -1,4 +1,4 @@
-"""Turns a model's validation errors into sentences that say what is allowed there."""
+"""How is a validation error of a model shown? As a sentence that says what is allowed there."""
 
 import difflib
 from typing import Any, get_args, get_origin
@@ -12,11 +12,20 @@ _LONGEST_VALUE = 60
 
 
 def problems_of(model: type[BaseModel], error: ValidationError, at: KeyPath = ()) -> list[Problem]:
-    """Return one problem an error; `at` is where the model's data stands in the file."""
+    """Return a problem for each error; `at` is the path of the model's data in the file."""
     return [
         Problem((*at, *details["loc"]), _sentence(model, details))
         for details in error.errors(include_url=False, include_context=True)
     ]
+
+
+def parameter_problems(model: type[BaseModel], parameters: dict[str, Any], at: KeyPath) -> list[Problem]:
+    """Return what a plugin's model refuses in its `parameters`; `at` is the path of the part that has them."""
+    try:
+        model.model_validate(parameters)
+    except ValidationError as error:
+        return problems_of(model, error, (*at, "parameters"))
+    return []
 
 
 def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
@@ -27,9 +36,9 @@ def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
         case "missing":
             return f"missing{_description(model, location)}"
         case _:
-            said = details["msg"].replace("Input should be", "must be").replace("Value error, ", "")
-            said = said[0].lower() + said[1:]
-            return f"{said}, not {_shortened(details['input'])}{_description(model, location)}"
+            message = details["msg"].replace("Input should be", "must be").replace("Value error, ", "")
+            message = message[0].lower() + message[1:]
+            return f"{message}, not {_shortened(details['input'])}{_description(model, location)}"
 
 
 def unknown_key(key: str, allowed: list[str]) -> str:
@@ -45,7 +54,7 @@ def _shortened(value: Any) -> str:
 
 
 def allowed_keys(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    """Return the fields of the model that stands at `location` within `model`."""
+    """Return the field names of the model at `location` within `model`."""
     inner = _model_at(model, location)
     return list(inner.model_fields) if inner else []
 

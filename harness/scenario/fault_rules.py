@@ -1,4 +1,4 @@
-"""What a scenario's model alone cannot refuse in its faults and its mix: kinds, targets, and who would hold what.
+"""What is wrong in a scenario's faults and mix beyond its model: kinds, targets, and conflicting claims?
 
 Each rule is a generator of problems over the well-formed parts of a scenario.
 """
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from pydantic import ValidationError
-
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
@@ -16,20 +14,20 @@ from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
 from harness.errors import PluginError
 from harness.scenario.draft import Draft
-from harness.scenario.errors import problems_of
+from harness.scenario.errors import parameter_problems
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
 from harness.values import OFFSETS_TOPIC
 
 
 def faults(draft: Draft) -> Iterator[Problem]:
-    """Every fault of the schedule exists, gets what it takes, can be carried out, and hits somebody."""
+    """Every fault of the schedule exists, has valid parameters, can be carried out, and has a target."""
     for index, spec in draft.faults.items():
         yield from _fault(draft, ("faults", index), spec.kind, spec.parameters, spec.target)
 
 
 def mix(draft: Draft) -> Iterator[Problem]:
-    """So does every kind that a mix may draw; and there is one way to say how many, and room for them."""
+    """Every kind of a mix obeys the same rule; the mix says in one way how many are drawn; each fits into the load."""
     if draft.mix is None:
         return
     if (draft.mix.count is None) == (draft.mix.every_s is None):
@@ -57,15 +55,12 @@ def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], tar
         yield Problem((*at, "kind"), str(error))
         yield from _target(draft, (*at, "target"), kind, target, tuple(Role))
         return
-    try:
-        plugin.Parameters.model_validate(parameters)
-    except ValidationError as error:
-        yield from problems_of(plugin.Parameters, error, (*at, "parameters"))
-    yield from _able(draft, at, plugin)
+    yield from parameter_problems(plugin.Parameters, parameters, at)
+    yield from _capabilities(draft, at, plugin)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
 
 
-def _able(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+def _capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
     if draft.driver not in registry.DRIVERS:
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
@@ -103,7 +98,7 @@ def _missing_target(draft: Draft, target: Target) -> str:
         return ""
     partitions = {topic.name: topic.partitions for topic in draft.topics.values()}
     if target.topic == OFFSETS_TOPIC:
-        return ""  # made by the brokers; if it has no such partition, the fault matches no target
+        return ""  # the brokers create it; without such a partition the fault has no target
     if target.topic not in partitions:
         return unknown_message("topic", target.topic, list(partitions))
     if target.partition >= partitions[target.topic]:
@@ -112,7 +107,7 @@ def _missing_target(draft: Draft, target: Target) -> str:
 
 
 def schedule(draft: Draft) -> Iterator[Problem]:
-    """Every fault ends within the load, and no two are sure to hold the same at the same time."""
+    """Every fault ends within the load, and no two certainly claim the same at the same time."""
     for index, spec in draft.faults.items():
         if draft.duration_s is not None and spec.latest_end_s > draft.duration_s:
             yield Problem(
@@ -122,13 +117,13 @@ def schedule(draft: Draft) -> Iterator[Problem]:
             )
     claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, index, spec))}
     for (first, one), (second, other) in combinations(sorted(claims.items()), 2):
-        if one.excludes(other) and _may_meet(draft.faults[first], draft.faults[second]):
+        if one.excludes(other) and _may_overlap(draft.faults[first], draft.faults[second]):
             held = Claim(fault=other.fault, composes=False, brokers=one.brokers & other.brokers)
             yield Problem(("faults", second, "target"), f"claims {held} while faults.{first} may hold it")
 
 
 def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
-    """Return what a fault is sure to hold; None when that is only known at injection, or the fault is unknown."""
+    """Return what a fault will certainly claim; None when only known at injection, or the fault is unknown."""
     target = draft.targets.get(index)
     if target is None or not registry.known(Kind.FAULT, spec.kind):
         return None
@@ -140,9 +135,9 @@ def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
     try:
         composes = registry.fault(spec.kind).composes
     except PluginError:
-        return None  # the rule on faults says so
+        return None  # the rule on faults reports it
     return Claim(fault=spec.kind, composes=composes, brokers=frozenset(brokers))
 
 
-def _may_meet(one: FaultSpec, other: FaultSpec) -> bool:
+def _may_overlap(one: FaultSpec, other: FaultSpec) -> bool:
     return one.at_s < other.latest_end_s and other.at_s < one.latest_end_s

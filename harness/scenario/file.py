@@ -1,4 +1,4 @@
-"""Reads a scenario: from a built-in name or a path, with overrides, into the model, or refuses it with every error."""
+"""How is a scenario read? From a built-in name or a path, with overrides; or it is refused with all its errors."""
 
 import io
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scen
             text = file.read(MAX_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{name_or_path}: cannot be read: {error}") from error
-    return read_scenario(text, _shown(path), overrides)
+    return read_scenario(text, _display_path(path), overrides)
 
 
-def _shown(path: Path) -> str:
-    """Return the path as short as it is unambiguous: relative where the file lies below the working directory."""
+def _display_path(path: Path) -> str:
+    """Return the path for messages: relative when the file is below the working directory."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def find_scenario(name_or_path: str) -> Path:
-    """Return the file of a built-in scenario, or the path itself when it is one.
+    """Return the file of a built-in scenario, or the given path, absolute.
 
     Raises:
         ScenarioError: neither a built-in name nor an existing file.
@@ -49,14 +49,14 @@ def find_scenario(name_or_path: str) -> Path:
         if not path.is_file():
             raise ScenarioError(f"{name_or_path}: no such file")
         return path.absolute()
-    built_in = {listed.name: listed.path for listed in registry.scenarios()}
+    built_in = {entry.name: entry.path for entry in registry.scenarios()}
     if name_or_path not in built_in:
         raise ScenarioError(f"{unknown_message('scenario', name_or_path, list(built_in))}; or the path of a YAML file")
     return built_in[name_or_path]
 
 
 def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> Scenario:
-    """Return the scenario that a YAML text declares; `name` stands for the file in messages.
+    """Return the scenario that a YAML text declares; messages call the file `name`.
 
     Raises:
         ScenarioError: as `load_scenario`.
@@ -80,10 +80,10 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
 
 
 def refusal(source: Source) -> ScenarioError:
-    """Return the error that lists every problem of a file, by line."""
+    """Return an error with every problem of a file, a line each, in the order of the file's lines."""
     lines = dict.fromkeys(source.describe(problem) for problem in source.problems)
     text = "\n".join(sorted(lines, key=_by_line))
-    return ScenarioError(text.encode(errors="backslashreplace").decode())  # what is quoted need not be whole characters
+    return ScenarioError(text.encode(errors="backslashreplace").decode())  # quoted input may hold half a surrogate pair
 
 
 def _by_line(message: str) -> tuple[str, int]:
@@ -93,7 +93,7 @@ def _by_line(message: str) -> tuple[str, int]:
 
 
 def scenario_yaml(scenario: Scenario, *, brief: bool = False) -> str:
-    """Return the scenario as YAML: everything spelled out, as it is kept in the run folder, or without the defaults."""
+    """Return the scenario as YAML: complete, as in the run folder, or `brief`, without values that are defaults."""
     buffer = io.StringIO()
     yaml = YAML()
     yaml.default_flow_style = False

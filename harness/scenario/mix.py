@@ -1,7 +1,7 @@
-"""What the seed makes of a scenario's mix: which faults, when, for how long, and on whom.
+"""Which faults does the seed draw from a scenario's mix, when, for how long, and on which targets?
 
-Every injection has draws of its own, and every kind a lot of its own in each of them, so that a kind or an injection
-more leaves the others alone as far as there is room.
+Every injection has a seed of its own, and every kind another one within it, so that one more kind or injection changes
+the others only where they compete for time or brokers.
 """
 
 import math
@@ -15,32 +15,32 @@ from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.seeds import derived_seed
 
 TRIES = 40
-"""How often a place for an injection is looked for before it is left out."""
+"""How many candidates are drawn for one injection before it is left out."""
 CALM_SHARE = 0.25
-"""At least so much of the load is without any fault."""
+"""Share of the load that is without any fault, at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One injection in the making: from when, until when it is surely healed, and what it holds meanwhile."""
+    """The time from one injection until it is certainly healed, and what the injection claims meanwhile."""
 
     at_s: float
     end_s: float
     claim: Claim
     alone: bool
 
-    def meets(self, other: "Window") -> bool:
+    def overlaps(self, other: "Window") -> bool:
         """Return whether the two overlap in time."""
         return self.at_s < other.end_s and other.at_s < self.end_s
 
     def excludes(self, other: "Window") -> bool:
-        """Return whether both cannot be in the schedule."""
-        return self.meets(other) and (self.alone or other.alone or self.claim.excludes(other.claim))
+        """Return whether the schedule cannot have both."""
+        return self.overlaps(other) and (self.alone or other.alone or self.claim.excludes(other.claim))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """One fault of a mix, as it was drawn."""
+class DrawnFault:
+    """One fault that was drawn from a mix."""
 
     kind: MixKind
     target: Target
@@ -57,44 +57,44 @@ def draw_mix(
     seed: int,
     *,
     composing: Mapping[str, bool],
-    taken: Iterable[Window],
-) -> list[Drawn]:
-    """Return what is drawn, in no order of instants.
+    scheduled: Iterable[Window],
+) -> list[DrawnFault]:
+    """Return the drawn faults, not ordered by time.
 
-    `composing` says of each kind whether it composes with others; `taken` is what the schedule has already.
+    `composing`: by kind, whether it composes with others. `scheduled`: the windows of the faults in the schedule.
     """
-    windows, found = list(taken), []
+    windows, faults = list(scheduled), []
     for number in range(mix.injections(duration_s)):
         for attempt in range(TRIES):
             candidate = _candidate(mix, cluster, duration_s, derived_seed(seed, number, attempt))
             window = _window(candidate, mix.settle_s, cluster, composing)
             if _fits(window, windows, mix.at_once, duration_s):
                 windows.append(window)
-                found.append(candidate)
+                faults.append(candidate)
                 break
-    return found
+    return faults
 
 
-def _candidate(mix: MixSpec, cluster: ClusterSpec, duration_s: float, seed: int) -> Drawn:
+def _candidate(mix: MixSpec, cluster: ClusterSpec, duration_s: float, seed: int) -> DrawnFault:
     kind = _winner(mix.kinds, seed)
     rng = random.Random(derived_seed(seed, "place"))  # noqa: S311  repeatable, not secret
-    place, length = rng.random(), rng.random()
+    start, length = rng.random(), rng.random()
     shortest_s, longest_s = kind.duration_s
-    lasts_s = round(shortest_s + length * (longest_s - shortest_s), 3)
-    room_s = max(0.0, duration_s - mix.settle_s - lasts_s)
+    fault_s = round(shortest_s + length * (longest_s - shortest_s), 3)
+    room_s = max(0.0, duration_s - mix.settle_s - fault_s)
     target, brokers = drawn(parse_target(kind.target), cluster.broker_ids, cluster.zookeeper_servers, rng)
-    return Drawn(
+    return DrawnFault(
         kind=kind,
         target=target,
         brokers=brokers,
-        at_s=round(place * room_s, 3),
-        duration_s=lasts_s,
+        at_s=round(start * room_s, 3),
+        duration_s=fault_s,
         seed=derived_seed(seed, "fault"),
     )
 
 
 def _winner(kinds: list[MixKind], seed: int) -> MixKind:
-    """Return a kind by weight: each draws an instant at its own rate, and the first one wins."""
+    """Return a kind by weight: each draws an instant with its weight as the rate, and the earliest wins."""
 
     def instant(number: int) -> float:
         kind = kinds[number]
@@ -105,13 +105,13 @@ def _winner(kinds: list[MixKind], seed: int) -> MixKind:
     return kinds[min(range(len(kinds)), key=instant)]
 
 
-def _window(drawn: Drawn, settle_s: float, cluster: ClusterSpec, composing: Mapping[str, bool]) -> Window:
-    # Whoever has a role at the moment of injection can be any broker.
-    everybody = drawn.brokers or ([] if drawn.target.role is Role.ZOOKEEPER else cluster.broker_ids)
+def _window(drawn: DrawnFault, settle_s: float, cluster: ClusterSpec, composing: Mapping[str, bool]) -> Window:
+    # Any broker can have the role at the moment of injection.
+    brokers = drawn.brokers or ([] if drawn.target.role is Role.ZOOKEEPER else cluster.broker_ids)
     return Window(
         at_s=drawn.at_s,
         end_s=drawn.at_s + drawn.duration_s + settle_s,
-        claim=Claim(fault=drawn.kind.kind, composes=composing[drawn.kind.kind], brokers=frozenset(everybody)),
+        claim=Claim(fault=drawn.kind.kind, composes=composing[drawn.kind.kind], brokers=frozenset(brokers)),
         alone=drawn.kind.alone,
     )
 
@@ -119,15 +119,15 @@ def _window(drawn: Drawn, settle_s: float, cluster: ClusterSpec, composing: Mapp
 def _fits(window: Window, others: list[Window], at_once: int, duration_s: float) -> bool:
     if window.end_s > duration_s or any(window.excludes(other) for other in others):
         return False
-    together = [*(other for other in others if window.meets(other)), window]
-    starts = [each.at_s for each in together]
-    if any(sum(each.at_s <= start_s < each.end_s for each in together) > at_once for start_s in starts):
+    overlapping = [*(other for other in others if window.overlaps(other)), window]
+    starts = [each.at_s for each in overlapping]
+    if any(sum(each.at_s <= start_s < each.end_s for each in overlapping) > at_once for start_s in starts):
         return False
     return disturbed_s([*others, window]) <= (1 - CALM_SHARE) * duration_s
 
 
 def disturbed_s(windows: Iterable[Window]) -> float:
-    """Return how long at least one of them is in force."""
+    """Return how many seconds at least one window covers."""
     return sum(end_s - start_s for start_s, end_s in _merged(windows))
 
 

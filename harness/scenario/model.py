@@ -1,7 +1,7 @@
-"""What a scenario may say: the typed model of a scenario file.
+"""What may a scenario declare? The typed model of a scenario file.
 
-Reading a file into it lives in `harness.scenario.file`, and what the model alone cannot refuse, such as more replicas
-than brokers, in `harness.scenario.rules`.
+`harness.scenario.file` reads a file into it; `harness.scenario.rules` refuses what the model alone cannot, such as more
+replicas than brokers.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,20 +12,20 @@ from harness.contracts.parameters import Strict
 
 
 def _property_text(value: Any) -> Any:
-    """Return a YAML scalar as a properties file would say it; other things are left to be refused."""
+    """Return a YAML number or boolean as the text of a properties file; other values stay, for pydantic to refuse."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value
 
 
 def _ids_text(value: Any) -> Any:
-    """Return broker ids that are written as a number or a list as the text that a target is."""
+    """Return broker ids that are given as a number or a list as the text of a target."""
     ids = value if isinstance(value, list) else [value]
     return ",".join(map(str, ids)) if ids and all(type(item) is int for item in ids) else value
 
 
 Properties = dict[str, Annotated[str, BeforeValidator(_property_text)]]
-"""Kafka's property names with text values; a scenario may write numbers and booleans as such."""
+"""Kafka's property names with text values; in YAML a value may also be a number or a boolean."""
 
 
 class TopicSpec(Strict):
@@ -81,7 +81,7 @@ class FaultSpec(Strict):
 
     @property
     def latest_end_s(self) -> float:
-        """Seconds after the steady state when it is healed at the latest, if healing takes no time."""
+        """Seconds after the steady state at which it is healed at the latest, if healing takes no time."""
         return self.at_s + self.jitter_s + self.duration_s
 
 
@@ -119,7 +119,7 @@ class MixSpec(Strict):
     ] = 6.0
 
     def injections(self, duration_s: float) -> int:
-        """Return how many are drawn for a load of so many seconds."""
+        """Return how many faults are drawn for a load of `duration_s` seconds."""
         return self.count if self.count is not None else max(1, int(duration_s / (self.every_s or duration_s)))
 
 
@@ -144,5 +144,5 @@ class Scenario(Strict):
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and parameters of every fault that may happen."""
-        mixed = self.mix.kinds if self.mix else []
-        return [(each.kind, each.parameters) for each in self.faults] + [(it.kind, it.parameters) for it in mixed]
+        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
+        return [(spec.kind, spec.parameters) for spec in specs]

@@ -1,7 +1,7 @@
-"""What the seed makes of a scenario: every instant, every target it can choose now, every client's own seed.
+"""Which plan does a seed make of a scenario: instants, targets as far as known, and a seed for each client?
 
-Every draw comes from a generator of its own, seeded by a hash of the run's seed and of what is drawn, so that the same
-seed gives the same plan on any machine and a fault added to a scenario leaves the others' draws alone.
+Every draw has a generator of its own, seeded by a hash of the run's seed and of what is drawn, so that the same seed
+gives the same plan on any machine and a fault added to a scenario does not change the draws of the others.
 """
 
 import json
@@ -18,13 +18,13 @@ from harness.errors import EvidenceError
 from harness.scenario.mix import Window, draw_mix
 from harness.scenario.model import FaultSpec, MixSpec, Scenario
 from harness.scenario.seeds import derived_seed
-from harness.store.result import Part
+from harness.store.result import StoredModel
 
 VERSION = 1
 MAX_SEED = 2**63 - 1
 
 
-class PlannedFault(Part):
+class PlannedFault(StoredModel):
     """One injection of the schedule."""
 
     injection: int
@@ -35,15 +35,15 @@ class PlannedFault(Part):
     duration_s: float
     target: str
     brokers: list[int]
-    """The broker ids it hits; empty when only known at injection."""
+    """The broker ids that it hits; empty when only known at injection."""
     resolved: Literal["plan", "injection"]
-    """When the broker ids are known; at injection the journal gets them."""
+    """When the broker ids are known; those known at injection are in the journal."""
     parameters: dict[str, Any]
     seed: int
 
 
-class PlannedClient(Part):
-    """One client process, apart from the addresses that only a running cluster has."""
+class PlannedClient(StoredModel):
+    """One client process, without the addresses, which only a running cluster has."""
 
     process: str
     workload: str
@@ -53,7 +53,7 @@ class PlannedClient(Part):
     parameters: dict[str, Any]
 
 
-class Plan(Part):
+class Plan(StoredModel):
     """The content of `plan.json`."""
 
     version: Annotated[int, Field(ge=VERSION, le=VERSION, description="Of this format")] = VERSION
@@ -63,12 +63,12 @@ class Plan(Part):
     clients: list[PlannedClient]
 
     def to_json(self) -> str:
-        """Return the plan as text, the same bytes for the same plan."""
+        """Return the plan as JSON; the same bytes for the same plan."""
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
 
 
 def make_plan(scenario: Scenario, seed: int) -> Plan:
-    """Return what happens in a run of the scenario under this seed."""
+    """Return the plan of a run of the scenario under this seed."""
     faults = [_planned_fault(scenario, spec, derived_seed(seed, "fault", i)) for i, spec in enumerate(scenario.faults)]
     faults += _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
     in_order = sorted(faults, key=lambda fault: fault.at_s)  # stable: ties keep the scenario's order
@@ -103,42 +103,42 @@ def _resolved(target: Target, brokers: list[int]) -> Literal["plan", "injection"
 
 
 def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) -> list[PlannedFault]:
-    """Return what is drawn from the scenario's mix, to go with the schedule."""
+    """Return the faults that are drawn from the scenario's mix, beside those of the schedule."""
     mix = scenario.mix
     if mix is None:
         return []
     composing = {kind: registry.fault(kind).composes for kind, _ in scenario.kinds}
-    found = draw_mix(
+    mixed = draw_mix(
         mix,
         scenario.cluster,
         scenario.duration_s,
         seed,
         composing=composing,
-        taken=[_taken(scenario, mix, fault, composing[fault.fault]) for fault in scheduled],
+        scheduled=[_window(scenario, mix, fault, composing[fault.fault]) for fault in scheduled],
     )
     return [
         PlannedFault(
             injection=0,
-            fault=each.kind.kind,
-            at_s=each.at_s,
-            duration_s=each.duration_s,
-            target=str(each.target),
-            brokers=each.brokers,
-            resolved=_resolved(each.target, each.brokers),
-            parameters=each.kind.parameters,
-            seed=each.seed,
+            fault=drawn_fault.kind.kind,
+            at_s=drawn_fault.at_s,
+            duration_s=drawn_fault.duration_s,
+            target=str(drawn_fault.target),
+            brokers=drawn_fault.brokers,
+            resolved=_resolved(drawn_fault.target, drawn_fault.brokers),
+            parameters=drawn_fault.kind.parameters,
+            seed=drawn_fault.seed,
         )
-        for each in found
+        for drawn_fault in mixed
     ]
 
 
-def _taken(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: bool) -> Window:
-    """Return what an injection of the schedule holds."""
-    anybody = fault.brokers or ([] if fault.resolved == "plan" else scenario.cluster.broker_ids)
+def _window(scenario: Scenario, mix: MixSpec, fault: PlannedFault, composes: bool) -> Window:
+    """Return the window of an injection of the schedule."""
+    brokers = fault.brokers or ([] if fault.resolved == "plan" else scenario.cluster.broker_ids)
     return Window(
         at_s=fault.at_s,
         end_s=fault.at_s + fault.duration_s + mix.settle_s,
-        claim=Claim(fault=fault.fault, composes=composes, brokers=frozenset(anybody)),
+        claim=Claim(fault=fault.fault, composes=composes, brokers=frozenset(brokers)),
         alone=False,
     )
 

@@ -1,4 +1,4 @@
-"""What a scenario's model alone cannot refuse: names nobody knows, and combinations that cannot work.
+"""What is wrong in a scenario beyond its model: unknown names, and combinations that cannot work?
 
 Each rule is a generator of problems over the well-formed parts of a scenario.
 """
@@ -6,18 +6,16 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import Property
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
-from harness.cluster.broker_properties import DIRECTORIES, FIXED, directories
+from harness.cluster.broker_properties import LOG_DIRS, SET_BY_DRIVER, data_directories
 from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError
 from harness.scenario.draft import Draft
-from harness.scenario.errors import problems_of, unknown_key
+from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
 
@@ -27,7 +25,7 @@ Rule = Callable[[Draft], Iterator[Problem]]
 
 
 def broken_rules(draft: Draft) -> list[Problem]:
-    """Return what every rule finds."""
+    """Return the problems of all rules."""
     return [problem for rule in RULES for problem in rule(draft)]
 
 
@@ -41,12 +39,12 @@ def known_names(draft: Draft) -> Iterator[Problem]:
     yield from _each_known("planted_bugs", draft.planted_bugs, "planted bug", [bug.name for bug in PLANTED_BUGS])
 
 
-def _each_known(key: str, given: list[str], what: str, known: list[str]) -> Iterator[Problem]:
+def _each_known(key: str, names: list[str], what: str, known: list[str]) -> Iterator[Problem]:
     folded = {name.lower() for name in known}
-    for index, name in enumerate(given):
+    for index, name in enumerate(names):
         if name.lower() not in folded:
             yield Problem((key, index), unknown_message(what, name, known))
-        elif name in given[:index]:
+        elif name in names[:index]:
             yield Problem((key, index), f"{name} is named twice")
 
 
@@ -56,31 +54,27 @@ def _workload(at: KeyPath, name: str, parameters: dict[str, Any]) -> Iterator[Pr
     except PluginError as error:
         yield Problem((*at, "kind"), str(error))
         return
-    model: type[BaseModel] = plugin.Parameters
-    try:
-        model.model_validate(parameters)
-    except ValidationError as error:
-        yield from problems_of(model, error, (*at, "parameters"))
+    yield from parameter_problems(plugin.Parameters, parameters, at)
 
 
 def broker_properties(draft: Draft) -> Iterator[Problem]:
-    """Broker properties are known, well-formed and not the harness's own."""
-    settable = [prop for prop in PROPERTIES if prop.name not in FIXED]
-    for name in draft.properties.keys() & FIXED:
+    """Broker properties are known, well-formed and not set by the driver."""
+    settable = [prop for prop in PROPERTIES if prop.name not in SET_BY_DRIVER]
+    for name in draft.properties.keys() & SET_BY_DRIVER:
         yield Problem(("cluster", "properties", name), "is set by the harness for each broker")
     try:
-        directories(draft.properties)
+        data_directories(draft.properties)
     except ValueError as error:
-        yield Problem(("cluster", "properties", DIRECTORIES), str(error))
-    given = {name: text for name, text in draft.properties.items() if name not in FIXED}
-    yield from _properties(("cluster", "properties"), given, settable)
+        yield Problem(("cluster", "properties", LOG_DIRS), str(error))
+    requested = {name: text for name, text in draft.properties.items() if name not in SET_BY_DRIVER}
+    yield from _properties(("cluster", "properties"), requested, settable)
 
 
 def _properties(
-    at: KeyPath, given: Mapping[str, str], known: Sequence[Property] | Sequence[TopicProperty]
+    at: KeyPath, properties: Mapping[str, str], known: Sequence[Property] | Sequence[TopicProperty]
 ) -> Iterator[Problem]:
     by_name = {prop.name: prop for prop in known}
-    for name, text in given.items():
+    for name, text in properties.items():
         if name not in by_name:
             yield Problem((*at, name), unknown_key(name, list(by_name)))
             continue
@@ -91,7 +85,7 @@ def _properties(
 
 
 def topics(draft: Draft) -> Iterator[Problem]:
-    """Topics are distinct, configured with known properties, and fit on the brokers."""
+    """Topics are distinct, have known properties, and fit on the brokers."""
     names: list[str] = []
     for index, topic in draft.topics.items():
         at = ("topics", index)

@@ -1,4 +1,4 @@
-"""YAML with positions: the values of a scenario file, and where each one stands, overrides included."""
+"""Where does each value of a scenario come from? YAML with the line of each value, or the option that overrides it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,49 +23,49 @@ _TEXT = frozenset({f"{_CORE}str", f"{_CORE}timestamp", f"{_CORE}merge", f"{_CORE
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and at which value."""
+    """One thing that is wrong, and the value that it concerns."""
 
     path: KeyPath
     message: str
-    where: str = ""
-    """Set when it is not where the value at `path` stands."""
+    origin: str = ""
+    """`file:line` or option; empty for that of the value at `path`."""
 
 
 @dataclass(slots=True)
 class Source:
-    """The values that were given, with the place of each."""
+    """The values of a file, overrides included, with the origin of each."""
 
     name: str
     """File name as the user gave it."""
     data: Any = None
     origins: dict[KeyPath, str] = field(default_factory=dict)
-    """`file:line` or the option, of every value that was given."""
+    """`file:line` or option, by the path of the value."""
     problems: list[Problem] = field(default_factory=list)
 
     def describe(self, problem: Problem) -> str:
-        """Return the problem as a line: where, which key, what."""
+        """Return the problem as one line: origin, key, message."""
         path = problem.path
         while path not in self.origins and path:
             path = path[:-1]
-        where = problem.where or self.origins.get(path, f"{self.name}:1")
+        origin = problem.origin or self.origins.get(path, f"{self.name}:1")
         key = ".".join(map(str, problem.path))
-        return f"{where}: {key}: {problem.message}" if key else f"{where}: {problem.message}"
+        return f"{origin}: {key}: {problem.message}" if key else f"{origin}: {problem.message}"
 
     def override(self, override: "Override") -> None:
-        """Set one value; what is wrong with it joins `problems`."""
+        """Set one value; an error in it is added to `problems`."""
         value = parse_yaml(override.text, override.option)
         path = _key_path(override.key)
-        wrong = value.problems[0].message if value.problems else ""
+        message = value.problems[0].message if value.problems else ""
         data = value.data
-        if override.appends and not wrong:
+        if override.appends and not message:
             before = self.data.get(override.key)
             before = before if isinstance(before, list) else []
             data = before if data in before else [*before, data]
         if not override.key:
-            wrong = "must be key.path=value"
-        wrong = wrong or _put(self.data, path, data)
-        if wrong:
-            self.problems.append(Problem(path, wrong, where=override.option))
+            message = "must be key.path=value"
+        message = message or _put(self.data, path, data)
+        if message:
+            self.problems.append(Problem(path, message, origin=override.option))
             return
         for old in [known for known in self.origins if known[: len(path)] == path]:
             del self.origins[old]
@@ -77,24 +77,24 @@ class Override:
     """One value of a scenario as an option of the command line gives it."""
 
     option: str
-    """The option as it was written, for messages."""
+    """The option as the user wrote it, for messages."""
     key: str
-    """Keys and list indexes from the top, joined by dots; below `properties`, `config` and `parameters` the rest is
-    one key, dots included."""
+    """Keys and list indexes from the top, joined by dots; what follows `properties`, `config` or `parameters` is one
+    key, dots included."""
     text: str
     """The value, as YAML."""
     appends: bool = False
-    """Whether the value joins the list under `key` instead of replacing it."""
+    """Whether the value is added to the list under `key` instead of replacing it."""
 
 
 def set_option(text: str) -> Override:
-    """Return what `--set key.path=value` asks for."""
+    """Return the override of `--set key.path=value`."""
     key, separator, value = text.partition("=")
     return Override(f"--set {text}", key.strip() if separator else "", value)
 
 
 def options(driver: str | None, planted_bugs: Sequence[str], sets: Sequence[str]) -> list[Override]:
-    """Return what `--driver`, `--planted-bug` and `--set` ask for, in the order in which they apply."""
+    """Return the overrides of `--driver`, `--planted-bug` and `--set`, in the order in which they apply."""
     overrides = [set_option(text) for text in sets]
     if driver is not None:
         overrides.append(Override(f"--driver {driver}", "driver", driver))
@@ -116,7 +116,7 @@ def _key_path(keys: str) -> KeyPath:
 
 
 def _put(data: Any, path: KeyPath, value: Any) -> str:
-    """Set one value, making mappings on the way; return what is wrong, or an empty string."""
+    """Set one value, adding mappings on the way; return the error, or an empty string."""
     for depth, key in enumerate(path):
         last = depth + 1 == len(path)
         if isinstance(data, list):
@@ -136,10 +136,10 @@ def _put(data: Any, path: KeyPath, value: Any) -> str:
 
 
 def parse_yaml(text: str, name: str) -> Source:
-    """Return the values of a YAML text with the line of each; syntax errors and duplicate keys are its problems."""
+    """Return the values of a YAML text with the line of each; syntax errors and duplicate keys are in `problems`."""
     source = Source(name)
-    if wrong := _unreadable(text):
-        source.problems.append(Problem((), wrong))
+    if message := _unreadable(text):
+        source.problems.append(Problem((), message))
         return source
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -156,7 +156,7 @@ def parse_yaml(text: str, name: str) -> Source:
 
 
 def _unreadable(text: str) -> str:
-    """Return what is wrong with a text before a look at its YAML, or an empty string."""
+    """Return why a text cannot be parsed at all, or an empty string."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
@@ -176,7 +176,7 @@ class _Reader:
         self.values += 1
         if self.values > MAX_VALUES:
             raise YAMLError(f"more than {MAX_VALUES} values")
-        self.source.origins.setdefault(path, self._where(node))
+        self.source.origins.setdefault(path, self._origin(node))
         match node:
             case MappingNode():
                 return self._mapping(node, path)
@@ -195,9 +195,9 @@ class _Reader:
             here = (*path, key)
             if key in mapping:
                 message = f"key given twice, first at {self.source.origins[here]}"
-                self.source.problems.append(Problem(here, message, where=self._where(key_node)))
+                self.source.problems.append(Problem(here, message, origin=self._origin(key_node)))
                 continue
-            self.source.origins[here] = self._where(key_node)
+            self.source.origins[here] = self._origin(key_node)
             mapping[key] = self.value(value_node, here)
         return mapping
 
@@ -215,12 +215,12 @@ class _Reader:
             return None
 
     def _text(self, value: str, path: KeyPath) -> str:
-        """Return a text, in which two escapes can be one character, as in JSON; half a one cannot be written down."""
+        """Return a text with surrogate pairs joined, which YAML, as JSON, may escape; half a pair is a problem."""
         try:
             return value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
             self.source.problems.append(Problem(path, f"not text: half of a character in {value[:SHOWN_CHARS]!a}"))
             return ""
 
-    def _where(self, node: Node) -> str:
+    def _origin(self, node: Node) -> str:
         return f"{self.source.name}:{node.start_mark.line + 1}"

@@ -1,4 +1,4 @@
-"""Named lists of runs, for a scheduler: `suites.yaml` beside the built-in scenarios, read as strictly as they are."""
+"""Which runs belong to a suite? `suites.yaml` beside the built-in scenarios, read as strictly as they are."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ FILE_NAME = "suites.yaml"
 
 
 class SuiteRun(Strict):
-    """One run of a suite; what is left out is as its scenario says."""
+    """One run of a suite; its scenario has the values that are left out."""
 
     scenario: Annotated[str, Field(description="A built-in scenario, or the path of a YAML file")]
     driver: Annotated[str | None, Field(description="Name of a cluster driver")] = None
@@ -58,8 +58,8 @@ def load_suites(path: Path | None = None) -> dict[str, Suite]:
     """Return the suites of a file by name, by default of the built-in one.
 
     Raises:
-        ScenarioError: one line an error, with file and line, the key, and what is allowed; a scenario that a run names
-            and that cannot be run so is one of them.
+        ScenarioError: one line an error, with file and line, the key, and what is allowed; a run whose scenario is
+            refused with its options is one, too.
     """
     path = path or suites_file()
     try:
@@ -76,7 +76,7 @@ def load_suites(path: Path | None = None) -> dict[str, Suite]:
 
 
 def _suite(source: Source, name: str) -> Suite | None:
-    """Return one suite; what is wrong with it joins the problems of the source."""
+    """Return one suite; its errors are added to the problems of the source."""
     try:
         suite = Suite.model_validate(source.data[name])
     except ValidationError as error:

@@ -111,7 +111,7 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
         """Let a broker go on; nothing happens when it runs."""
         self._cluster[broker_id].resume()
 
-    async def bring_out(self) -> list[str]:
+    async def copy_data(self) -> list[str]:
         """Return nothing: all evidence is in memory already."""
         return []
 

@@ -53,7 +53,7 @@ class NetworkPowers:
         links = self._links(broker_id, sides, direction)
         self._interference.slow(f"delay of broker {broker_id}", links, extra_s, at_most_s=at_most_s)
 
-    async def hasten(self, broker_id: int) -> None:
+    async def remove_delay(self, broker_id: int) -> None:
         """Let everything on this broker's links be as fast as usual."""
         self._interference.release(f"delay of broker {broker_id}")
 
@@ -145,11 +145,11 @@ class ZookeeperPowers(_Expiring):
         replies.arm(host_of(broker_id), carried_out=carried_out)
         self._later(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))
 
-    async def lost_reply(self, broker_id: int) -> str | None:
+    async def last_lost_reply(self, broker_id: int) -> str | None:
         """Return the write whose answer was lost last since `lose_reply`, in a few words; None while none was."""
         return self._cluster.ensemble.replies.lost.get(host_of(broker_id))
 
-    async def spare_replies(self, broker_id: int) -> None:
+    async def cancel_reply_loss(self, broker_id: int) -> None:
         """Lose no answer, if none was lost yet."""
         self._cluster.ensemble.replies.disarm(host_of(broker_id))
 

@@ -84,7 +84,7 @@ class SimulatedRuns:
         """Refuse: there is none any more."""
         self._refuse()
 
-    async def bring_out(self) -> list[str]:
+    async def copy_data(self) -> list[str]:
         """Return nothing: all evidence is in the run folder already."""
         return []
 

@@ -1,4 +1,4 @@
-"""Where everything of one run lies: the only place that knows the names inside a run folder."""
+"""Where is each file of a run? The only module that knows the names inside a run folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 
 class Root(Protocol):
-    """A path of any kind."""
+    """A path on this machine or behind a URI."""
 
     @property
     def name(self) -> str:
@@ -14,7 +14,7 @@ class Root(Protocol):
         ...
 
     def __truediv__(self, name: str, /) -> Self:
-        """Return what has this name in it."""
+        """Return the path of this name in it."""
         ...
 
 
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Root)
 
 @dataclass(frozen=True, slots=True)
 class ResultFolder(Generic[R]):
-    """Where that goes which is made of a run or a history: on this machine, or wherever its root is."""
+    """The files that are made from a run or a history, on this machine or behind a URI."""
 
     root: R
 
@@ -62,7 +62,7 @@ class ResultFolder(Generic[R]):
 class RunFolder(ResultFolder[Path]):
     """One run's folder; every phase reads and writes here, and nothing else passes between phases."""
 
-    # What was asked, and what the seed made of it.
+    # The scenario, and what the seed made of it.
     @property
     def scenario(self) -> Path:
         """The scenario after overrides, as YAML."""
@@ -70,12 +70,12 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def format(self) -> Path:
-        """Which version its lines have, as JSON; missing in runs of the first."""
+        """The version of its evidence, as JSON; missing in runs of version 1."""
         return self.root / "format.json"
 
     @property
     def origin(self) -> Path:
-        """Which task of which scheduler asked for this run, as JSON; missing when it was the command line."""
+        """The scheduler's task that started this run, as JSON; missing when the command line did."""
         return self.root / "origin.json"
 
     # What happened.
@@ -100,11 +100,11 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def clients(self) -> Path:
-        """Folder with what each client process was told to do, and its own log."""
+        """Folder with the plan and the log of each client process."""
         return self.root / "clients"
 
     def client_plan(self, process: str) -> Path:
-        """Return what one client process was told to do, as JSON."""
+        """Return one client process's plan, as JSON."""
         return self.clients / f"{process}.json"
 
     def client_log(self, process: str) -> Path:
@@ -113,11 +113,11 @@ class RunFolder(ResultFolder[Path]):
 
     @property
     def brokers(self) -> Path:
-        """Folder with one folder a broker: what it says it did, and its human log."""
+        """Folder with one folder a broker: its state-change log, and its log for people."""
         return self.root / "brokers"
 
     def broker(self, broker_id: int) -> Path:
-        """Return the folder of one broker's own evidence."""
+        """Return the folder with one broker's logs."""
         return self.brokers / str(broker_id)
 
     def state_change_log(self, broker_id: int) -> Path:
@@ -135,7 +135,7 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "replicas"
 
     def replica_dump(self, broker_id: int, topic: str, partition: int) -> Path:
-        """Return the dump of one replica; Spark would overlook a name that starts with `_`, as some topics' do."""
+        """Return the dump of one replica; its prefix is for topics that start with `_`: Spark skips such files."""
         return self.replicas / str(broker_id) / f"replica-{topic}-{partition}.jsonl"
 
     @property
@@ -144,21 +144,21 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "cluster"
 
     def evidence(self) -> dict[str, list[Path]]:
-        """Return every file of lines that is judged and exists, by what its lines are, in a stable order."""
-        found = {
+        """Return the existing evidence files by kind, sorted."""
+        candidates = {
             "operations": self.operations.glob("*.jsonl"),
             "journal": [self.journal],
             "zookeeper": [self.zookeeper],
             "replicas": self.replicas.glob("*/*.jsonl"),
             "state_changes": self.brokers.glob("*/state-change*.jsonl"),
         }
-        return {kind: sorted(path for path in paths if path.is_file()) for kind, paths in found.items()}
+        return {kind: sorted(path for path in paths if path.is_file()) for kind, paths in candidates.items()}
 
     def evidence_bytes(self) -> int:
-        """Return the size of all these files."""
+        """Return the size of all evidence files."""
         return sum(path.stat().st_size for paths in self.evidence().values() for path in paths)
 
-    # What was made of it.
+    # What is made of the evidence.
     @property
     def junit(self) -> Path:
         """The verdicts as JUnit XML."""

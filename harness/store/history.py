@@ -1,4 +1,4 @@
-"""The history of a run: what each line of its JSONL files holds, and how such files are written and read.
+"""What does each line of a run's JSONL files hold, and how are such files written and read?
 
 Five kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps (these here), and the
 brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so a killed process
@@ -20,14 +20,14 @@ from harness.values import value_class
 
 
 class OpType(StrEnum):
-    """Where an operation stands: begun, or one of three ends."""
+    """The state of an operation: invoked, or one of three ends."""
 
     INVOKE = "invoke"
     OK = "ok"
     FAIL = "fail"
-    """It certainly did not happen."""
+    """It certainly did not take effect."""
     INFO = "info"
-    """Nobody knows: it may have happened or may still happen."""
+    """Unknown: it may have taken effect, or may still do so."""
 
 
 class OpKind(StrEnum):
@@ -63,9 +63,9 @@ class Operation:
     time_ns: int
     """Nanoseconds on the host's monotonic clock (CLOCK_MONOTONIC), one clock for all processes of a run."""
     process: str
-    """Name of the client, which does one thing after the other."""
+    """Name of the client, which does one operation after the other."""
     type: OpType
-    """Where it stands: begun, or ended and how; an info is an end of which nobody knows whether it happened."""
+    """invoke, or how it ended: ok, fail (had no effect) or info (unknown whether it had one)."""
     kind: OpKind
     topic: str = ""
     partition: int = -1
@@ -85,7 +85,7 @@ class Operation:
     records: tuple[Record, ...] = ()
     """Of a poll that ended ok, in the order in which they were handed out."""
     error: str = ""
-    """Name and message of what ended a fail or an info."""
+    """Name and message of the error that ended a fail or an info."""
 
 
 class InjectionStep(StrEnum):
@@ -114,7 +114,7 @@ class JournalEntry:
     """Broker ids as text, `zookeeper`, or empty while not resolved."""
     parameters: dict[str, Any] = field(default_factory=dict)
     detail: str = ""
-    """In a sentence: what was seen, or what went wrong."""
+    """A sentence: what was seen, or what went wrong."""
     state: dict[str, Any] = field(default_factory=dict)
     """What is needed to heal, so that any process can."""
 
@@ -185,24 +185,24 @@ class ReplicaState:
     leader_epochs: tuple[tuple[int, int], ...]
     """Entries (epoch, start offset) of `leader-epoch-checkpoint`."""
     damage: str
-    """Empty, or what is wrong and where reading stopped."""
+    """Empty, or what is damaged and where reading stopped."""
 
 
 Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState
 
 
 def now_ns() -> int:
-    """Return the instant all processes of a run agree on: CLOCK_MONOTONIC of the host, in nanoseconds."""
+    """Return the time on the clock that all processes of a run share: the host's CLOCK_MONOTONIC, in nanoseconds."""
     return time.monotonic_ns()
 
 
-def line_of(value: "Line | ReplicaState | ReplicaRecord | dict[str, Any]") -> bytes:
-    """Return a value as one line of JSON, its end included."""
+def line_of(value: Line | dict[str, Any]) -> bytes:
+    """Return a value as one line of JSON, newline included."""
     return _ENCODE(value).encode() + b"\n"
 
 
 def _by_name(value: object) -> dict[str, Any]:
-    """Return the fields of a dataclass, which JSON does not know; `asdict` copies them deeply and takes far longer."""
+    """Return the fields of a dataclass, for JSON; `asdict` copies them deeply and takes far longer."""
     names = getattr(type(value), "__dataclass_fields__", None)
     if names is None:
         raise TypeError(f"{value!r} cannot be part of a line")
@@ -220,18 +220,18 @@ class JsonlWriter:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, line: Line | dict[str, Any]) -> None:
-        """Append one line; it is readable by others when this returns, and not there at all when this raises."""
+        """Append one line; other processes can read it when this returns; when this raises, nothing is appended."""
         data = line_of(line)
         view = memoryview(data)
         try:
             while view:
                 view = view[os.write(self._fd, view) :]
-        except OSError:  # a full disk takes half a line, and the next one would join it
+        except OSError:  # a full disk may take half a line, to which the next one would be appended
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - (len(data) - len(view)))
             raise
 
     def sync(self) -> None:
-        """Wait until what was written survives a power loss too."""
+        """Wait until all lines survive a power loss (fsync)."""
         os.fsync(self._fd)
 
     def close(self) -> None:

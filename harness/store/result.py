@@ -16,7 +16,7 @@ DERIVED = ("verdicts", "exit_code")
 """Written for readers that know no Python, and made anew from the parts by those that do."""
 
 
-class Part(BaseModel):
+class StoredModel(BaseModel):
     """Refuses unknown keys and numbers that are none, and repeats in no log what stood there; never changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
@@ -42,7 +42,7 @@ NamedFaultVerdict = Annotated[FaultVerdict, ByName]
 NamedSystemVerdict = Annotated[SystemVerdict, ByName]
 
 
-class Remark(Part):
+class Remark(StoredModel):
     """One thing that there is to say of the evidence."""
 
     text: str
@@ -61,7 +61,7 @@ def forbidding(remarks: Iterable[Remark]) -> list[Remark]:
     return [remark for remark in remarks if remark.forbids_pass]
 
 
-class FaultResult(Part):
+class FaultResult(StoredModel):
     """What became of one injection of the plan."""
 
     injection: int
@@ -71,7 +71,7 @@ class FaultResult(Part):
     detail: str
 
 
-class CheckResult(Part):
+class CheckResult(StoredModel):
     """What one check found."""
 
     check: str
@@ -94,7 +94,7 @@ class CheckResult(Part):
         return ", ".join(f"{number} {what}" for number, what in numbers if number)
 
 
-class SuiteResult(Part):
+class SuiteResult(StoredModel):
     """What one Great Expectations suite found."""
 
     suite: str
@@ -110,7 +110,7 @@ class SuiteResult(Part):
     """Why nothing was evaluated."""
 
 
-class RunResult(Part):
+class RunResult(StoredModel):
     """The result of one run; re-judging replaces checks and suites and keeps the rest."""
 
     run_id: str

@@ -1,11 +1,11 @@
-"""Which version of the lines of evidence a run holds, so that runs of earlier versions are still read, later ones not.
+"""Which version does a run's evidence have? Runs of earlier versions are read, those of later ones refused.
 
-1: runs without a number. Brokers' logs may lack what came later: `ends` and `epoch_start_offset` of a proposal, the
-   local epochs of a truncation, the `profile` of an election, the ISR of a raised high watermark.
-2: all that `harness/store/history.py` and `harness/events.py` say today.
+1: runs without a number. State-change logs may lack `ends` and `epoch_start_offset` of a proposal, the local epochs of
+   a truncation, the `profile` of an election, and the ISR of a raised high watermark.
+2: the present lines of `harness/store/history.py` and `harness/events.py`.
 
-What a line of an older version leaves out reads as null, and a check that needs it answers UNKNOWN. A field that
-changes its meaning takes a new number, and code that reads the older ones.
+A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
+needs a new version, and code that reads the older ones.
 """
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,7 +15,7 @@ from harness.store.folder import RunFolder
 
 VERSION = 2
 UNNUMBERED = 1
-"""Of runs that do not say."""
+"""The version of runs without `format.json`."""
 
 
 class Format(BaseModel):
@@ -27,15 +27,15 @@ class Format(BaseModel):
 
 
 def write_version(folder: RunFolder) -> None:
-    """Say which version the lines of a new run have."""
+    """Write the present version into a new run folder."""
     folder.format.write_text(Format(evidence=VERSION).model_dump_json() + "\n", encoding="utf-8")
 
 
 def read_version(folder: RunFolder) -> int:
-    """Return which version the lines of a run have.
+    """Return the version of a run's evidence.
 
     Raises:
-        EvidenceError: a later version of this program has written them, or the file says something else.
+        EvidenceError: a later version of this program has written it, or the file holds no version.
     """
     try:
         version = Format.model_validate_json(folder.format.read_bytes()).evidence
@@ -46,14 +46,14 @@ def read_version(folder: RunFolder) -> int:
     return known_version(version, str(folder.root))
 
 
-def known_version(version: int, where: str) -> int:
-    """Return a version that can be read.
+def known_version(version: int, subject: str) -> int:
+    """Return the version if this program reads it.
 
     Raises:
-        EvidenceError: it cannot.
+        EvidenceError: it does not; the message begins with `subject`.
     """
     if not UNNUMBERED <= version <= VERSION:
         raise EvidenceError(
-            f"{where}: its evidence has version {version}; this program reads {UNNUMBERED} to {VERSION}"
+            f"{subject}: its evidence has version {version}; this program reads {UNNUMBERED} to {VERSION}"
         )
     return version

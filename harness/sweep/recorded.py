@@ -13,14 +13,14 @@ from harness.errors import EvidenceError
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.store.result import NamedSystemVerdict, Part
+from harness.store.result import NamedSystemVerdict, StoredModel
 from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
 
 NUMBER = "number"
 COMPRESSION_LEVEL = 19
 
 
-class RecordedAnswer(Part):
+class RecordedAnswer(StoredModel):
     """What one check made of it."""
 
     verdict: NamedSystemVerdict
@@ -28,7 +28,7 @@ class RecordedAnswer(Part):
     expected: int
 
 
-class Recorded(Part):
+class Recorded(StoredModel):
     """The content of `verdict.json`."""
 
     about: str

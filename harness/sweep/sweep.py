@@ -20,7 +20,7 @@ from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
-from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, Part, RunResult
+from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel
 from harness.store.version import UNNUMBERED, VERSION, known_version
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
@@ -74,7 +74,7 @@ class Sweep:
         return self.root / "summary.json"
 
 
-class SweepRequest(Part):
+class SweepRequest(StoredModel):
     """What a sweep was asked for: `sweep.json`."""
 
     scenario: str
@@ -173,7 +173,7 @@ def earlier_simulated_s(sweep: Sweep) -> float:
         return 0.0
 
 
-class ScheduleVerdict(Part):
+class ScheduleVerdict(StoredModel):
     """What became of one schedule: one line of `verdicts.jsonl`."""
 
     number: int
@@ -249,7 +249,7 @@ def finding_key(text: str) -> str:
     return check_key(check) + text[len(check) :]
 
 
-class SweepFinding(Part):
+class SweepFinding(StoredModel):
     """One thing that was found in some schedules."""
 
     what: str
@@ -270,7 +270,7 @@ class SweepFinding(Part):
         return finding_title(self.what)
 
 
-class Summary(Part):
+class Summary(StoredModel):
     """What a sweep came to: `summary.json`."""
 
     scenario: str

@@ -1,8 +1,7 @@
-"""Ctrl-C, SIGTERM and an alarm: counted, and turned into the cancellation of what runs, so that it can heal and stop.
+"""How do signals end a phase? Ctrl-C, SIGTERM and SIGALRM are counted and cancel what runs, so that it can clean up.
 
-The first signal asks a phase to end in good order, another one to end at once. A phase that must not be cut short has
-patience with the first, or with all. SIGALRM is how a scheduler ends what takes too long: it counts as two signals, so
-that it ends a phase with patience for one too.
+The first signal asks a phase to heal and stop, the next one to end at once. A phase that must complete tolerates the
+first signal, or all. SIGALRM is a scheduler's time-out and counts as two, so it also ends a phase that tolerates one.
 """
 
 import asyncio
@@ -21,12 +20,12 @@ from harness.errors import Interrupted
 T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-ENDLESS = math.inf
+ALL_SIGNALS = math.inf
 AGAIN_S = 0.05
 
 
 class Interrupts:
-    """Holds the signals while it is entered; in a thread other than the main one it holds none."""
+    """Handles the signals while it is entered; in a thread other than the main one it handles none."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -45,12 +44,12 @@ class Interrupts:
         for number, previous in self._previous.items():
             signal.signal(number, previous)
 
-    def run(self, work: Coroutine[Any, Any, T], *, patience: float = 0) -> T:
-        """Return what the coroutine comes to; the first signal after `patience` of them cancels it, so that it can
-        clean up, and another one ends that too.
+    def run(self, work: Coroutine[Any, Any, T], *, tolerated: float = 0) -> T:
+        """Return the result of the coroutine. The first signal after `tolerated` ones cancels it; the next one cancels
+        its clean-up too.
 
         Raises:
-            Interrupted: it ended by cancellation.
+            Interrupted: a signal cancelled it.
         """
 
         async def main() -> T:
@@ -59,11 +58,11 @@ class Interrupts:
 
             def cancel() -> None:
                 task.cancel()
-                if self.count > patience + 1 and not task.done():
-                    loop.call_later(AGAIN_S, cancel)  # at once means that cleaning up is cut short too
+                if self.count > tolerated + 1 and not task.done():
+                    loop.call_later(AGAIN_S, cancel)  # until its clean-up has ended too
 
             def on_signal() -> None:
-                if self.count > patience:
+                if self.count > tolerated:
                     loop.call_soon_threadsafe(cancel)
 
             self._cancel = on_signal
@@ -86,17 +85,17 @@ class Interrupts:
 
 
 class Background:
-    """A thread for work whose end a signal must not have to wait for, one piece after the other.
+    """A thread that does blocking work, one call after the other, while a signal can end the wait for it at once.
 
-    Libraries that take over SIGINT when they start in the main thread, as Spark does, leave it alone here. Work that is
-    not waited for any more ends with this process.
+    Libraries that replace the SIGINT handler when they start in the main thread, as Spark does, cannot do so here. Work
+    that nobody waits for any more ends with this process.
     """
 
     def __init__(self) -> None:
-        self.shared = ExitStack()
-        """What the pieces of work share; it is closed in the thread when the last one is done."""
+        self.resources = ExitStack()
+        """What the calls share, such as a Spark session; closed in the thread after the last call."""
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._left = False
+        self._wait_interrupted = False
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._carry_out, name="background", daemon=True).start()
@@ -105,26 +104,26 @@ class Background:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._left:
-            self.run(self.shared.close)
+        if not self._wait_interrupted:
+            self.run(self.resources.close)
         self._work.put(None)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return what the work comes to; a signal ends the wait for it at once."""
-        answer: Future[T] = Future()
+        """Return the result of the work, or raise its error; a signal ends the wait at once."""
+        result: Future[T] = Future()
 
-        def piece() -> None:
+        def call() -> None:
             try:
-                answer.set_result(work())
-            except BaseException as error:  # noqa: BLE001  handed to whoever waits
-                answer.set_exception(error)
+                result.set_result(work())
+            except BaseException as error:  # noqa: BLE001  raised where the result is awaited
+                result.set_exception(error)
 
-        self._work.put(piece)
+        self._work.put(call)
         try:
-            return answer.result()
+            return result.result()
         finally:
-            self._left = not answer.done()
+            self._wait_interrupted = not result.done()
 
     def _carry_out(self) -> None:
-        while (piece := self._work.get()) is not None:
-            piece()
+        while (call := self._work.get()) is not None:
+            call()

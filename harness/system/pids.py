@@ -1,4 +1,4 @@
-"""Which process is meant by a pid file: a pid together with the instant the kernel started it, so never a stranger.
+"""Which process does a pid file name? A pid with the process's start time, so never another process of the same pid.
 
 Standard library only: the supervisor imports this module and must start fast.
 """
@@ -12,23 +12,23 @@ from pathlib import Path
 
 LINUX: bool = sys.platform.startswith("linux")
 GONE_STATES = frozenset("ZX")
-"""Zombie and dead: no memory, no ports, only an entry that its parent has not read yet."""
+"""Zombie and dead: no memory, no ports, only an exit status that the parent has not read yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
-    """One process as the kernel shows it now."""
+    """The kernel's present state of one process."""
 
     state: str
     """One letter: R, S, D, T (stopped), Z (zombie) …"""
     group: int
     started: str
-    """When it was started, in whatever unit the kernel shows; only ever compared for equality."""
+    """Start time, in the kernel's own unit; compared for equality only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """One process for ever: pids are used again, a pid with its start time is not."""
+    """One process for ever: a pid is used again, a pid with a start time is not."""
 
     pid: int
     started: str
@@ -55,7 +55,7 @@ def state_of(pid: int) -> ProcessState | None:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold spaces and parentheses
+    fields = stat[stat.rindex(")") + 2 :].split()  # the name before may contain spaces and parentheses
     return ProcessState(state=fields[0], group=int(fields[2]), started=fields[19])
 
 
@@ -83,13 +83,13 @@ def write_pid_file(path: Path, identity: ProcessIdentity) -> None:
 
 
 def read_pid_file(path: Path) -> ProcessIdentity | None:
-    """Return the identity that a pid file names; None when there is no such file or it is not one of ours.
+    """Return the identity in a pid file; None when there is no such file or it is not one of ours.
 
-    A copy of a folder holds none: its files name the processes of the folder that it was made from.
+    In a copy of a folder pid files are ignored: they name the processes of the original folder.
     """
     try:
         line, _, folder = path.read_text(encoding="utf-8").strip().partition("\n")
-        if folder not in ("", str(path.parent.stat().st_ino)):  # older ones do not say where they lie
+        if folder not in ("", str(path.parent.stat().st_ino)):  # older files have no inode
             return None
     except (FileNotFoundError, UnicodeDecodeError):
         return None
@@ -98,9 +98,10 @@ def read_pid_file(path: Path) -> ProcessIdentity | None:
 
 
 def group_members(leader: ProcessIdentity) -> Iterator[int]:
-    """Yield the pids of all live processes in the group that `leader` founded, also when it is gone itself.
+    """Yield the pids of all live processes in the process group of `leader`, also when the leader has ended.
 
-    A group id is not used again while the group has members, so only a new leader with that pid makes it a stranger's.
+    The kernel does not use a group id again while the group has members, so the group is another one only when another
+    process has the leader's pid.
     """
     now = state_of(leader.pid)
     if (now is not None and now.started != leader.started) or not _group_exists(leader.pid):
@@ -112,28 +113,28 @@ def group_members(leader: ProcessIdentity) -> Iterator[int]:
 
 
 def _group_exists(group: int) -> bool:
-    """Return whether a process group has members; it takes a look at none of them."""
+    """Return whether a process group has members, without reading every process."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it has, and they are somebody else's
+    except PermissionError:  # it has members, of another user
         return True
     return True
 
 
-def with_environment(name: str, value: str) -> Iterator[int]:
-    """Yield the pids of all live processes of this user that were started with this variable; none where not Linux."""
-    return (pid for pid, found in marked(name) if found == value)
+def pids_with_environment(name: str, value: str) -> Iterator[int]:
+    """Yield the pids of this user's live processes that were started with `name=value`; none where not Linux."""
+    return (pid for pid, own_value in environment_values(name) if own_value == value)
 
 
-def marked(name: str) -> Iterator[tuple[int, str]]:
-    """Yield the pid of every live process of this user that was started with this variable, and what it holds."""
+def environment_values(name: str) -> Iterator[tuple[int, str]]:
+    """Yield pid and value for each live process of this user that was started with this environment variable."""
     prefix = os.fsencode(f"{name}=")
     for pid in _all_pids() if LINUX else ():
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:  # ended meanwhile, or somebody else's
+        except OSError:  # ended meanwhile, or of another user
             continue
         for entry in environment.split(b"\0"):
             if entry.startswith(prefix):

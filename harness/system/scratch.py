@@ -1,6 +1,6 @@
-"""Scratch folders: each named after the process that made it, so that it can be told whether anybody uses it.
+"""Which scratch folders are in use? Each is named after the process that made it.
 
-The name is there as soon as the folder is: no moment is left in which a live process's folder looks like nobody's.
+A folder has its name from the start, so a live process's folder never looks abandoned.
 """
 
 import os
@@ -16,16 +16,16 @@ from harness.system.pids import GONE_STATES, identify, state_of
 
 PREFIX = "chaos-spark-"
 NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<started>\w+)-\w+")
-MEMORY = Path("/dev/shm")  # noqa: S108  what is made there has a name that nobody else has
+MEMORY = Path("/dev/shm")  # noqa: S108  mkdtemp makes the names
 """Where Linux keeps files in memory."""
 FREE_BYTES = 256_000_000
-"""So much of it must be free, or it is left alone: in a container it is often small."""
+"""Memory is used only when this much of it is free: in a container it is often small."""
 UNNAMED_AGE_S = 24 * 3600.0
-"""A folder that names no process is nobody's when it is older: judging takes minutes."""
+"""A folder that names no process counts as abandoned when it is older: judging takes minutes."""
 
 
 def new_scratch_folder(parent: Path | None = None) -> Path:
-    """Make an empty folder that is this process's own, by default where temporary files belong."""
+    """Make an empty folder of this process, by default in the folder for temporary files."""
     me = identify(os.getpid())
     assert me is not None, "this process runs"
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{me.pid}-{_word(me.started)}-", dir=parent))
@@ -33,7 +33,7 @@ def new_scratch_folder(parent: Path | None = None) -> Path:
 
 @contextmanager
 def scratch_folder(*, small: bool = False) -> Iterator[Path]:
-    """Yield an empty folder and remove it; one for `small` files is in memory, where that has room."""
+    """Yield an empty folder and remove it afterwards; for `small` files it is in memory where there is room."""
     folder = new_scratch_folder(MEMORY if small and _has_room() else None)
     try:
         yield folder
@@ -48,26 +48,26 @@ def _has_room() -> bool:
 
 
 def _may_be_in_memory() -> bool:
-    """Whether nobody has said where temporary files belong."""
+    """Return whether the user left open where temporary files go."""
     return "TMPDIR" not in os.environ and MEMORY.is_dir()
 
 
 def abandoned_scratch_folders() -> list[Path]:
-    """Return the folders of this user whose process is gone; what is no folder, or somebody else's, is left out."""
+    """Return this user's scratch folders whose process is gone."""
     parents = [Path(tempfile.gettempdir()), *([MEMORY] if _may_be_in_memory() else [])]
-    found = sorted(path for parent in parents for path in parent.glob(f"{PREFIX}*"))
-    return [path for path in found if _is_own_folder(path) and not _in_use(path)]
+    paths = sorted(path for parent in parents for path in parent.glob(f"{PREFIX}*"))
+    return [path for path in paths if _is_own_folder(path) and not _in_use(path)]
 
 
 def remove_scratch_folder(path: Path) -> None:
-    """Remove a folder with all that is in it; nothing happens when it is gone.
+    """Remove a folder with its content; nothing happens when it is gone.
 
     Raises:
         OSError: it cannot be removed.
     """
     try:
         shutil.rmtree(path)
-    except FileNotFoundError:  # somebody else was at it, or its JVM still tidies up
+    except FileNotFoundError:  # another process, perhaps its JVM, removes files there at the same time
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -87,5 +87,5 @@ def _in_use(path: Path) -> bool:
 
 
 def _word(started: str) -> str:
-    """Return a start time as it can stand in a file's name."""
+    """Return a start time as part of a file name."""
     return re.sub(r"\W", "", started)

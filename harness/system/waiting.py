@@ -1,4 +1,4 @@
-"""Waiting with a deadline: the only way the harness waits for the cluster to change."""
+"""How does the harness wait for the cluster to change? Always by polling with a deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,25 +17,25 @@ async def until(
     timeout_s: float,
     every_s: float = 0.05,
 ) -> T:
-    """Look again and again until `accept` agrees, and return what was seen then.
+    """Call `look` every `every_s` seconds until `accept` is true for its value, and return that value.
 
-    A look that raises `ClusterError` (nothing answered) counts as not yet.
+    A `ClusterError` of `look` (nothing answered) counts as not yet.
 
     Raises:
-        DeadlineError: not within `timeout_s`; the message says what was last seen.
+        DeadlineError: not within `timeout_s`; the message says `what` was awaited and what was last seen.
     """
     clock = asyncio.get_running_loop().time  # virtual in a simulation
     deadline = clock() + timeout_s
     last = "nothing"
     while True:
         try:
-            seen = await look()
+            value = await look()
         except ClusterError as error:
             last = str(error)
         else:
-            if accept(seen):
-                return seen
-            last = repr(seen)
+            if accept(value):
+                return value
+            last = repr(value)
         if clock() >= deadline:
             raise DeadlineError(f"{what}: not within {timeout_s:g} s; last saw {last}")
         await asyncio.sleep(every_s)

@@ -1,4 +1,4 @@
-"""Whether what a command writes in the end can be written: asked first, so that no work is done for nothing."""
+"""Can a command's result be written? Checked before the work, so that none is lost."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from harness.errors import ScenarioError
 
 
 def make_parent(path: Path) -> None:
-    """Make the folder of what is to be written.
+    """Make the folder of a file that is to be written.
 
     Raises:
         ScenarioError: it cannot be made, or nothing can be written there.

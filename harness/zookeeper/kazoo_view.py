@@ -1,4 +1,4 @@
-"""The current state of the cluster as ZooKeeper has it, read through a session of the harness's own."""
+"""What is in ZooKeeper now? Read through a session of the harness's own."""
 
 import asyncio
 from types import TracebackType
@@ -25,7 +25,7 @@ SESSION_TIMEOUT_S = 10.0
 
 
 class KazooView:
-    """Implements `ClusterView` over one kazoo client; used as an async context manager."""
+    """Implements `ClusterView` over one kazoo client; an async context manager."""
 
     def __init__(self, hosts: str) -> None:
         self._hosts = hosts
@@ -54,7 +54,7 @@ class KazooView:
         await asyncio.to_thread(self._client.close)
 
     async def controller(self) -> Controller:
-        """Return who is controller."""
+        """Return the controller and its epoch."""
         return await asyncio.to_thread(self._controller)
 
     async def registrations(self) -> dict[int, Registration]:
@@ -66,25 +66,26 @@ class KazooView:
         return await asyncio.to_thread(self._partitions)
 
     async def expire(self, session: str) -> None:
-        """End a session of somebody else; nothing happens when it is over already."""
+        """End another client's session, given in hexadecimal; nothing happens when it has ended already."""
         await sessions.expire(self._hosts, session)
 
     async def exists(self, path: str) -> bool:
-        """Return whether there is a znode."""
+        """Return whether a znode exists."""
         return await asyncio.to_thread(lambda: self._all([self._client.exists_async(path)], None)[0] is not None)
 
     async def create(self, path: str, data: bytes) -> bool:
-        """Create a persistent znode; return False when it is there already."""
-        return await asyncio.to_thread(lambda: self._written(self._client.create_async(path, data), NodeExistsError))
+        """Create a persistent znode; return False when it exists already."""
+        return await asyncio.to_thread(lambda: self._write_done(self._client.create_async(path, data), NodeExistsError))
 
     async def delete(self, path: str) -> bool:
         """Delete a znode without children; return False when there is none."""
-        return await asyncio.to_thread(lambda: self._written(self._client.delete_async(path), NoNodeError))
+        return await asyncio.to_thread(lambda: self._write_done(self._client.delete_async(path), NoNodeError))
 
-    def _written(self, pending: Any, futile: type[KazooException]) -> bool:
+    def _write_done(self, pending: Any, needless: type[KazooException]) -> bool:
+        """Wait for a write; return False when it fails with `needless`, because nothing was to be done."""
         try:
             pending.get(timeout=READ_TIMEOUT_S)
-        except futile:
+        except needless:
             return False
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterError(f"ZooKeeper at {self._hosts} does not answer: {error!r}") from error
@@ -92,35 +93,36 @@ class KazooView:
 
     def _controller(self) -> Controller:
         epoch = self._get(["/controller_epoch"])[0]
-        found = self._get(["/controller"])[0]
+        controller = self._get(["/controller"])[0]
         return controller_view(
             None if epoch is None else epoch[0],
-            None if found is None else (found[0], sessions.to_text(found[1].ephemeralOwner)),
+            None if controller is None else (controller[0], sessions.to_text(controller[1].ephemeralOwner)),
         )
 
     def _registrations(self) -> dict[int, Registration]:
         names = self._children(["/brokers/ids"])[0]
-        found = self._get([f"/brokers/ids/{name}" for name in names])
+        znodes = self._get([f"/brokers/ids/{name}" for name in names])
         return {
             int(name): Registration(
                 broker_id=int(name), czxid=znode[1].czxid, session=sessions.to_text(znode[1].ephemeralOwner)
             )
-            for name, znode in zip(names, found, strict=True)
+            for name, znode in zip(names, znodes, strict=True)
             if znode is not None
         }
 
     def _partitions(self) -> list[PartitionView]:
         topics = self._children(["/brokers/topics"])[0]
         assignments = self._get([f"/brokers/topics/{topic}" for topic in topics])
-        wanted: list[tuple[str, int, tuple[int, ...]]] = []
+        partitions: list[tuple[str, int, tuple[int, ...]]] = []
         for topic, znode in zip(topics, assignments, strict=True):
             if znode is not None:
-                wanted += [(topic, partition, replicas) for partition, replicas in assignment_of(znode[0])]
-        wanted.sort()
-        states = self._get([f"/brokers/topics/{topic}/partitions/{partition}/state" for topic, partition, _ in wanted])
+                partitions += [(topic, partition, replicas) for partition, replicas in assignment_of(znode[0])]
+        partitions.sort()
+        paths = [f"/brokers/topics/{topic}/partitions/{partition}/state" for topic, partition, _ in partitions]
+        states = self._get(paths)
         return [
             partition_view(topic, partition, assignment, znode[0], znode[1].version)
-            for (topic, partition, assignment), znode in zip(wanted, states, strict=True)
+            for (topic, partition, assignment), znode in zip(partitions, states, strict=True)
             if znode is not None
         ]
 

@@ -1,4 +1,4 @@
-"""One znode history out of two: what the observer saw live and what the servers' transaction logs hold."""
+"""Which changes did znodes have? What the observer saw live, merged with the servers' transaction logs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from harness.zookeeper.transaction_log import read_ensemble_log
 def merge_history(history: Path, *data_dirs: Path) -> list[str]:
     """Replace the observer's file by the complete history, in the order of zxids; return remarks on its quality.
 
-    The log decides, the observer bears witness: a line that both have says `observer` and takes its session from the
-    log. A write that only the observer has is kept and remarked on. An observer's delete only stands where the log is
-    missing, because its zxid may be too high.
+    The log decides: a change that the observer saw too has the source `observer`, and its session from the log. A write
+    that only the observer has stays, with a remark. A delete that only the observer has stays only when there is no
+    log, because its zxid may be too high.
     """
     torn = TornLine()
-    known = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
+    before = [ZnodeChange(**line) for line in read_jsonl(history, torn)] if history.exists() else []
     remarks = [f"{history.name}: torn line at byte {torn.offset}"] if torn.path is not None else []
     if not history.exists():
         remarks.append("no ZooKeeper observer ran: the history comes from the transaction log alone")
@@ -25,9 +25,9 @@ def merge_history(history: Path, *data_dirs: Path) -> list[str]:
         log = read_ensemble_log(data_dirs)
     except EvidenceError as error:
         remarks.append(f"{error}: of quick successive writes to one znode only the last is known")
-        merged = sorted(known, key=lambda change: change.zxid)
+        merged = sorted(before, key=lambda change: change.zxid)
     else:
-        seen = [change for change in known if change.source == observer.SOURCE]  # the rest is from an earlier merge
+        seen = [change for change in before if change.source == observer.SOURCE]  # the rest is from an earlier merge
         merged, contradictions = combine(seen, log.changes)
         remarks += [*contradictions, *filter(None, [log.damage])]
     temporary = history.with_suffix(".tmp")
@@ -40,7 +40,7 @@ def merge_history(history: Path, *data_dirs: Path) -> list[str]:
 
 
 def combine(seen: list[ZnodeChange], logged: list[ZnodeChange]) -> tuple[list[ZnodeChange], list[str]]:
-    """Return the changes of both in the order of zxids, and a sentence for everything they disagree about."""
+    """Return the changes of both in the order of zxids, and a sentence for each disagreement."""
     writes = {(change.zxid, change.path, change.version): change for change in seen if change.type != "delete"}
     deletes = {(change.path, change.zxid) for change in seen if change.type == "delete"}
     merged = []
@@ -53,9 +53,9 @@ def combine(seen: list[ZnodeChange], logged: list[ZnodeChange]) -> tuple[list[Zn
             )
         live = witness is not None or (change.type == "delete" and (change.path, change.zxid) in deletes)
         merged.append(replace(change, source=observer.SOURCE) if live else change)
-    for lonely in writes.values():
-        what = f"version {lonely.version} of {lonely.path} at zxid {lonely.zxid}"
+    for unlogged in writes.values():
+        what = f"version {unlogged.version} of {unlogged.path} at zxid {unlogged.zxid}"
         remarks.append(f"{what}: seen by the observer, not in the log")
-        merged.append(lonely)
+        merged.append(unlogged)
     merged.sort(key=lambda change: change.zxid)  # stable: the operations of a multi keep their order
     return merged, remarks

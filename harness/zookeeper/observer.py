@@ -1,4 +1,4 @@
-"""Sees every znode change as it happens, through a session of the harness's own, and writes it down at once."""
+"""Which znodes change while a run goes on? A session of the harness's own watches all and writes each change."""
 
 import asyncio
 import queue
@@ -18,7 +18,7 @@ from harness.store.history import JsonlWriter, ZnodeChange
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"
-SERVERS_OWN = "/zookeeper"
+INTERNAL_PATH = "/zookeeper"
 """ZooKeeper's own znodes: quotas and configuration, no evidence about brokers."""
 SOURCE = "observer"
 CONNECT_TIMEOUT_S = 10.0
@@ -27,8 +27,8 @@ READ_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was last seen of a znode."""
+class _ZnodeStat:
+    """The last known stat of a znode."""
 
     czxid: int
     mzxid: int
@@ -36,19 +36,19 @@ class _Seen:
 
 
 class ZookeeperObserver:
-    """Follows all znodes from `start` to `stop` and appends a line a change to one file; a thread of its own reads.
+    """Watches all znodes from `start` to `stop` in a thread and appends a line to a file for each change.
 
-    Two writes in quick succession may show as one, the later: watches say that something changed, not how often.
-    `merge_history` fills the gaps afterwards. What exists at the start is written too, as it stands then.
+    Of two writes in quick succession it may see only the later one: a watch fires once for several changes.
+    `merge_history` fills the gaps afterwards. Znodes that exist at the start are written too.
     """
 
     def __init__(self, hosts: str, path: Path) -> None:
         self._hosts = hosts
         self._path = path
         self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S)
-        self._to_look_at: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._fired_paths: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """Paths whose watch has fired; None for the end."""
-        self._seen: dict[str, _Seen] = {}
+        self._stats: dict[str, _ZnodeStat] = {}
         self._children: dict[str, set[str]] = {}
         self._thread = threading.Thread(target=self._follow, name="zookeeper-observer", daemon=True)
         self._watching = threading.Event()
@@ -60,7 +60,7 @@ class ZookeeperObserver:
         return int(self._client.client_id[0])
 
     async def start(self) -> None:
-        """Return when every existing znode is written down and watched.
+        """Return when every existing znode is written and watched.
 
         Raises:
             ClusterError: ZooKeeper does not answer.
@@ -71,7 +71,7 @@ class ZookeeperObserver:
         """End the session and the file.
 
         Raises:
-            ClusterError: the file could not be written to the end.
+            ClusterError: the file could not be written completely.
         """
         await asyncio.to_thread(self._stop)
 
@@ -87,7 +87,7 @@ class ZookeeperObserver:
             raise ClusterError(f"ZooKeeper at {self._hosts}: the observer could not read all znodes")
 
     def _stop(self) -> None:
-        self._to_look_at.put(None)
+        self._fired_paths.put(None)
         if self._thread.is_alive():
             self._thread.join(CONNECT_TIMEOUT_S)
         self._client.stop()
@@ -96,66 +96,66 @@ class ZookeeperObserver:
             raise ClusterError(f"the observer could not write {self._path}: {self._error}") from self._error
 
     def _session_changed(self, state: str) -> None:
-        # kazoo does not set watches again after a lost connection: everything is looked at anew.
+        # kazoo does not set watches again after a lost connection: read everything again.
         if state == KazooState.CONNECTED:
-            self._to_look_at.put(ROOT)
+            self._fired_paths.put(ROOT)
 
     def _watch_fired(self, event: WatchedEvent) -> None:
         if event.path is not None:
-            self._to_look_at.put(event.path)
+            self._fired_paths.put(event.path)
 
     def _follow(self) -> None:
         try:
             with JsonlWriter(self._path) as history:
-                while (path := self._to_look_at.get()) is not None:
+                while (path := self._fired_paths.get()) is not None:
                     try:
-                        self._look(path, history)
+                        self._read(path, history)
                         if path == ROOT:
                             if self._watching.is_set():
-                                self._look_below(ROOT, history)
+                                self._read_below(ROOT, history)
                             self._watching.set()
                     except (KazooException, KazooTimeoutError):
-                        continue  # disconnected: the next connection looks at everything
+                        continue  # disconnected: after the next connection everything is read again
         except OSError as error:
             self._error = error
             self._watching.set()
 
-    def _look_below(self, path: str, history: JsonlWriter) -> None:
+    def _read_below(self, path: str, history: JsonlWriter) -> None:
         for name in sorted(self._children.get(path, ())):
             child = _child(path, name)
-            self._look(child, history)
-            self._look_below(child, history)
+            self._read(child, history)
+            self._read_below(child, history)
 
-    def _look(self, path: str, history: JsonlWriter) -> None:
-        """Write down what changed at a path and below it since the last look, and watch it again."""
+    def _read(self, path: str, history: JsonlWriter) -> None:
+        """Read a znode and its new children, write their changes since the last read, and watch them again."""
         try:
             data, stat = self._client.get_async(path, self._watch_fired).get(timeout=READ_TIMEOUT_S)
             names, _ = self._client.get_children_async(path, self._watch_fired, include_data=True).get(
                 timeout=READ_TIMEOUT_S
             )
         except NoNodeError:
-            if path in self._seen:
-                self._to_look_at.put(_parent(path))
+            if path in self._stats:
+                self._fired_paths.put(_parent(path))
             return
-        before = self._seen.get(path)
+        before = self._stats.get(path)
         if before is None or before.mzxid != stat.mzxid:
-            self._seen[path] = _Seen(stat.czxid, stat.mzxid, stat.ephemeralOwner)
+            self._stats[path] = _ZnodeStat(stat.czxid, stat.mzxid, stat.ephemeralOwner)
             if path != ROOT:
                 history.write(_written(path, data, stat))
         known = self._children.get(path, set())
-        now = {name for name in names if _child(path, name) != SERVERS_OWN}
+        now = {name for name in names if _child(path, name) != INTERNAL_PATH}
         self._children[path] = now
         for name in sorted(known - now):
-            self._vanished(_child(path, name), stat.pzxid, history)
+            self._write_deletes(_child(path, name), stat.pzxid, history)
         for name in sorted(now - known):
-            self._look(_child(path, name), history)
+            self._read(_child(path, name), history)
 
-    def _vanished(self, path: str, zxid: int, history: JsonlWriter) -> None:
+    def _write_deletes(self, path: str, zxid: int, history: JsonlWriter) -> None:
         for name in sorted(self._children.pop(path, ())):
-            self._vanished(_child(path, name), zxid, history)
-        seen = self._seen.pop(path, None)
-        if seen is not None:
-            history.write(_deleted(path, zxid, seen))
+            self._write_deletes(_child(path, name), zxid, history)
+        last = self._stats.pop(path, None)
+        if last is not None:
+            history.write(_deleted(path, zxid, last))
 
 
 def _written(path: str, data: bytes, stat: Any) -> ZnodeChange:
@@ -173,8 +173,8 @@ def _written(path: str, data: bytes, stat: Any) -> ZnodeChange:
     )
 
 
-def _deleted(path: str, zxid: int, seen: _Seen) -> ZnodeChange:
-    """Return a delete; its zxid is that of the last change among the parent's children, so the delete's or later."""
+def _deleted(path: str, zxid: int, last: _ZnodeStat) -> ZnodeChange:
+    """Return a delete; its zxid is the parent's pzxid: that of the delete, or of a later change among its children."""
     return ZnodeChange(
         zxid=zxid,
         time_ms=time.time_ns() // 1_000_000,
@@ -183,7 +183,7 @@ def _deleted(path: str, zxid: int, seen: _Seen) -> ZnodeChange:
         data="",
         version=-1,
         session="",
-        ephemeral_owner=to_text(seen.owner),
+        ephemeral_owner=to_text(last.owner),
         source=SOURCE,
     )
 

@@ -1,8 +1,8 @@
-"""Ending a ZooKeeper session of somebody else: its password is a pure function of its id.
+"""How can the harness end another client's ZooKeeper session? Its password is a pure function of its id.
 
 `ZooKeeperServer.generatePasswd` fills 16 bytes from a `java.util.Random` seeded with the id and a constant, and
-`checkPasswd` computes it again; so whoever knows the id can take the session over and close it. To its owner this
-looks exactly like an expiry: the connection drops, and the next one is told that the session is gone.
+`checkPasswd` computes it again; so a client that knows the id can take the session over and close it. For its owner
+this is exactly an expiry: the connection breaks, and on the next one the server answers that the session has expired.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _MASK_64 = (1 << 64) - 1
 
 
 def password(session_id: int) -> bytes:
-    """Return the password that the server gave to a session."""
+    """Return the password of a session."""
     seed = (((session_id ^ SUPER_SECRET) & _MASK_64) ^ _MULTIPLIER) & _MASK_48
     result = bytearray()
     while len(result) < PASSWORD_BYTES:
@@ -35,7 +35,7 @@ def password(session_id: int) -> bytes:
 
 
 def to_text(session_id: int) -> str:
-    """Return a session id as the history writes it: hexadecimal, empty for none."""
+    """Return a session id as the history has it: unsigned hexadecimal, empty for none."""
     return f"0x{session_id & _MASK_64:x}" if session_id else ""
 
 
@@ -46,7 +46,7 @@ def from_text(session: str) -> int:
 
 
 async def expire(hosts: str, session: str) -> bool:
-    """End a session, given in hexadecimal; return False when it was over already, and nothing happened.
+    """End a session, given in hexadecimal; return False, without any effect, when it has ended already.
 
     Raises:
         ClusterError: ZooKeeper does not answer.
@@ -58,7 +58,7 @@ def _take_over_and_close(hosts: str, session_id: int) -> bool:
     client = KazooClient(hosts=hosts, client_id=(session_id, password(session_id)), timeout=TAKEOVER_TIMEOUT_S)
     try:
         client.start(timeout=TAKEOVER_TIMEOUT_S)
-        # The server refuses an id that it does not know, and kazoo then opens a new session by itself.
+        # When the server does not know the id, kazoo opens a new session by itself.
         return bool(client.client_id[0] == session_id)
     except (KazooException, KazooTimeoutError) as error:
         raise ClusterError(f"ZooKeeper at {hosts} does not answer: {error!r}") from error

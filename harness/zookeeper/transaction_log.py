@@ -1,9 +1,9 @@
-"""Every change that a ZooKeeper server made, read from its own transaction log: the history that nothing can coalesce.
+"""Which changes did a ZooKeeper server make? Read from its transaction log, which is complete.
 
-Watches tell an observer that a znode changed, not how often; the log has every transaction with its zxid, session and
-time, the operations of a multi one by one. The server's own tool prints it as text in which data that holds commas or
-line breaks cannot be told from the fields around it, so the files are read directly: `FileTxnLog` (file format),
-`zookeeper.jute` (records), `SerializeUtils.deserializeTxn` (which record belongs to which type).
+Watches only show that a znode changed, not how often; the log has every transaction with its zxid, session and time,
+and each operation of a multi. The server's own tool prints data without escapes, so that commas and line breaks in it
+are ambiguous; hence the files are read directly. Sources of the format: `FileTxnLog` (files), `zookeeper.jute`
+(records), `SerializeUtils.deserializeTxn` (record by transaction type).
 """
 
 import struct
@@ -28,7 +28,7 @@ SOURCE = "transaction_log"
 
 
 class OpCode(IntEnum):
-    """Types of transactions (`ZooDefs.OpCode`) that change znodes, or say that they do not."""
+    """Types of transactions (`ZooDefs.OpCode`) that matter here: those that change znodes, multis and errors."""
 
     CREATE = 1
     DELETE = 2
@@ -48,12 +48,12 @@ class TransactionLog:
 
     changes: list[ZnodeChange] = field(default_factory=list)
     damage: str = ""
-    """Empty, or which file could not be read to its end, and where reading stopped."""
+    """Empty, or the file that could not be read to its end, and where reading stopped."""
 
 
 @dataclass(slots=True)
 class _Jute:
-    """Reads ZooKeeper's serialization: big-endian numbers, length-prefixed strings and buffers (-1 is null)."""
+    """Reads ZooKeeper's serialization: big-endian numbers, length-prefixed strings and buffers (length -1 is null)."""
 
     data: bytes
     position: int = 0
@@ -103,7 +103,7 @@ class _Transaction:
 
 
 class _Replay:
-    """Follows which znode is ephemeral, which the operations on an existing znode do not say."""
+    """Makes changes of transactions in their order; remembers owners of ephemeral znodes, which only a create has."""
 
     def __init__(self) -> None:
         self._owners: dict[str, int] = {}
@@ -112,12 +112,12 @@ class _Replay:
         """Yield what one transaction changed, in the order of its operations."""
         jute = _Jute(entry)
         session = jute.int64()
-        jute.int32()  # the client's own number of the request
+        jute.int32()  # cxid: the client's number of the request
         transaction = _Transaction(session=session, zxid=jute.int64(), time_ms=jute.int64())
         op = jute.int32()
         if op == OpCode.MULTI:
             operations = [(jute.int32(), jute.buffer()) for _ in range(jute.int32())]
-            # A multi that failed is logged too: its operations up to the bad one as they were asked for, then errors.
+            # A failed multi is logged too: its operations before the failed one, then errors.
             if all(op != OpCode.ERROR for op, _ in operations):
                 for op, body in operations:
                     yield from self._operation(transaction, op, _Jute(body))
@@ -183,8 +183,8 @@ def read_transaction_log(data_dir: Path) -> TransactionLog:
 def read_ensemble_log(data_dirs: Sequence[Path]) -> TransactionLog:
     """Return every change that any server of an ensemble logged, in the order of zxids.
 
-    A server that joined late begins with a snapshot, and one that was cut off ends early, so no single log is sure to
-    be whole. What servers log under one zxid is the same; where it is not, the longest log decides and `damage` tells.
+    A server that joined late begins with a snapshot, and one that was isolated ends early, so no single log need be
+    complete. Servers log the same under one zxid; where they do not, the longest log decides and `damage` says so.
 
     Raises:
         EvidenceError: no server has a log file.
@@ -222,7 +222,7 @@ def _content(change: ZnodeChange) -> tuple[str, str, str, int]:
 
 
 class _Entries:
-    """Iterates over the serialized transactions of one file, up to the zeros that fill it, or to the first damage."""
+    """Iterates over the serialized transactions of one file, up to its padding of zeros or the first damage."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -231,7 +231,7 @@ class _Entries:
     def __iter__(self) -> Iterator[bytes]:
         data = self._file.read_bytes()
         if data[:4] != MAGIC:
-            if data.strip(b"\0"):  # else created a moment ago, its header still in the server's buffer
+            if data.strip(b"\0"):  # else the file is new, its header still in the server's buffer
                 self.damage = f"{self._file}: does not begin with {MAGIC!r}"
             return
         position = FILE_HEADER.size

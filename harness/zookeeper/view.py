@@ -1,4 +1,4 @@
-"""What ZooKeeper says about the cluster right now: controller, registrations, leaders, ISRs."""
+"""What does ZooKeeper hold about the cluster now: controller, registrations, leaders, ISRs?"""
 
 import json
 from typing import Protocol
@@ -42,10 +42,10 @@ class PartitionView:
 
 
 class ClusterView(Protocol):
-    """What the cluster is, and what an administrator may do; raises `ClusterError` when ZooKeeper does not answer."""
+    """Reads the cluster's state and writes as an administrator; `ClusterError` when ZooKeeper does not answer."""
 
     async def controller(self) -> Controller:
-        """Return who is controller."""
+        """Return the controller and its epoch."""
         ...
 
     async def registrations(self) -> dict[int, Registration]:
@@ -57,15 +57,15 @@ class ClusterView(Protocol):
         ...
 
     async def expire(self, session: str) -> None:
-        """End a session of somebody else: take it over by its id and computed password, and close it."""
+        """End another client's session, given in hexadecimal: take it over by id and password, and close it."""
         ...
 
     async def exists(self, path: str) -> bool:
-        """Return whether there is a znode."""
+        """Return whether a znode exists."""
         ...
 
     async def create(self, path: str, data: bytes) -> bool:
-        """Create a persistent znode below one that exists; return False when it is there already."""
+        """Create a persistent znode below an existing one; return False when it exists already."""
         ...
 
     async def delete(self, path: str) -> bool:
@@ -74,7 +74,7 @@ class ClusterView(Protocol):
 
 
 def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -> Controller:
-    """Return what `/controller_epoch` and `/controller`, and the session that owns it say; None where absent."""
+    """Return the content of `/controller_epoch`, and of `/controller` with its owner's session; None where absent."""
     controller_epoch = 0 if epoch is None else int(epoch)
     if controller is None:
         return Controller(broker_id=-1, controller_epoch=controller_epoch, session="")
@@ -83,7 +83,7 @@ def controller_view(epoch: bytes | None, controller: tuple[bytes, str] | None) -
 
 
 def assignment_of(topic_znode: bytes) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the replicas of each partition of a topic."""
+    """Return partition and replicas out of a topic's znode."""
     partitions = json.loads(topic_znode)["partitions"]
     return [(int(partition), tuple(replicas)) for partition, replicas in partitions.items()]
 
@@ -91,7 +91,7 @@ def assignment_of(topic_znode: bytes) -> list[tuple[int, tuple[int, ...]]]:
 def partition_view(
     topic: str, partition: int, assignment: tuple[int, ...], state_znode: bytes, zk_version: int
 ) -> PartitionView:
-    """Return what a partition's state znode says."""
+    """Return the content of a partition's state znode."""
     state = json.loads(state_znode)
     return PartitionView(
         topic=topic,

@@ -4,7 +4,7 @@ import pytest
 
 from harness.broker.configs.config import parse_config
 from harness.cluster import broker_properties
-from harness.cluster.broker_properties import Place
+from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts
 from harness.errors import ScenarioError
 
@@ -20,8 +20,8 @@ def layout(root: Path, brokers: int) -> ClusterLayout:
     )
 
 
-def place(root: Path, broker: int) -> Place:
-    return Place(
+def driver_properties(root: Path, broker: int) -> DriverProperties:
+    return DriverProperties(
         client_address=f"127.0.0.1:{3000 + broker}",
         peer_address=f"127.0.0.1:{4000 + broker}",
         log_dir=str(root / "data"),
@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def test_a_broker_accepts_its_file_and_finds_its_ports_in_it(tmp_path: Path) -> None:
-    config = parse_config(read(broker_properties.write(layout(tmp_path, 2), 1, {}, place(tmp_path, 1))))
+    config = parse_config(read(broker_properties.write(layout(tmp_path, 2), 1, {}, driver_properties(tmp_path, 1))))
     assert config.broker_id == 1
     assert [(endpoint.name, endpoint.host, endpoint.port) for endpoint in config.endpoints] == [
         ("PLAINTEXT", "127.0.0.1", 3001),
@@ -55,19 +55,19 @@ def test_a_broker_accepts_its_file_and_finds_its_ports_in_it(tmp_path: Path) -> 
     ],
 )
 def test_replication_factors_fit_the_cluster(tmp_path: Path, brokers: int, factor: str) -> None:
-    written = read(broker_properties.write(layout(tmp_path, brokers), 0, {}, place(tmp_path, 0)))
+    written = read(broker_properties.write(layout(tmp_path, brokers), 0, {}, driver_properties(tmp_path, 0)))
     assert written["default.replication.factor"] == written["offsets.topic.replication.factor"] == factor
 
 
-def test_what_is_asked_for_wins_over_the_profile(tmp_path: Path) -> None:
+def test_requested_properties_win_over_the_profile(tmp_path: Path) -> None:
     assert broker_properties.profile(1)["replica.lag.time.max.ms"] == "3000"
-    path = broker_properties.write(layout(tmp_path, 1), 0, {"replica.lag.time.max.ms": "500"}, place(tmp_path, 0))
-    written = read(path)
+    requested = {"replica.lag.time.max.ms": "500"}
+    written = read(broker_properties.write(layout(tmp_path, 1), 0, requested, driver_properties(tmp_path, 0)))
     assert written["replica.lag.time.max.ms"] == "500"
 
 
 @pytest.mark.parametrize(
-    ("brokers", "given", "message"),
+    ("brokers", "requested", "message"),
     [
         pytest.param(0, {}, "at least one broker, not 0", id="no brokers"),
         pytest.param(1, {"no.such": "1"}, "unknown property no.such", id="an unknown name"),
@@ -79,15 +79,15 @@ def test_what_is_asked_for_wins_over_the_profile(tmp_path: Path) -> None:
         pytest.param(1, {"broker.rack": "a\nb"}, "a line break in broker.rack", id="a line break"),
     ],
 )
-def test_wrong_properties_are_refused(brokers: int, given: dict[str, str], message: str) -> None:
+def test_wrong_properties_are_refused(brokers: int, requested: dict[str, str], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        broker_properties.check(brokers, given)
+        broker_properties.validate(brokers, requested)
 
 
 def test_right_properties_are_accepted() -> None:
-    broker_properties.check(3, {"min.insync.replicas": "2", "log.dirs": "disk1, disk2"})
+    broker_properties.validate(3, {"min.insync.replicas": "2", "log.dirs": "disk1, disk2"})
 
 
 def test_several_data_directories_lie_in_the_broker_s_own_folder(tmp_path: Path) -> None:
-    path = broker_properties.write(layout(tmp_path, 1), 0, {"log.dirs": "disk1, disk2"}, place(tmp_path, 0))
+    path = broker_properties.write(layout(tmp_path, 1), 0, {"log.dirs": "disk1, disk2"}, driver_properties(tmp_path, 0))
     assert parse_config(read(path)).log_dirs == (f"{tmp_path}/data/disk1", f"{tmp_path}/data/disk2")

@@ -270,14 +270,14 @@ async def test_a_client_that_does_not_end_is_killed(driver: Driver, tmp_path: Pa
     assert await driver.stop_client("stubborn", timeout_s=0.1) is None
 
 
-async def test_data_can_be_had_of_running_paused_killed_and_stopped_brokers(alone: Driver) -> None:
+async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alone: Driver) -> None:
     await alone.start(ClusterRequest(brokers=4, properties=QUICK))
     await produce(alone, "evidence")
     await alone.kill_broker(1)
     await alone.stop_broker(2, timeout_s=20)
     await alone.pause_broker(3, at_most_s=60)
 
-    assert await alone.bring_out() == []
+    assert await alone.copy_data() == []
 
     status = await alone.status()
     assert [broker.state for broker in status.brokers] == ["running", "stopped", "stopped", "paused"]
@@ -315,7 +315,7 @@ async def test_when_somebody_is_killed_everything_goes_and_the_evidence_stays(
     finally:
         owner.kill()
         owner.wait()
-    assert await alone.bring_out() == []
+    assert await alone.copy_data() == []
     broker = (await alone.status()).broker(0)
     assert broker.state == "stopped"
     assert values(broker, "evidence") == [b"kept"]
@@ -326,7 +326,7 @@ async def test_a_cluster_that_is_to_stay_goes_when_its_starter_is_killed_before_
     kind: str, alone: Driver, tmp_path: Path
 ) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from harness import registry\n"
+        "import asyncio, sys; from pathlib import Path; from harness.contracts import registry\n"
         "from harness.cluster.driver import ClusterRequest\n"
         "request = ClusterRequest(brokers=1, properties={})\n"
         "asyncio.run(registry.driver_class(sys.argv[2])(Path(sys.argv[1]), 'run').start(request))"
@@ -396,14 +396,14 @@ async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: 
     for server in status.zookeeper:
         assert await serves(int(server.client_address.split(":")[1]))
     await produce(alone, "evidence")
-    assert await alone.bring_out() == []
+    assert await alone.copy_data() == []
     history = tmp_path / "zookeeper.jsonl"
     remarks = merge_history(history, *(server.data_dir for server in status.zookeeper))
     assert [remark for remark in remarks if "disagree" in remark] == []
     lines = list(read_jsonl(history))
     assert {"/brokers/ids/0", "/controller", "/brokers/topics/evidence"} <= {line["path"] for line in lines}
     written = [(line["zxid"], line["path"], line["version"], line["type"]) for line in lines]
-    assert len(set(written)) == len(written), "what three servers logged is told once"
+    assert len(set(written)) == len(written), "three servers' equal entries make one change"
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,9 @@ async def test_a_wrong_request_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_broker_that_dies_at_its_start_shows_its_last_words_and_nothing_is_left(alone: Driver) -> None:
+async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_nothing_is_left(
+    alone: Driver,
+) -> None:
     too_short = {"zookeeper.connection.timeout.ms": "1"}
     with pytest.raises(ClusterError, match=r"(?s)broker-0 ended with status 1; the end of .*broker\.log.*:\n.*startup"):
         await alone.start(ClusterRequest(brokers=1, properties=too_short))

@@ -33,8 +33,8 @@ async def alone(tmp_path: Path) -> AsyncIterator[ProcessDriver]:
 
 
 def pids_of(root: Path) -> dict[str, ProcessIdentity]:
-    found = {path.stem: read_pid_file(path) for path in (root / "cluster" / "pids").glob("*.pid")}
-    return {name: identity for name, identity in found.items() if identity is not None}
+    identities = {path.stem: read_pid_file(path) for path in (root / "cluster" / "pids").glob("*.pid")}
+    return {name: identity for name, identity in identities.items() if identity is not None}
 
 
 async def gone(processes: dict[str, ProcessIdentity]) -> None:

@@ -167,7 +167,7 @@ async def test_a_second_supervisor_is_refused(folder: Path) -> None:
     assert (await call(folder, "status"))["processes"] == {}
 
 
-async def test_shutdown_ends_polite_stubborn_and_paused_children_and_itself(folder: Path) -> None:
+async def test_shutdown_ends_the_supervisor_and_children_that_obey_ignore_or_cannot_get_sigterm(folder: Path) -> None:
     children = [await spawn(folder, "polite"), await spawn(folder, "stubborn", STUBBORN), await spawn(folder, "paused")]
     await text_of(folder / "stubborn.log", "ready")
     await call(folder, "pause", name="paused", at_most_s=60)
@@ -313,7 +313,7 @@ async def test_strangers_do_not_get_the_ports_that_a_supervisor_holds(folder: Pa
 @pytest.mark.parametrize(
     "await_the_child", [pytest.param(True, id="which waits"), pytest.param(False, id="which has hardly begun")]
 )
-async def test_a_child_with_a_grace_is_told_when_the_supervisor_is_killed_and_does_what_it_has_to(
+async def test_a_child_with_a_grace_gets_sigterm_when_the_supervisor_is_killed_and_cleans_up(
     folder: Path, await_the_child: bool
 ) -> None:
     guard = await spawn(folder, "guard", GUARD, grace_s=5.0)

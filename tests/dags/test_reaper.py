@@ -36,11 +36,11 @@ print("STATE", run.state)
 
 STUCK = """
 from airflow.sdk.exceptions import AirflowFailException
-from harness.reaper.result import Fate, Item, Kind, Reaped
+from harness.reaper.result import Fate, Item, ItemKind, ReapResult
 from chaos_airflow.tasks import reaping
 
-stuck = Item(kind=Kind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
-reaping.reap = lambda runs: Reaped(items=[stuck])
+stuck = Item(kind=ItemKind.VOLUME, name="data", run="short", fate=Fate.FAILED, detail="it is in use")
+reaping.reap = lambda runs: ReapResult(items=[stuck])
 try:
     reaping.reap_runs()
 except AirflowFailException as error:

@@ -63,7 +63,7 @@ def test_faults_on_containers_are_confirmed_and_leave_whole_evidence_and_nothing
     assert len(lengths) == 1, "after the steady state all replicas are alike"
     assert lengths.pop() > 100
     assert {line["source"] for line in read_jsonl(folder.zookeeper)} == {"observer", "transaction_log"}
-    assert docker_images.made(folder.root) == []
+    assert docker_images.resources(folder.root) == []
 
 
 def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
@@ -86,7 +86,7 @@ def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
     finally:
         phases.stop(folder)
         closing.join()
-        left = docker_images.made(folder.root)
+        left = docker_images.resources(folder.root)
         docker_images.remove_run(folder.root)
     result = assemble(folder)
     assert result.verdicts.system is SystemVerdict.UNKNOWN

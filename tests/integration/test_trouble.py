@@ -24,9 +24,9 @@ from harness import phases
 from harness.cluster.containers.engine import Engine
 from harness.experiment.journal import read_journal
 from harness.progress import Silent
+from harness.reaper.liveness import supervised
 from harness.reaper.reap import reap
-from harness.reaper.result import Fate, Kind
-from harness.reaper.standing import supervised
+from harness.reaper.result import Fate, ItemKind
 from harness.scenario.file import read_scenario
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
@@ -142,7 +142,7 @@ def test_a_start_that_is_killed_takes_its_cluster_with_it_and_the_run_is_not_los
     assert task(run, "start", dies_at="harness.cluster.readiness.cluster_ready") == -signal.SIGKILL
     supervisor_gone(run)
     reaped = reap([runs], progress=Silent())
-    assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
+    assert [item.fate for item in reaped.items if item.kind is ItemKind.RUN] == [Fate.CLOSED]
     assert "the phase start was cut off" in map(str, closed(run).remarks)
     assert reap([runs]).items == []
 
@@ -168,8 +168,8 @@ def test_a_worker_that_is_killed_and_a_teardown_that_never_comes(
     assert supervised(run)
 
     late = reap([runs], patience_s=0, progress=Silent())
-    assert [item.fate for item in late.items if item.kind is Kind.RUN] == [Fate.CLOSED]
-    assert {item.fate for item in late.items if item.kind is Kind.PROCESS} == {Fate.REMOVED}
+    assert [item.fate for item in late.items if item.kind is ItemKind.RUN] == [Fate.CLOSED]
+    assert {item.fate for item in late.items if item.kind is ItemKind.PROCESS} == {Fate.REMOVED}
     assert late.exit_code is ExitCode.HELD
     result = closed(run)
     cut_off = f"the phase {killed} was cut off" in map(str, result.remarks)
@@ -231,7 +231,7 @@ def test_a_command_that_is_killed_in_the_middle_leaves_nothing_after_one_reap(ru
         running.wait()
     supervisor_gone(run)
     reaped = reap([runs], progress=Silent())
-    assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
+    assert [item.fate for item in reaped.items if item.kind is ItemKind.RUN] == [Fate.CLOSED]
     assert "the phase drive was cut off" in map(str, closed(run).remarks)
 
 
@@ -255,7 +255,7 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scrat
         task(run, phase, dies_at=dies_at)
         nothing_runs_in(scratch)
         reaped = reap([runs], progress=Silent())
-        assert [item.fate for item in reaped.items if item.kind is Kind.RUN] == [Fate.CLOSED]
+        assert [item.fate for item in reaped.items if item.kind is ItemKind.RUN] == [Fate.CLOSED]
         assert list(scratch.iterdir()) == [], "Spark's scratch folder went with its process"
         assert reap([runs]).items == []
         return RunResult.load(run.verdict)
@@ -352,7 +352,7 @@ def test_a_port_that_somebody_takes_between_its_choice_and_its_use(runs: Path) -
         assert "is taken by another program" in done.stderr
         assert not supervised(run)
         reaped = reap([runs], progress=Silent())
-        assert [(item.kind, item.fate) for item in reaped.items] == [(Kind.RUN, Fate.CLOSED)]
+        assert [(item.kind, item.fate) for item in reaped.items] == [(ItemKind.RUN, Fate.CLOSED)]
         assert any("is taken by another program" in remark.text for remark in closed(run).remarks)
         socket.create_connection(("127.0.0.1", port)).close()
 
@@ -400,7 +400,7 @@ def test_an_image_that_is_gone_when_its_cluster_is_to_start(
     assert not supervised(on_docker)
     reap([runs], progress=Silent())
     closed(on_docker)
-    assert docker_images.made(on_docker.root) == []
+    assert docker_images.resources(on_docker.root) == []
 
 
 @pytest.mark.docker
@@ -416,10 +416,10 @@ def test_a_worker_its_supervisor_and_its_guard_that_are_killed_leave_no_containe
     assert [item.fate for item in reap([runs], progress=Silent()).items] == [Fate.KEPT]
     reaped = reap([runs], patience_s=0, progress=Silent())
     kinds = {item.kind for item in reaped.items if item.fate is Fate.REMOVED}
-    assert {Kind.CONTAINER, Kind.NETWORK, Kind.VOLUME} <= kinds
+    assert {ItemKind.CONTAINER, ItemKind.NETWORK, ItemKind.VOLUME} <= kinds
     closed(on_docker)
     assert on_docker.replica_dump(1, "orders", 0).exists()
-    assert docker_images.made(on_docker.root) == []
+    assert docker_images.resources(on_docker.root) == []
 
 
 @pytest.mark.docker
@@ -442,11 +442,11 @@ def test_an_engine_that_goes_in_the_middle_of_a_run_and_comes_back_later(
     reaped_without = chaos("reap", "--runs", str(runs), "--json", **proxied)
     said = json.loads(reaped_without.stdout)
     assert (reaped_without.returncode, said["items"], len(said["remarks"])) == (ExitCode.HELD, [], 1)
-    assert docker_images.made(on_docker.root) != []
+    assert docker_images.resources(on_docker.root) != []
 
     reaped = reap([runs], progress=Silent())
     assert {item.fate for item in reaped.items} == {Fate.REMOVED}
-    assert docker_images.made(on_docker.root) == []
+    assert docker_images.resources(on_docker.root) == []
     result = RunResult.load(on_docker.verdict)
     assert result.verdicts.system is SystemVerdict.UNKNOWN
     assert result.verdicts.environment is EnvironmentVerdict.RESIDUE, "it was left behind, and is gone only now"

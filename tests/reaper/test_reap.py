@@ -19,21 +19,21 @@ from typer.testing import CliRunner
 
 from harness import phases
 from harness.cli.app import app
-from harness.cluster.containers.engine import Engine, EngineUnavailable, Made
+from harness.cluster.containers.engine import Engine, EngineUnavailable, Resource
 from harness.errors import ClusterError
 from harness.experiment.judge import Checked, assemble
 from harness.progress import Silent
 from harness.reaper import closing
+from harness.reaper.liveness import RUN_NAME, State, liveness_of
 from harness.reaper.reap import reap
-from harness.reaper.result import Fate, Item, Kind
-from harness.reaper.standing import RUN_NAME, State, standing_of
+from harness.reaper.result import Fate, Item, ItemKind
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.system import scratch
-from harness.system.pids import ProcessIdentity, identify, marked, write_pid_file
+from harness.system.pids import ProcessIdentity, environment_values, identify, write_pid_file
 from harness.system.scratch import new_scratch_folder
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
 from tests.verdicts import PASS
@@ -58,9 +58,9 @@ LONG_AGO_S = 3600.0
 class FakeEngine:
     """Holds what the test put there; a thing in `stuck` cannot be removed."""
 
-    things: list[Made] = field(default_factory=list)
+    things: list[Resource] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def __enter__(self) -> "FakeEngine":
         return self
@@ -68,11 +68,11 @@ class FakeEngine:
     def __exit__(self, *_: object) -> None:
         return
 
-    def made(self, root: Path | None = None) -> list[Made]:
+    def resources(self, root: Path | None = None) -> list[Resource]:
         return [made for made in self.things if root in (None, made.root)]
 
-    def remove(self, made: Made) -> None:
-        self.asked.append(made.name)
+    def remove(self, made: Resource) -> None:
+        self.requests.append(made.name)
         if made.name in self.stuck:
             raise ClusterError(f"removing the {made.kind} {made.name}: it is in use")
         self.things.remove(made)
@@ -81,7 +81,7 @@ class FakeEngine:
         for name in names:
             kind: Any = name.partition("-")[0]
             self.things.append(
-                Made(kind=kind, id=name, name=name, run_id=root.name, root=root, host=host or socket.gethostname())
+                Resource(kind=kind, id=name, name=name, run_id=root.name, root=root, host=host or socket.gethostname())
             )
 
 
@@ -106,7 +106,7 @@ class World:
         self.processes.append(process)
         identity = identify(process.pid)
         assert identity is not None
-        while mark and process.pid not in dict(marked("CHAOS_CLUSTER")):
+        while mark and process.pid not in dict(environment_values("CHAOS_CLUSTER")):
             assert process.poll() is None  # its environment shows a moment after Popen has returned
         if run is not None and name:
             (run.cluster / "pids").mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def unattended_for_long(run: RunFolder) -> None:
 
 def fates(items: list[Item]) -> set[tuple[str, str, str]]:
     """Return what became of what, processes by kind only."""
-    return {(item.fate, item.kind, "" if item.kind is Kind.PROCESS else item.name) for item in items}
+    return {(item.fate, item.kind, "" if item.kind is ItemKind.PROCESS else item.name) for item in items}
 
 
 START, DRIVE = entry(Phase.START), entry(Phase.DRIVE, OTHER)
@@ -174,23 +174,23 @@ ALIVE, DEAD = True, False
     ("log", "supervisor", "long_ago", "state"),
     [
         pytest.param([entry(Phase.START, over=False)], DEAD, False, State.ABANDONED, id="killed while it was started"),
-        pytest.param([entry(Phase.START, over=False)], ALIVE, False, State.GOES_ON,
+        pytest.param([entry(Phase.START, over=False)], ALIVE, False, State.ACTIVE,
                      id="killed while it was started, and its cluster is about to end"),
         pytest.param([entry(Phase.START, over=False)], ALIVE, True, State.ABANDONED,
                      id="killed when all was up, and nobody knows of it"),
         pytest.param([entry(Phase.START, error="no")], DEAD, False, State.ABANDONED, id="it did not start"),
-        pytest.param([START], ALIVE, True, State.GOES_ON, id="the cluster waits for its drive phase, however long"),
-        pytest.param([START], DEAD, False, State.GOES_ON, id="the cluster died before the drive phase, just now"),
+        pytest.param([START], ALIVE, True, State.ACTIVE, id="the cluster waits for its drive phase, however long"),
+        pytest.param([START], DEAD, False, State.ACTIVE, id="the cluster died before the drive phase, just now"),
         pytest.param([START], DEAD, True, State.ABANDONED, id="the cluster died before the drive phase, long ago"),
         pytest.param([START, entry(Phase.DRIVE, over=False)], DEAD, False, State.ABANDONED,
                      id="one process did it all, and was killed"),
-        pytest.param([START, entry(Phase.DRIVE, OTHER, over=False)], DEAD, False, State.GOES_ON,
+        pytest.param([START, entry(Phase.DRIVE, OTHER, over=False)], DEAD, False, State.ACTIVE,
                      id="a scheduler may not have seen yet that its worker was killed"),
-        pytest.param([START, entry(Phase.DRIVE, OTHER, over=False)], ALIVE, False, State.GOES_ON,
+        pytest.param([START, entry(Phase.DRIVE, OTHER, over=False)], ALIVE, False, State.ACTIVE,
                      id="the same with the cluster up"),
         pytest.param([START, entry(Phase.DRIVE, OTHER, over=False)], ALIVE, True, State.ABANDONED,
                      id="no teardown came for long"),
-        pytest.param([START, DRIVE], ALIVE, False, State.GOES_ON, id="the teardown is about to come"),
+        pytest.param([START, DRIVE], ALIVE, False, State.ACTIVE, id="the teardown is about to come"),
         pytest.param([START, DRIVE], ALIVE, True, State.ABANDONED, id="the teardown never came"),
         pytest.param([START, DRIVE, entry(Phase.COLLECT, OTHER, over=False)], ALIVE, True, State.ABANDONED,
                      id="killed while collecting"),
@@ -199,47 +199,45 @@ ALIVE, DEAD = True, False
         pytest.param(STOPPED, DEAD, False, State.ENDED, id="stopped"),
         pytest.param(STOPPED, ALIVE, True, State.ABANDONED, id="stopped, and yet the supervisor lives"),
         pytest.param([*STOPPED, entry(Phase.JUDGE, over=False)], DEAD, False, State.ENDED, id="killed while judging"),
-        pytest.param([*STOPPED, entry(Phase.JUDGE, identify(os.getpid()), over=False)], DEAD, True, State.GOES_ON,
+        pytest.param([*STOPPED, entry(Phase.JUDGE, identify(os.getpid()), over=False)], DEAD, True, State.ACTIVE,
                      id="it is being judged"),
-        pytest.param([START, entry(Phase.DRIVE, identify(os.getpid()), over=False)], DEAD, True, State.GOES_ON,
+        pytest.param([START, entry(Phase.DRIVE, identify(os.getpid()), over=False)], DEAD, True, State.ACTIVE,
                      id="the cluster died, its worker is about to notice"),
-        pytest.param([entry(Phase.START, identify(os.getpid()))], DEAD, True, State.GOES_ON,
+        pytest.param([entry(Phase.START, identify(os.getpid()))], DEAD, True, State.ACTIVE,
                      id="between two phases of one process"),
         pytest.param([*STOPPED[:3], entry(Phase.STOP, identify(os.getpid()))], DEAD, True, State.ENDED,
                      id="stopped by a process that goes on with something else"),
-        pytest.param([entry(Phase.START, host="far-away", over=False)], DEAD, True, State.GOES_ON,
+        pytest.param([entry(Phase.START, host="far-away", over=False)], DEAD, True, State.ACTIVE,
                      id="another machine's run"),
         pytest.param([entry(Phase.START, None, host="", over=False)], DEAD, True, State.ABANDONED,
                      id="a log from before workers were noted"),
     ],
 )  # fmt: skip
-def test_whether_anybody_goes_on_with_a_run(
-    world: World, log: list[list[Any]], supervisor: bool, long_ago: bool, state: State
-) -> None:
+def test_state_of_a_run(world: World, log: list[list[Any]], supervisor: bool, long_ago: bool, state: State) -> None:
     run = world.run()
     went_through(run, *log)
     if supervisor:
         world.process(run, name="supervisor")
     if long_ago:
         unattended_for_long(run)
-    assert standing_of(run).state is state
+    assert liveness_of(run).state is state
 
 
 def test_the_time_without_a_worker_counts_from_when_it_was_seen_and_anew_after_every_phase(world: World) -> None:
     run = world.run()
     went_through(run, START, entry(Phase.DRIVE, OTHER, over=False))
-    assert standing_of(run).state is State.GOES_ON
-    assert standing_of(run, patience_s=0).state is State.ABANDONED
+    assert liveness_of(run).state is State.ACTIVE
+    assert liveness_of(run, patience_s=0).state is State.ABANDONED
     unattended_for_long(run)
-    assert standing_of(run).state is State.ABANDONED
+    assert liveness_of(run).state is State.ABANDONED
     went_through(run, START, entry(Phase.DRIVE, OTHER, over=False), entry(Phase.COLLECT, OTHER, over=False))
-    assert standing_of(run).state is State.GOES_ON, "somebody came and was killed too"
+    assert liveness_of(run).state is State.ACTIVE, "somebody came and was killed too"
 
 
 def test_a_rehearsal_remembers_nothing(world: World) -> None:
     run = world.run()
     went_through(run, START, entry(Phase.DRIVE, OTHER, over=False))
-    assert standing_of(run, remember=False).state is State.GOES_ON
+    assert liveness_of(run, remember=False).state is State.ACTIVE
     assert not run.cluster.exists()
 
 
@@ -252,7 +250,7 @@ def test_nothing_of_a_live_run_is_touched(world: World) -> None:
     reaped = reap([world.runs], patience_s=0)
     assert fates(reaped.items) == {("kept", "run", run.run_id)}
     assert all(process.alive() for process in living)
-    assert world.engine.asked == []
+    assert world.engine.requests == []
     assert reaped.exit_code is ExitCode.HELD
 
 
@@ -346,7 +344,7 @@ def test_a_process_that_only_a_pid_file_names_is_found(world: World) -> None:
     assert not left.alive()
 
 
-def test_what_cannot_be_removed_is_said_and_the_rest_goes(world: World) -> None:
+def test_what_cannot_be_removed_is_reported_and_the_rest_goes(world: World) -> None:
     run = world.run()
     went_through(run, *STOPPED)
     world.engine = FakeEngine(stuck={"volume-a"})
@@ -448,7 +446,7 @@ def test_what_belongs_to_a_folder_that_is_out_of_sight_is_kept(world: World) -> 
     world.engine = FakeEngine()
     world.engine.add(Path("/no/such/runs/short"), "container-a")
     (item,) = [item for item in reap([world.runs], everywhere=True, dry_run=True).items if item.name == "container-a"]
-    assert (item.fate, item.detail) == (Fate.KEPT, "/no/such/runs is not to be seen from here")
+    assert (item.fate, item.detail) == (Fate.KEPT, "/no/such/runs does not exist on this machine")
 
 
 def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> None:
@@ -457,7 +455,7 @@ def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> N
     world.engine.add(run.root, "volume-a", host="far-away")
     reaped = reap([world.runs], progress=Silent())
     assert ("kept", "volume", "volume-a") in fates(reaped.items)
-    assert world.engine.asked == []
+    assert world.engine.requests == []
 
 
 @pytest.mark.parametrize(
@@ -469,12 +467,12 @@ def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> N
         pytest.param("/opt/production", id="a folder that is no cluster's"),
     ],
 )
-def test_a_process_whose_mark_is_none_that_we_write_is_left_alone(
+def test_a_process_with_a_variable_that_no_harness_writes_is_left_alone(
     mark: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHAOS_CLUSTER", mark)
     stranger = world.process()
-    while (stranger.pid, mark) not in marked("CHAOS_CLUSTER"):
+    while (stranger.pid, mark) not in environment_values("CHAOS_CLUSTER"):
         assert stranger.alive()
     reaped = reap([world.runs], everywhere=True, dry_run=True)
     assert not [item for item in reaped.items if item.name.startswith(f"{stranger.pid} ")]
@@ -501,14 +499,14 @@ def test_what_may_not_be_looked_at_is_a_failure_only_of_this_users_runs(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "supervisor.pid")
 
-    monkeypatch.setattr("harness.reaper.reap.standing_of", refuse)
+    monkeypatch.setattr("harness.reaper.reap.liveness_of", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: run.root.stat().st_uid + another)
     (item,) = reap([world.runs]).items
     assert (item.fate, item.name) == (fate, run.run_id)
     assert "Permission denied" in item.detail
 
 
-def test_no_engine_is_said_and_is_no_error(world: World) -> None:
+def test_a_missing_engine_is_a_remark_and_no_error(world: World) -> None:
     reaped = reap([world.runs])
     assert reaped.remarks == [
         "containers, networks and volumes were not looked at: no Docker engine answers: it is a test"
@@ -519,18 +517,18 @@ def test_no_engine_is_said_and_is_no_error(world: World) -> None:
 @pytest.mark.parametrize(
     ("locked", "reason"),
     [
-        pytest.param(lambda run: run.root, "another reaper deals with it", id="another reaper is at it"),
+        pytest.param(lambda run: run.root, "another reaper works on it", id="another reaper is at it"),
         pytest.param(
-            lambda run: run.cluster / "supervisor.lock", "a supervisor starts there", id="a supervisor starts"
+            lambda run: run.cluster / "supervisor.lock", "a supervisor is starting there", id="a supervisor starts"
         ),
         pytest.param(
             lambda run: run.cluster / "containers.lock",
-            "its containers' data is just brought out, or they are removed",
+            "another process copies its containers' data or removes them",
             id="a guard is at work",
         ),
     ],
 )
-def test_a_run_that_somebody_else_holds_is_let_be(
+def test_a_run_that_another_process_holds_is_kept(
     world: World, locked: Callable[[RunFolder], Path], reason: str
 ) -> None:
     run = killed_in_drive(world)

@@ -50,7 +50,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
 
 
 def test_a_driver_that_lacks_nothing_is_let_through(drivers: dict[str, dict[str, str]]) -> None:
-    capabilities.refuse_unless_able(scenario())
+    capabilities.require_capabilities(scenario())
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_a_driver_that_lacks_nothing_is_let_through(drivers: dict[str, dict[str,
         ),
     ],
 )
-def test_what_is_missing_is_named_with_the_reason_and_who_could(
+def test_what_is_missing_is_named_with_the_reason_and_the_drivers_that_could(
     drivers: dict[str, dict[str, str]], process: dict[str, str], docker: dict[str, str], message: str
 ) -> None:
     drivers.update(process=process, docker=docker)
     with pytest.raises(Refused) as refused:
-        capabilities.refuse_unless_able(scenario())
+        capabilities.require_capabilities(scenario())
     assert str(refused.value).endswith(message)
 
 
 def test_a_power_that_the_scenario_does_not_need_may_be_lacking(drivers: dict[str, dict[str, str]]) -> None:
     drivers["process"] = {"pause": "no freezer"}
-    capabilities.refuse_unless_able(scenario("kill"))
-    capabilities.refuse_unless_there("process")
+    capabilities.require_capabilities(scenario("kill"))
+    capabilities.require_lasting_cluster("process")
 
 
 def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[str, str]]) -> None:
@@ -102,31 +102,31 @@ def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[st
 
 
 def test_needed_is_what_faults_require_and_the_load(drivers: dict[str, dict[str, str]]) -> None:
-    assert capabilities.needed_by(scenario("pause")) == {"pause", "clients"}
+    assert capabilities.required_capabilities(scenario("pause")) == {"pause", "clients"}
 
 
 def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
     with pytest.raises(
         Refused, match=r"simulated keeps no cluster: .*chaos run smoke --driver simulated; drivers that"
     ):
-        capabilities.refuse_unless_there("simulated")
+        capabilities.require_lasting_cluster("simulated")
 
 
 def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = scenario("kill")
-    several = asked.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
+    requested = scenario("kill")
+    several = requested.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
     monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
     with pytest.raises(Refused, match=r"one data directory, and log.dirs asks for several; drivers that can: none"):
-        capabilities.refuse_unless_able(asked.model_copy(update={"driver": "simulated", "cluster": several}))
+        capabilities.require_capabilities(requested.model_copy(update={"driver": "simulated", "cluster": several}))
 
 
 def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = scenario("kill").model_copy(update={"driver": "simulated"})
-    capabilities.refuse_unless_able(simulated)
+    capabilities.require_capabilities(simulated)
     monkeypatch.setattr("harness.simulation.runs.ROLES", frozenset({"producer", "auditor"}))
     monkeypatch.setattr(registry, "DRIVERS", {"simulated": registry.DRIVERS["simulated"]})
     with pytest.raises(Refused) as refused:
-        capabilities.refuse_unless_able(simulated)
+        capabilities.require_capabilities(simulated)
     assert str(refused.value) == (
         "the driver simulated has no client for consumer of produce-consume; it has auditor, producer;"
         " drivers that run any: none"
@@ -142,4 +142,4 @@ def test_a_refused_scenario_leaves_no_folder(drivers: dict[str, dict[str, str]],
 
 def test_an_unknown_driver_is_named_with_those_there_are() -> None:
     with pytest.raises(PluginError, match="unknown driver 'podman'; known: process, docker"):
-        capabilities.refuse_unless_there("podman")
+        capabilities.require_lasting_cluster("podman")

@@ -123,13 +123,13 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("name: good", "name: &x !secret good", "s.yaml:1: name: tag !secret is not allowed", id="a tag"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_line_and_what_is_allowed(old: str, new: str, expected: str) -> None:
+def test_an_error_is_shown_with_its_line_and_what_is_allowed(old: str, new: str, expected: str) -> None:
     assert old in GOOD
     messages = errors_of(GOOD.replace(old, new, 1))
     assert any(message.startswith(expected) for message in messages), messages
 
 
-def test_every_error_is_told_at_once_and_in_the_order_of_lines() -> None:
+def test_all_errors_are_shown_at_once_in_the_order_of_lines() -> None:
     text = (
         GOOD.replace("brokers: 3", "brokers: none")
         .replace("partitions: 2", "partitions: 0")
@@ -142,7 +142,7 @@ def test_every_error_is_told_at_once_and_in_the_order_of_lines() -> None:
     assert {4, 8, 13, 15, 19} <= set(lines)
 
 
-def test_one_wrong_part_is_not_told_twice_through_its_consequences() -> None:
+def test_an_error_is_not_shown_again_for_its_consequences() -> None:
     assert len(errors_of(GOOD.replace("name: orders", "name: or ders"))) == 1
     assert len(errors_of(GOOD.replace("brokers: 3", "brokers: none"))) == 1
 
@@ -246,10 +246,10 @@ def test_a_scenario_is_a_built_in_name_or_a_path(tmp_path: Path) -> None:
         load_scenario("smok")
 
 
-@pytest.mark.parametrize("listed", registry.scenarios(), ids=lambda listed: listed.name)
-def test_every_built_in_scenario_is_valid_and_named_as_its_file(listed: registry.Listed) -> None:
-    scenario = load_scenario(listed.name)
-    assert scenario.name == listed.name
+@pytest.mark.parametrize("entry", registry.scenarios(), ids=lambda entry: entry.name)
+def test_every_built_in_scenario_is_valid_and_named_as_its_file(entry: registry.CatalogueEntry) -> None:
+    scenario = load_scenario(entry.name)
+    assert scenario.name == entry.name
     assert scenario.description
 
 

@@ -67,12 +67,12 @@ def test_every_kind_is_drawn_and_every_target() -> None:
 
 
 def test_faults_that_claim_the_same_are_never_drawn_at_the_same_time() -> None:
-    met = [pair for plan in plans() for pair in pairs(plan)]
-    for one, other in met:
+    overlaps = [pair for plan in plans() for pair in pairs(plan)]
+    for one, other in overlaps:
         if "delay" not in (one.fault, other.fault):
             assert not set(one.brokers) & set(other.brokers)
         assert "power-loss" not in (one.fault, other.fault)
-    assert met, "some overlap"
+    assert overlaps, "some overlap"
 
 
 def test_no_more_than_so_many_are_in_force_at_once() -> None:
@@ -82,7 +82,7 @@ def test_no_more_than_so_many_are_in_force_at_once() -> None:
             assert len(in_force) <= 2
 
 
-def test_whoever_has_a_role_may_be_any_broker() -> None:
+def test_a_role_may_be_any_broker() -> None:
     for plan in plans():
         for one, other in pairs(plan):
             kinds = {one.fault, other.fault}
@@ -112,12 +112,12 @@ def test_weights_count() -> None:
 
 def test_a_kind_more_leaves_most_other_draws_alone() -> None:
     more = MIX + "    - {kind: bounce}\n"
-    kept = total = 0
+    unchanged = total = 0
     for before, after in zip(plans(), plans(more), strict=True):
         shapes = {(it.fault, it.at_s, it.duration_s, tuple(it.brokers)) for it in after.faults}
-        kept += sum((it.fault, it.at_s, it.duration_s, tuple(it.brokers)) in shapes for it in before.faults)
+        unchanged += sum((it.fault, it.at_s, it.duration_s, tuple(it.brokers)) in shapes for it in before.faults)
         total += len(before.faults)
-    assert kept > total / 2
+    assert unchanged > total / 2
 
 
 def test_a_fault_more_than_there_were_leaves_all_others_alone() -> None:
@@ -158,6 +158,6 @@ def test_an_empty_mix_draws_nothing_beyond_the_schedule() -> None:
         4.0,
         1,
         composing=dict.fromkeys(["kill", "isolate", "expire-session", "power-loss", "delay", "pause-zookeeper"], False),
-        taken=[],
+        scheduled=[],
     )
     assert drawn == []

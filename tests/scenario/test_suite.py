@@ -31,7 +31,7 @@ def test_every_built_in_suite_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         pytest.param("kill-leader", "kil-leader", "suites.yaml:5: short.runs.1: unknown scenario", id="no scenario"),
         pytest.param("driver: process", "driver: dockr", "suites.yaml:5: short.runs.1: --driver", id="no driver"),
@@ -40,27 +40,32 @@ def test_every_built_in_suite_is_valid() -> None:
         ),
         pytest.param("seed: 7", "seed: x", "suites.yaml:5: short.runs.1.seed: must be a valid integer", id="type"),
         pytest.param("duration_s=20", "duration_s=no", "short.runs.1: --set duration_s=no: duration_s", id="override"),
-        pytest.param("expect: held", "expect: pass", "short.runs.1.expect: must be 'held' or 'violated'", id="hope"),
+        pytest.param(
+            "expect: held",
+            "expect: pass",
+            "short.runs.1.expect: must be 'held' or 'violated'",
+            id="no word",
+        ),
         pytest.param("description: Two runs", "", "suites.yaml:1: short.description: missing", id="no description"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_every_error_is_shown_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = written(tmp_path, GOOD.replace(old, new))
     with pytest.raises(ScenarioError) as refused:
         load_suites(path)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("- a\n", "must be a mapping from names to suites", id="a list"),
         pytest.param("", "must be a mapping from names to suites", id="nothing"),
         pytest.param("a: [\n", "not YAML", id="no YAML"),
     ],
 )
-def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         load_suites(written(tmp_path, text))
 
 

@@ -136,11 +136,11 @@ def test_a_reply_is_lost_after_its_write_or_in_its_place(carried_out: bool, ther
         session = driver._cluster[1].session
         assert session is not None
         await driver.lose_reply(1, carried_out=carried_out, at_most_s=30)
-        assert await driver.lost_reply(1) is None
+        assert await driver.last_lost_reply(1) is None
         creating = asyncio.ensure_future(session.create("/it", b""))
-        await until(lambda: driver.lost_reply(1), bool, what="a write", timeout_s=1, every_s=0.0001)
+        await until(lambda: driver.last_lost_reply(1), bool, what="a write", timeout_s=1, every_s=0.0001)
         assert ("/it" in driver._cluster.ensemble.nodes) is there
-        assert "create /it" in str(await driver.lost_reply(1))
+        assert "create /it" in str(await driver.last_lost_reply(1))
         await asyncio.gather(creating, return_exceptions=True)  # sent again: its own first try may be in the way
         assert "/it" in driver._cluster.ensemble.nodes
 
@@ -152,12 +152,12 @@ def test_no_reply_is_lost_once_it_is_spared_or_too_late() -> None:
         session = driver._cluster[1].session
         assert session is not None
         await driver.lose_reply(1, carried_out=True, at_most_s=30)
-        await driver.spare_replies(1)
+        await driver.cancel_reply_loss(1)
         await session.create("/a", b"")
         await driver.lose_reply(1, carried_out=True, at_most_s=3)
         await asyncio.sleep(3.1)
         await session.create("/b", b"")
-        assert await driver.lost_reply(1) is None
+        assert await driver.last_lost_reply(1) is None
 
     with_driver(story)
 

@@ -17,8 +17,8 @@ from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.experiment.judge import missing_evidence, scenario_of
 from harness.progress import Silent
+from harness.reaper.liveness import State, liveness_of, supervised
 from harness.reaper.reap import reap
-from harness.reaper.standing import State, standing_of, supervised
 from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import load_plan
@@ -144,7 +144,7 @@ def test_a_run_that_waits_for_its_load_holds_nobody_up_and_is_not_reaped(tmp_pat
     folder = phases.create_from(small(), 1, tmp_path)
     phases.start(folder, progress=SILENT)
     assert not supervised(folder)
-    assert standing_of(folder, remember=False).state is State.GOES_ON
+    assert liveness_of(folder, remember=False).state is State.ACTIVE
     reap([tmp_path], progress=SILENT)
     assert set(ends(folder)) == {Phase.START}
     phases.drive(folder, progress=SILENT)
@@ -213,7 +213,7 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
 def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) -> None:
     folder = endless(tmp_path)
     with driving(folder) as process:
-        assert standing_of(folder).state is State.GOES_ON
+        assert liveness_of(folder).state is State.ACTIVE
         process.kill()
         process.wait()
         reap([tmp_path], progress=SILENT)

@@ -17,7 +17,7 @@ def test_a_new_run_says_its_version_and_one_that_does_not_is_of_the_first(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param(f'{{"evidence": {VERSION + 1}}}', f"has version {VERSION + 1}; this program", id="later"),
         pytest.param('{"evidence": 0}', "has version 0", id="before the first"),
@@ -25,10 +25,10 @@ def test_a_new_run_says_its_version_and_one_that_does_not_is_of_the_first(tmp_pa
         pytest.param("[", r"format\.json: not a version of evidence", id="no JSON"),
     ],
 )
-def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
     folder = RunFolder(tmp_path)
     folder.format.write_text(text, encoding="utf-8")
-    with pytest.raises(EvidenceError, match=said):
+    with pytest.raises(EvidenceError, match=message):
         read_version(folder)
 
 

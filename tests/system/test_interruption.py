@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from harness.errors import Interrupted
-from harness.system.interruption import ENDLESS, Background, Interrupts
+from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
 
 
 def send(number: signal.Signals, times: int = 1) -> None:
@@ -53,14 +53,14 @@ def test_a_second_signal_ends_the_cleaning_up_too_however_long_it_takes() -> Non
 
 
 @pytest.mark.parametrize(
-    ("patience", "signals", "ends"),
+    ("tolerated", "signals", "ends"),
     [
         pytest.param(1, 1, True, id="the first is let pass"),
         pytest.param(1, 2, False, id="the second is not"),
-        pytest.param(ENDLESS, 5, True, id="none is enough"),
+        pytest.param(ALL_SIGNALS, 5, True, id="none is enough"),
     ],
 )
-def test_patience(patience: float, signals: int, ends: bool) -> None:
+def test_tolerated_signals(tolerated: float, signals: int, ends: bool) -> None:
     async def work() -> str:
         send(signal.SIGTERM, signals)
         await asyncio.sleep(0.05)
@@ -68,10 +68,10 @@ def test_patience(patience: float, signals: int, ends: bool) -> None:
 
     with Interrupts() as interrupts:
         if ends:
-            assert interrupts.run(work(), patience=patience) == "done"
+            assert interrupts.run(work(), tolerated=tolerated) == "done"
         else:
             with pytest.raises(Interrupted):
-                interrupts.run(work(), patience=patience)
+                interrupts.run(work(), tolerated=tolerated)
         assert interrupts.count == signals
 
 
@@ -82,9 +82,9 @@ def test_signals_of_an_earlier_phase_count() -> None:
         return "done"
 
     with Interrupts() as interrupts:
-        interrupts.run(work(), patience=1)
+        interrupts.run(work(), tolerated=1)
         with pytest.raises(Interrupted):
-            interrupts.run(work(), patience=1)
+            interrupts.run(work(), tolerated=1)
 
 
 def test_between_two_phases_a_signal_is_a_keyboard_interrupt() -> None:
@@ -133,7 +133,7 @@ def test_background_work_answers_or_raises() -> None:
             background.run(fails)
 
 
-def test_pieces_of_background_work_share_a_thread_and_what_they_keep() -> None:
+def test_background_calls_share_a_thread_and_its_resources() -> None:
     seen: list[object] = []
 
     def note() -> None:
@@ -141,7 +141,7 @@ def test_pieces_of_background_work_share_a_thread_and_what_they_keep() -> None:
 
     def first() -> None:
         note()
-        background.shared.callback(note)
+        background.resources.callback(note)
 
     with Background() as background:
         background.run(first)
@@ -165,14 +165,14 @@ def test_a_signal_ends_the_wait_for_background_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("patience", "cut"),
+    ("tolerated", "cut"),
     [
         pytest.param(0, True, id="what may be cut short"),
-        pytest.param(1, True, id="what has patience with one signal"),
-        pytest.param(ENDLESS, False, id="what nothing cuts short"),
+        pytest.param(1, True, id="what tolerates one signal"),
+        pytest.param(ALL_SIGNALS, False, id="what nothing cuts short"),
     ],
 )
-def test_an_alarm_ends_what_takes_too_long_and_lets_it_clean_up(patience: float, cut: bool) -> None:
+def test_an_alarm_ends_what_takes_too_long_and_lets_it_clean_up(tolerated: float, cut: bool) -> None:
     done = []
 
     async def work() -> None:
@@ -187,7 +187,7 @@ def test_an_alarm_ends_what_takes_too_long_and_lets_it_clean_up(patience: float,
     with Interrupts() as interrupts:
         if cut:
             with pytest.raises(Interrupted):
-                interrupts.run(work(), patience=patience)
+                interrupts.run(work(), tolerated=tolerated)
         else:
-            interrupts.run(work(), patience=patience)
+            interrupts.run(work(), tolerated=tolerated)
     assert done == (["cleaned up"] if cut else ["work", "cleaned up"])

@@ -26,7 +26,7 @@ def test_small_files_are_in_memory_and_others_are_not(memory: Path, tmp_path: Pa
     assert not large.exists()
 
 
-def test_small_files_are_where_temporary_files_belong_if_that_was_said(
+def test_small_files_are_where_temporary_files_belong_if_the_user_set_it(
     memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -40,9 +40,7 @@ async def test_brokers_controller_and_partitions_are_read_with_their_owners(
     try:
         assert await view.controller() == Controller(broker_id=2, controller_epoch=7, session=session)
         registrations = await view.registrations()
-        assert [(found.broker_id, found.czxid, found.session) for found in registrations.values()] == [
-            (2, stat.czxid, session)
-        ]
+        assert [(it.broker_id, it.czxid, it.session) for it in registrations.values()] == [(2, stat.czxid, session)]
         expected = PartitionView(
             topic="t",
             partition=1,
@@ -55,7 +53,7 @@ async def test_brokers_controller_and_partitions_are_read_with_their_owners(
         )
         partitions = await view.partitions()
         assert partitions[0] == expected
-        assert [(found.partition, found.assignment) for found in partitions] == [(1, (1, 2)), (10, (2, 1))]
+        assert [(it.partition, it.assignment) for it in partitions] == [(1, (1, 2)), (10, (2, 1))]
     finally:
         for path in ("/controller_epoch", "/controller", "/brokers"):
             client.delete(path, recursive=True)

@@ -30,8 +30,8 @@ def test_password_is_that_of_java_util_random() -> None:
 
 @pytest.mark.cluster
 def test_password_is_the_one_that_the_server_gave(client: KazooClient) -> None:
-    session_id, given = client.client_id
-    assert sessions.password(session_id) == given
+    session_id, session_password = client.client_id
+    assert sessions.password(session_id) == session_password
 
 
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""Building the images: a base, the wheels, the brokers' image and ZooKeeper's; what is up to date is left alone."""
+"""How are the images built? A base, the wheels, then the brokers' image and ZooKeeper's, unless they are up to date."""
 
 import contextlib
 import fcntl
@@ -19,9 +19,9 @@ from harness.cluster.containers.wheelhouse import wheels
 
 
 class BuildProgress(Protocol):
-    """Told how a build goes on."""
+    """Shows the user how a build goes on."""
 
-    def started(self, step: str, doing: str) -> None:
+    def started(self, step: str, detail: str) -> None:
         """A step begins."""
         ...
 
@@ -29,14 +29,14 @@ class BuildProgress(Protocol):
         """A line of a step's output."""
         ...
 
-    def finished(self, step: str, came_to: str) -> None:
-        """A step is over, or there was nothing to do."""
+    def finished(self, step: str, result: str) -> None:
+        """A step has ended, or was not needed."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """One image after a build."""
+    """One image after a build; `rebuilt` is False when it was up to date."""
 
     part: str
     name: str
@@ -47,72 +47,70 @@ class Built:
 def build(
     engine: Engine, progress: BuildProgress, *, base_image: str | None = None, rebuild: bool = False
 ) -> list[Built]:
-    """Make every image that the engine lacks, all of them with `rebuild` or for another base than they stand on.
+    """Build the images that the engine lacks, or all with `rebuild` or another base than they have; return all.
 
     Raises:
-        ClusterError: a base cannot be had, a package not be downloaded, or a step of a build fails.
+        ClusterError: a base cannot be pulled or made, a package cannot be downloaded, or a step of a build fails.
     """
     store = ImageStore(engine)
-    wanted = [images.broker(), images.zookeeper()]
-    with _alone(images.CHECKOUT / "build", progress):
-        stale = [image for image in wanted if rebuild or not _up_to_date(store, image, base_image)]
-        made_on = ""
-        if stale:
-            made_on = _base(store, progress, base_image, fresh=rebuild)
-        for image in wanted:
+    required = [images.broker(), images.zookeeper()]
+    with _build_lock(images.CHECKOUT / "build", progress):
+        stale = [image for image in required if rebuild or not _up_to_date(store, image, base_image)]
+        base_name = _base(store, progress, base_image, fresh=rebuild) if stale else ""
+        for image in required:
             if image in stale:
-                _build_one(store, progress, image, made_on, cached=not rebuild)
+                _build_one(store, progress, image, base_name, cached=not rebuild)
             else:
                 progress.finished(image.part, f"unchanged: {image.name}")
     return [
         Built(
             part=image.part,
             name=image.name,
-            base=made_on if image in stale else store.base_of(image.name) or "",
+            base=base_name if image in stale else store.base_of(image.name) or "",
             rebuilt=image in stale,
         )
-        for image in wanted
+        for image in required
     ]
 
 
 def _up_to_date(store: ImageStore, image: Image, base_image: str | None) -> bool:
-    stands_on = store.base_of(image.name)
-    return stands_on is not None and base_image in (None, stands_on)
+    present_base = store.base_of(image.name)
+    return present_base is not None and base_image in (None, present_base)
 
 
 def _base(store: ImageStore, progress: BuildProgress, base_image: str | None, *, fresh: bool) -> str:
     progress.started("base", base_image or f"{base.DEFAULT_BASE_IMAGE}, or one made here")
     started_s = time.monotonic()
-    name, how = base.prepare(store, base_image, fresh=fresh, say=progress.line)
+    name, how = base.prepare(store, base_image, fresh=fresh, log=progress.line)
     progress.finished("base", f"{name}: {how} ({time.monotonic() - started_s:.1f} s)")
     return name
 
 
-def _build_one(store: ImageStore, progress: BuildProgress, image: Image, made_on: str, *, cached: bool) -> None:
+def _build_one(store: ImageStore, progress: BuildProgress, image: Image, base_name: str, *, cached: bool) -> None:
     requirements = image.sources.get(images.REQUIREMENTS)
-    found: list[Path] = []
+    wheel_files: list[Path] = []
     if requirements is not None:
         progress.started("wheelhouse", "the packages that the image needs")
         started_s = time.monotonic()
-        platform = base.platform_of(store, made_on)
-        found = wheels(images.CHECKOUT / "build" / "wheelhouse", requirements.decode(), platform)
-        progress.finished("wheelhouse", f"{len(found)} wheels ({time.monotonic() - started_s:.1f} s)")
+        platform = base.platform_of(store, base_name)
+        wheel_files = wheels(images.CHECKOUT / "build" / "wheelhouse", requirements.decode(), platform)
+        progress.finished("wheelhouse", f"{len(wheel_files)} wheels ({time.monotonic() - started_s:.1f} s)")
     progress.started(image.part, f"building {image.name}")
     started_s = time.monotonic()
     with tempfile.TemporaryFile() as archive:
-        write_context(archive, image, found)
-        store.build(archive, image.name, base=made_on, cached=cached, say=progress.line)
+        write_context(archive, image, wheel_files)
+        store.build(archive, image.name, base=base_name, cached=cached, log=progress.line)
     progress.finished(image.part, f"built {image.name} ({time.monotonic() - started_s:.1f} s)")
 
 
-def write_context(archive: IO[bytes], image: Image, found: list[Path]) -> None:
+def write_context(archive: IO[bytes], image: Image, wheel_files: list[Path]) -> None:
     """Write a build's context as a tar archive: the image's files, the wheels, and nothing else.
 
-    Owners, permissions and times are the same everywhere, so that the engine's cache knows the layers again.
+    Owners, permissions and times are always the same, so that the engine's layer cache hits.
     """
     contents = dict(image.sources)
     contents |= {name: jar.read_bytes() for name, jar in image.jars.items()}
-    contents |= {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in found}
+    contents |= {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in wheel_files}
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(contents.items()):
             entry = tarfile.TarInfo(name)
@@ -122,8 +120,8 @@ def write_context(archive: IO[bytes], image: Image, found: list[Path]) -> None:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, progress: BuildProgress) -> Iterator[None]:
-    """Hold the checkout's build lock, after whoever holds it now."""
+def _build_lock(folder: Path, progress: BuildProgress) -> Iterator[None]:
+    """Hold the checkout's build lock; wait while another build holds it."""
     folder.mkdir(exist_ok=True)
     with (folder / "images.lock").open("w") as lock:
         try:

@@ -1,7 +1,7 @@
-"""The `docker` driver: a network a run, a container a server, data in volumes; clients stay on the host.
+"""The `docker` driver: a network for the run, a container and a volume for each server; clients stay on the host.
 
-The supervisor holds the ports, runs the clients and watches the owner as for every driver. A guard, a child of it,
-brings the data out and removes everything when the supervisor ends, however it does.
+The supervisor reserves the ports, runs the clients and watches the owner as for every driver. A guard, a child of it,
+copies the data out of the containers and removes everything when the supervisor ends, in whatever way.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from harness.cluster.containers import images, later, plans
-from harness.cluster.containers.bringing_out import bring_out, containers_held
+from harness.cluster.containers import guard, images, plans
+from harness.cluster.containers.data_copy import containers_lock, copy_data
 from harness.cluster.containers.engine import ContainerPlan, ContainerState, Engine, Owner
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.layout import BrokerPorts, ClusterLayout, ZookeeperPorts, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
-from harness.cluster.supervised import (
+from harness.cluster.supervised_driver import (
     FIRST_BROKER_ID,
     FIRST_SERVER_ID,
     LOG_TAIL_LINES,
-    Seen,
+    ServerState,
     SupervisedDriver,
-    refuse_taken,
+    require_free_port,
     tail_of,
     without_clients,
 )
@@ -36,7 +36,6 @@ from harness.store.folder import RunFolder
 
 T = TypeVar("T")
 
-GUARD = "guard"
 STATE_POLL_S = 0.05
 RESUME_TIMEOUT_S = 10.0
 
@@ -54,12 +53,12 @@ class DockerDriver(SupervisedDriver):
     @classmethod
     def lacks(cls) -> dict[str, str]:
         """Return what is missing: an engine, on this machine, with the images; control groups for pausing; clients."""
-        if remote := _elsewhere(os.environ.get("DOCKER_HOST", "")):
+        if remote := _remote_engine(os.environ.get("DOCKER_HOST", "")):
             return {DRIVER: remote}
         try:
             with Engine.connect() as engine:
                 if absent := images.missing(engine):
-                    return {DRIVER: _without(absent)}
+                    return {DRIVER: _missing_images(absent)}
                 frozen = {} if engine.can_freeze() else {"pause": "the Docker engine has no control groups to freeze"}
                 return frozen | without_clients()
         except ClusterError as error:
@@ -67,16 +66,16 @@ class DockerDriver(SupervisedDriver):
 
     # --- the whole cluster ---
 
-    async def bring_out(self) -> list[str]:
-        """Copy all data out of the containers to where `status` says; return what could not be had."""
+    async def copy_data(self) -> list[str]:
+        """Copy the servers' data out of the containers to the paths in `status`; return a sentence for each failure."""
         layout = ClusterLayout.load(self._root)
 
-        def brought(engine: Engine) -> list[str]:
-            with containers_held(self._root, later.GRACE_S):
-                return bring_out(engine, layout)
+        def copy(engine: Engine) -> list[str]:
+            with containers_lock(self._root, guard.GRACE_S):
+                return copy_data(engine, layout)
 
         try:
-            return await self._ask(brought)
+            return await self._with_engine(copy)
         except ClusterError as error:
             return [f"no data could be brought out of the containers: {error}"]
 
@@ -85,36 +84,36 @@ class DockerDriver(SupervisedDriver):
 
         Raises:
             ClusterError: the engine does not remove them; all else is stopped.
-            DeadlineError: something survives SIGKILL.
+            DeadlineError: a process survives SIGKILL.
         """
         problem = None
-        if self._anything_made():
+        if self._was_laid_out():
             try:
-                await self._ask(self._remove_everything)
+                await self._with_engine(self._remove_everything)
             except ClusterError as error:
                 problem = error
         with contextlib.suppress(ClusterError):  # a supervisor that does not answer is ended below, and its guard too
-            await self._supervision.tell(GUARD, "KILL")  # it would only do the same again
+            await self._supervision.signal_if_running(guard.GUARD, "KILL")  # it would only do the same again
         await super().stop()
         if problem is not None:
             raise problem
 
     async def residue(self) -> list[str]:
-        """Return, in a sentence each, what of this run is left: as every driver, and containers, networks, volumes."""
+        """Return a sentence for each process, port, socket, container, network and volume of this run that is left."""
         left = await super().residue()
-        if not self._anything_made():
+        if not self._was_laid_out():
             return left
         try:
-            made = await self._ask(lambda engine: engine.made(self._root.resolve()))
+            resources = await self._with_engine(lambda engine: engine.resources(self._root.resolve()))
         except ClusterError as error:
             return [*left, f"containers of run {self._run_id} may be left: {error}"]
-        return [*left, *(f"the {it.kind} {it.name} of run {self._run_id} still exists" for it in made)]
+        return [*left, *(f"the {it.kind} {it.name} of run {self._run_id} still exists" for it in resources)]
 
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
-        if absent := await self._ask(images.missing):
-            raise ClusterError(_without(absent))
-        of_broker = 2 if request.metrics else 1
-        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers * of_broker))
+        if absent := await self._with_engine(images.missing):
+            raise ClusterError(_missing_images(absent))
+        per_broker = 2 if request.metrics else 1
+        ports = iter(await self._supervision.reserve_ports(request.zookeeper_servers + request.brokers * per_broker))
         servers = range(FIRST_SERVER_ID, FIRST_SERVER_ID + request.zookeeper_servers)
         brokers = range(FIRST_BROKER_ID, FIRST_BROKER_ID + request.brokers)
         return ClusterLayout(
@@ -130,19 +129,18 @@ class DockerDriver(SupervisedDriver):
         )
 
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
-        argv = [sys.executable, "-m", later.__name__, later.GUARD, str(self._root.resolve()), self._run_id]
+        argv = [sys.executable, "-m", guard.__name__, guard.GUARD, str(self._root.resolve()), self._run_id]
         await self._supervision.spawn(
-            GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, later.GRACE_S
+            guard.GUARD, argv, RunFolder(self._root).cluster / "guard.log", LAST_STAGE, guard.GRACE_S
         )
         async with self._engine() as engine:
-            await _in_thread(
-                partial(engine.remove_run, self._root.resolve())
-            )  # what an earlier cluster in this folder left
+            # An earlier cluster in this folder may have left some.
+            await _in_thread(partial(engine.remove_run, self._root.resolve()))
             servers = [plans.zookeeper(layout, server_id) for server_id in layout.zookeeper]
             brokers = [plans.broker(layout, broker_id, properties) for broker_id in layout.brokers]
             await _in_thread(partial(engine.create_network, self._names.network, self._owner))
             for port in layout.all_ports:
-                refuse_taken(port, f"run {self._run_id}")
+                require_free_port(port, f"run {self._run_id}")
 
             def create(plan: ContainerPlan) -> None:
                 for volume in plan.volumes:
@@ -150,17 +148,17 @@ class DockerDriver(SupervisedDriver):
                 engine.create_container(plan, self._owner)
 
             await _each(create, [*servers, *brokers])
-            for group in (servers, brokers):  # brokers find ZooKeeper by a name that it has once it runs
+            for group in (servers, brokers):  # ZooKeeper's name resolves once it runs
                 await _each(engine.start, [plan.name for plan in group])
         for process in (*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)):
             self._count_start(process)
 
     def _remove_everything(self, engine: Engine) -> None:
-        with containers_held(self._root, later.GRACE_S):  # the guard may be at it
+        with containers_lock(self._root, guard.GRACE_S):  # the guard may be removing them
             engine.remove_run(self._root.resolve())
 
-    def _anything_made(self) -> bool:
-        """Return whether a cluster was ever laid out here; before that no container is made."""
+    def _was_laid_out(self) -> bool:
+        """Return whether the layout was ever saved here; no container is created before that."""
         try:
             ClusterLayout.load(self._root)
         except ClusterError:
@@ -170,7 +168,7 @@ class DockerDriver(SupervisedDriver):
     # --- one broker ---
 
     async def pause_broker(self, broker_id: int, *, at_most_s: float) -> None:
-        """Freeze a broker's container; a child of the supervisor thaws it after `at_most_s`, whatever comes."""
+        """Freeze a broker's container; a child of the supervisor thaws it after `at_most_s` at the latest."""
         self._layout_with(broker_id)
         if at_most_s <= 0:
             raise ClusterError(f"at_most_s must be positive, not {at_most_s}")
@@ -178,31 +176,31 @@ class DockerDriver(SupervisedDriver):
         await self.resume_broker(broker_id)
         if thawer in await self._supervision.children():
             await self._supervision.ended(thawer, RESUME_TIMEOUT_S)
-        argv = [sys.executable, "-m", later.__name__, later.THAW, self._names.of(process), str(at_most_s)]
+        argv = [sys.executable, "-m", guard.__name__, guard.THAW, self._names.of(process), str(at_most_s)]
         log = RunFolder(self._root).cluster / f"{thawer}.log"
-        await self._supervision.spawn(thawer, argv, log, LAST_STAGE, later.GRACE_S)
-        await self._ask(lambda engine: engine.pause(self._names.of(process)))
+        await self._supervision.spawn(thawer, argv, log, LAST_STAGE, guard.GRACE_S)
+        await self._with_engine(lambda engine: engine.pause(self._names.of(process)))
 
     async def resume_broker(self, broker_id: int) -> None:
         """Thaw a broker; nothing happens when it runs."""
         self._layout_with(broker_id)
         process, thawer = broker_process(broker_id), _thawer(broker_id)
         if (await self._running(process)).state == "paused":
-            await self._ask(lambda engine: engine.unpause(self._names.of(process)))
-        await self._supervision.tell(thawer, "TERM")
+            await self._with_engine(lambda engine: engine.unpause(self._names.of(process)))
+        await self._supervision.signal_if_running(thawer, "TERM")
 
     async def _start_broker(self, layout: ClusterLayout, broker_id: int) -> None:
         own = layout.brokers[broker_id]
         for port in (own.client, own.metrics):
             if port is not None:
-                refuse_taken(port, f"broker {broker_id}")
+                require_free_port(port, f"broker {broker_id}")
         process = broker_process(broker_id)
-        await self._ask(lambda engine: engine.start(self._names.of(process)))
+        await self._with_engine(lambda engine: engine.start(self._names.of(process)))
         self._count_start(process)
 
     async def _signal(self, name: str, signal_name: str) -> None:
         await self._running(name)
-        await self._ask(lambda engine: engine.signal(self._names.of(name), signal_name))
+        await self._with_engine(lambda engine: engine.signal(self._names.of(name), signal_name))
 
     async def _ended(self, name: str, timeout_s: float) -> bool:
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -215,13 +213,13 @@ class DockerDriver(SupervisedDriver):
                     return False
                 await asyncio.sleep(STATE_POLL_S)
 
-    async def _last_words(self, name: str) -> tuple[str, list[str]]:
+    async def _log_tail(self, name: str) -> tuple[str, list[str]]:
         layout = ClusterLayout.load(self._root)
         logs = {zookeeper_process(server_id): layout.zookeeper_log(server_id) for server_id in layout.zookeeper}
         logs |= {broker_process(broker_id): layout.human_log(broker_id) for broker_id in layout.brokers}
         written = tail_of(logs[name])
-        state = await self._ask(lambda engine: engine.state(self._names.of(name)))
-        output = await self._ask(lambda engine: engine.output(self._names.of(name), LOG_TAIL_LINES))
+        state = await self._with_engine(lambda engine: engine.state(self._names.of(name)))
+        output = await self._with_engine(lambda engine: engine.output(self._names.of(name), LOG_TAIL_LINES))
         printed = output.decode(errors="replace").splitlines()
         if state is not None and state.out_of_memory:
             printed.append(
@@ -229,20 +227,20 @@ class DockerDriver(SupervisedDriver):
             )
         return f"{logs[name]} and of its output", [*written, *(line for line in printed if line not in written)]
 
-    # --- looking ---
+    # --- state of the servers ---
 
-    async def _servers(self, layout: ClusterLayout) -> dict[str, Seen]:
+    async def _servers(self, layout: ClusterLayout) -> dict[str, ServerState]:
         return await self._servers_of([*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)])
 
-    async def _servers_of(self, processes: Iterable[str]) -> dict[str, Seen]:
-        def look(engine: Engine) -> dict[str, Seen]:
-            return {name: self._seen(name, engine.state(self._names.of(name))) for name in processes}
+    async def _servers_of(self, processes: Iterable[str]) -> dict[str, ServerState]:
+        def look(engine: Engine) -> dict[str, ServerState]:
+            return {name: self._server_state(name, engine.state(self._names.of(name))) for name in processes}
 
-        return await self._ask(look)
+        return await self._with_engine(look)
 
-    def _seen(self, process: str, state: ContainerState | None) -> Seen:
+    def _server_state(self, process: str, state: ContainerState | None) -> ServerState:
         runs = state is not None and state.runs
-        return Seen(
+        return ServerState(
             state="stopped" if state is None or not runs else state.state,
             pid=state.pid if state is not None and runs else None,
             starts=self._starts(process),
@@ -250,17 +248,17 @@ class DockerDriver(SupervisedDriver):
             container=self._names.of(process),
         )
 
-    async def _running(self, process: str) -> Seen:
-        """Return a server that runs; raises ClusterError."""
-        seen = (await self._servers_of([process]))[process]
-        if seen.state == "stopped":
-            raise ClusterError(f"{process} does not run; its exit status was {seen.exit_status}")
-        return seen
+    async def _running(self, process: str) -> ServerState:
+        """Return the state of a server that runs; raises ClusterError when it does not."""
+        server = (await self._servers_of([process]))[process]
+        if server.state == "stopped":
+            raise ClusterError(f"{process} does not run; its exit status was {server.exit_status}")
+        return server
 
     def _peer_address(self, layout: ClusterLayout, broker_id: int) -> str:
         return plans.peer_address(broker_id)
 
-    # --- how often each was started, which the engine does not count ---
+    # --- number of starts, which the engine does not count ---
 
     def _starts_file(self, process: str) -> Path:
         return RunFolder(self._root).cluster / f"{process}.starts"
@@ -284,14 +282,14 @@ class DockerDriver(SupervisedDriver):
         finally:
             engine.close()
 
-    async def _ask(self, question: Callable[[Engine], T]) -> T:
-        """Return what the engine answers; it blocks a thread."""
+    async def _with_engine(self, act: Callable[[Engine], T]) -> T:
+        """Return what `act` returns; it runs in a thread, because the engine blocks."""
         async with self._engine() as engine:
-            return await _in_thread(partial(question, engine))
+            return await _in_thread(partial(act, engine))
 
 
 async def _in_thread(act: Callable[[], T]) -> T:
-    """Return what a blocking call returns; a cancellation waits for its end, so nothing is made behind its back."""
+    """Return what a blocking call returns; a cancellation waits for its end, so that it creates nothing afterwards."""
     work = asyncio.ensure_future(asyncio.to_thread(act))
     try:
         return await asyncio.shield(work)
@@ -301,10 +299,10 @@ async def _in_thread(act: Callable[[], T]) -> T:
 
 
 async def _each(act: Callable[[T], None], items: Iterable[T]) -> None:
-    """Do something with every item at once; when one fails, raise its error after the others have ended."""
-    for outcome in await asyncio.gather(*(_in_thread(partial(act, item)) for item in items), return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
+    """Call `act` with every item at once; when one fails, raise its error after the others have ended."""
+    for result in await asyncio.gather(*(_in_thread(partial(act, item)) for item in items), return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 def _thawer(broker_id: int) -> str:
@@ -312,12 +310,12 @@ def _thawer(broker_id: int) -> str:
     return f"thaw-{broker_process(broker_id)}"
 
 
-def _without(absent: list[str]) -> str:
+def _missing_images(absent: list[str]) -> str:
     return f"the Docker engine has no {' and no '.join(absent)}; run: chaos images build"
 
 
-def _elsewhere(docker_host: str) -> str:
-    """Return the sentence that refuses an engine on another machine; empty for one on this."""
+def _remote_engine(docker_host: str) -> str:
+    """Return the sentence that refuses an engine on another machine; empty for one on this machine."""
     address = urlsplit(docker_host)
     if address.scheme in ("", "unix", "npipe", "fd") or address.hostname in (LOOPBACK, "localhost", "::1"):
         return ""

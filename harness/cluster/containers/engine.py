@@ -1,7 +1,7 @@
-"""The Docker engine as the harness uses it: the only place that talks to the Docker SDK.
+"""What does the harness request of the Docker engine? The only place that uses the Docker SDK.
 
-Every method blocks; every failure is a `ClusterError` that says what was asked of the engine and what it answered.
-All that is made carries three labels, by which it can be found again by whoever knows nothing but the engine.
+Every method blocks; every failure is a `ClusterError` that says what was requested and what the engine answered. Every
+resource that is created carries three labels, so that a reaper finds it with nothing but the engine.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ REMOVAL_TIMEOUT_S = 15.0
 REMOVAL_POLL_S = 0.05
 PARALLEL_REQUESTS = 8
 
-Kind = Literal["container", "network", "volume"]
+ResourceKind = Literal["container", "network", "volume"]
 
 
 class EngineUnavailable(ClusterError):
@@ -40,7 +40,7 @@ class EngineUnavailable(ClusterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The run that something is made for; its labels."""
+    """The run that resources are created for."""
 
     run_id: str
     root: Path
@@ -48,26 +48,26 @@ class Owner:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return the labels of everything that is made for this run."""
+        """Return the labels of every resource of this run."""
         return {RUN_LABEL: self.run_id, ROOT_LABEL: str(self.root.resolve()), HOST_LABEL: socket.gethostname()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """Something of ours on the engine, as its labels tell."""
+class Resource:
+    """A container, network or volume with our labels on the engine."""
 
-    kind: Kind
+    kind: ResourceKind
     id: str
     name: str
     run_id: str
     root: Path
     host: str
-    """Name of the machine whose harness made it: an engine may serve several."""
+    """Name of the machine whose harness created it: an engine may serve several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one container may use at most."""
+    """Resource limits of one container."""
 
     memory_bytes: int
     cpus: float
@@ -76,7 +76,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPlan:
-    """One container to be created; what is the same for all of them is the engine's own business."""
+    """One container to be created; `Engine.create_container` adds what is the same for all."""
 
     name: str
     image: str
@@ -94,14 +94,14 @@ class ContainerPlan:
     files: dict[Path, str] = field(default_factory=dict)
     """Path in the container by path on the host; read only."""
     folders: dict[Path, str] = field(default_factory=dict)
-    """Path in the container by path on the host; may be written."""
+    """Path in the container by path on the host; writable."""
     ports: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Address on the host by port in the container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """One container now."""
+    """One container's state now."""
 
     state: str
     """created, running, paused, exited …, as the engine says."""
@@ -117,7 +117,7 @@ class ContainerState:
 
 
 class Engine:
-    """One engine; may be used by several threads."""
+    """One Docker engine; thread-safe."""
 
     def __init__(self, client: "DockerClient") -> None:
         self.client = client
@@ -140,7 +140,7 @@ class Engine:
             raise EngineUnavailable(f"no Docker engine answers at {_address()}: {_reason(error)}") from error
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self.client.close()
 
     def __enter__(self) -> "Engine":
@@ -150,8 +150,8 @@ class Engine:
         self.close()
 
     @contextlib.contextmanager
-    def asked(self, what: str) -> Iterator[None]:
-        """Turn every error of the SDK into one sentence that begins with `what` was asked for.
+    def request(self, what: str) -> Iterator[None]:
+        """Turn every error of the SDK into one sentence that begins with `what` is requested.
 
         Raises:
             EngineUnavailable: the engine does not answer any more.
@@ -172,26 +172,26 @@ class Engine:
 
     def has_image(self, name: str) -> bool:
         """Return whether the engine has an image of this name."""
-        with self.asked(f"looking for the image {name}"):
+        with self.request(f"looking for the image {name}"):
             return bool(self.client.api.images(name=name, quiet=True))
 
     def can_freeze(self) -> bool:
         """Return whether containers can be paused: a rootless engine without control groups cannot."""
-        with self.asked("asking what the engine can do"):
+        with self.request("asking what the engine can do"):
             return bool(self.client.api.info().get("CgroupDriver") != "none")
 
     def create_network(self, name: str, owner: Owner) -> None:
         """Create a bridge network."""
-        with self.asked(f"creating the network {name}"):
+        with self.request(f"creating the network {name}"):
             self.client.networks.create(name, driver="bridge", labels=owner.labels)
 
     def create_volume(self, name: str, owner: Owner) -> None:
         """Create a local volume."""
-        with self.asked(f"creating the volume {name}"):
+        with self.request(f"creating the volume {name}"):
             self.client.volumes.create(name, driver="local", labels=owner.labels)
 
     def create_container(self, plan: ContainerPlan, owner: Owner) -> None:
-        """Create a container: no capability, no new privileges, read-only but for its mounts, limited.
+        """Create a container: no capabilities, no new privileges, read-only but for its mounts, limited.
 
         A signal other than its stop signal reaches a frozen container without thawing it, as it reaches a stopped
         process; that is why the stop signal is none that anybody sends.
@@ -202,7 +202,7 @@ class Engine:
         mounts += [Mount(target, str(path), type="bind", read_only=True) for path, target in plan.files.items()]
         mounts += [Mount(target, str(path), type="bind") for path, target in plan.folders.items()]
         endpoint = EndpointConfig(self.client.api.api_version, aliases=[plan.alias])
-        with self.asked(f"creating the container {plan.name}"):
+        with self.request(f"creating the container {plan.name}"):
             self.client.containers.create(
                 plan.image,
                 plan.command,
@@ -230,29 +230,29 @@ class Engine:
 
     def start(self, name: str) -> None:
         """Start a container."""
-        with self.asked(f"starting the container {name}"):
+        with self.request(f"starting the container {name}"):
             self.client.api.start(name)
 
     def signal(self, name: str, signal: str) -> None:
-        """Send a signal to a container's first process; a frozen one gets it when it is thawed, but for SIGKILL."""
-        with self.asked(f"sending SIG{signal} to the container {name}"):
+        """Send a signal to a container's first process; a frozen one gets it, except SIGKILL, when it is thawed."""
+        with self.request(f"sending SIG{signal} to the container {name}"):
             self.client.api.kill(name, f"SIG{signal}")
 
     def pause(self, name: str) -> None:
         """Freeze a container."""
-        with self.asked(f"pausing the container {name}"):
+        with self.request(f"pausing the container {name}"):
             self.client.api.pause(name)
 
     def unpause(self, name: str) -> None:
         """Thaw a container."""
-        with self.asked(f"resuming the container {name}"):
+        with self.request(f"resuming the container {name}"):
             self.client.api.unpause(name)
 
     def state(self, name: str) -> ContainerState | None:
         """Return a container's state, or None when there is no such container."""
         from docker.errors import NotFound
 
-        with self.asked(f"looking at the container {name}"):
+        with self.request(f"looking at the container {name}"):
             try:
                 state = self.client.api.inspect_container(name)["State"]
             except NotFound:
@@ -265,10 +265,10 @@ class Engine:
         )
 
     def output(self, name: str, lines: int | None = None) -> bytes:
-        """Return what a container printed, or the last lines of it; nothing when there is no such container."""
+        """Return a container's output, or its last `lines`; empty when there is no such container."""
         from docker.errors import NotFound
 
-        with self.asked(f"reading the output of the container {name}"):
+        with self.request(f"reading the output of the container {name}"):
             try:
                 output: bytes = self.client.api.logs(name, tail="all" if lines is None else lines)
             except NotFound:
@@ -276,68 +276,68 @@ class Engine:
         return output
 
     def archive(self, name: str, path: str) -> Iterator[bytes]:
-        """Yield a tar archive of a path in a container, whatever state that is in."""
-        with self.asked(f"reading {path} of the container {name}"):
+        """Yield a tar archive of a path in a container, in chunks; the container may be stopped or frozen."""
+        with self.request(f"reading {path} of the container {name}"):
             chunks, _ = self.client.api.get_archive(name, path)
             yield from chunks
 
-    def made(self, root: Path | None = None) -> list[Made]:
-        """Return everything on the engine with our labels, or all that was made for this machine's run folder there.
+    def resources(self, root: Path | None = None) -> list[Resource]:
+        """Return all resources with our labels, or those that this machine created for one run folder.
 
-        `root` is the path that the labels hold, without links, whatever lies there now.
+        `root` is the path in the labels: absolute and without links; the folder need not exist any more.
         """
         of_run = [f"{ROOT_LABEL}={root}", f"{HOST_LABEL}={socket.gethostname()}"]
         filters = {"label": [RUN_LABEL] if root is None else of_run}
-        with self.asked("listing what chaos runs have made"):
+        with self.request("listing what chaos runs have made"):
             containers = self.client.api.containers(all=True, filters=filters)
             networks = self.client.api.networks(filters=filters)
             volumes = self.client.api.volumes(filters=filters)["Volumes"] or []
         return [
             *(
-                _made("container", item["Id"], item["Names"][0].removeprefix("/"), item["Labels"])
+                _resource("container", item["Id"], item["Names"][0].removeprefix("/"), item["Labels"])
                 for item in containers
             ),
-            *(_made("network", item["Id"], item["Name"], item["Labels"]) for item in networks),
-            *(_made("volume", item["Name"], item["Name"], item["Labels"]) for item in volumes),
+            *(_resource("network", item["Id"], item["Name"], item["Labels"]) for item in networks),
+            *(_resource("volume", item["Name"], item["Name"], item["Labels"]) for item in volumes),
         ]
 
-    def remove(self, made: Made) -> None:
-        """Remove something, a container with a kill; return when it is gone, whoever removes it.
+    def remove(self, resource: Resource) -> None:
+        """Remove one resource, killing a container; return when it is gone, also when another process removes it.
 
         Raises:
-            ClusterError: it is still there after some seconds; the message holds the engine's reason.
+            ClusterError: it still exists after `REMOVAL_TIMEOUT_S`; the message has the engine's reason.
         """
         from docker.errors import APIError, NotFound
 
         deadline = time.monotonic() + REMOVAL_TIMEOUT_S
-        with self.asked(f"removing the {made.kind} {made.name}"):
+        with self.request(f"removing the {resource.kind} {resource.name}"):
             while True:
                 try:
-                    self._remove_once(made)
+                    self._remove_once(resource)
                 except NotFound:
                     return
-                except APIError:  # somebody else removes it, or what uses it is still on its way out
+                except APIError:  # another process removes it, or a container that is about to end still uses it
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(REMOVAL_POLL_S)
                 else:
                     return
 
-    def remove_run(self, root: Path) -> list[Made]:
-        """Remove all that was made for one run folder, and return it: containers first, they use the rest."""
-        everything = self.made(root)
+    def remove_run(self, root: Path) -> list[Resource]:
+        """Remove all resources of one run folder and return them; containers first, because they use the others."""
+        everything = self.resources(root)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             for kinds in (("container",), ("network", "volume")):
-                list(pool.map(self.remove, [made for made in everything if made.kind in kinds]))
+                list(pool.map(self.remove, [resource for resource in everything if resource.kind in kinds]))
         return everything
 
-    def _remove_once(self, made: Made) -> None:
-        if made.kind == "container":
-            self.client.api.remove_container(made.id, v=True, force=True)
-        elif made.kind == "network":
-            self.client.api.remove_network(made.id)
+    def _remove_once(self, resource: Resource) -> None:
+        if resource.kind == "container":
+            self.client.api.remove_container(resource.id, v=True, force=True)
+        elif resource.kind == "network":
+            self.client.api.remove_network(resource.id)
         else:
-            self.client.api.remove_volume(made.id)
+            self.client.api.remove_volume(resource.id)
 
 
 def _address() -> str:
@@ -345,7 +345,7 @@ def _address() -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the operating system said, which the SDK hides under three layers, or else what the SDK says."""
+    """Return the operating system's message, which the SDK wraps in three layers, or else the SDK's."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -354,8 +354,8 @@ def _reason(error: BaseException) -> str:
     return str(error)
 
 
-def _made(kind: Kind, id_: str, name: str, labels: dict[str, Any]) -> Made:
-    return Made(
+def _resource(kind: ResourceKind, id_: str, name: str, labels: dict[str, Any]) -> Resource:
+    return Resource(
         kind=kind,
         id=id_,
         name=name,

@@ -1,8 +1,7 @@
-"""Which images a cluster in containers needs: what goes into each, and the tag that follows from it.
+"""Which images does a cluster in containers need, what goes into each, and what is its tag?
 
-A tag is a digest of everything that decides what is inside (Dockerfile, base recipe, sources, locked requirements,
-jars), so an image whose tag exists is up to date. Which base it stands on is a label, because the base depends on what
-can be pulled where it is built.
+A tag is a digest of all inputs (Dockerfile, base recipe, sources, locked requirements, jars), so an image whose tag
+exists is up to date. The base is a label instead, because it depends on what can be pulled where the image is built.
 """
 
 import hashlib
@@ -16,19 +15,19 @@ from harness.cluster.containers.wheelhouse import locked
 from harness.errors import ClusterError
 
 LABEL = "kafka-chaos.image"
-"""On every image of ours and on each of its layers, so that removing touches nothing else."""
+"""On every image of ours and on each of its layers, so that only ours are removed."""
 BASE_LABEL = "kafka-chaos.base"
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 BROKER_PACKAGES = ("cramjam", "crc32c", "kafka-python", "kazoo", "prometheus-client")
-"""What `harness.broker` imports beside the standard library and `harness.events`."""
+"""The packages that `harness.broker` imports."""
 REQUIREMENTS = "requirements.txt"
 SOURCE_SUFFIXES = frozenset({".py", ".json"})
 DIGEST_LENGTH = 12
 
 
-class KnowsImages(Protocol):
-    """What can say whether an image is there."""
+class ImageLookup(Protocol):
+    """Anything that knows which images exist."""
 
     def has_image(self, name: str) -> bool:
         """Return whether the engine has an image of this name."""
@@ -41,9 +40,9 @@ class Image:
 
     part: str
     sources: Mapping[str, bytes]
-    """What each file of the context holds: read once, so that what is built is what the name says."""
+    """Content of each file of the context; read once, so that the image is what its digest says."""
     jars: Mapping[str, Path]
-    """Big files of the context that never change, and where they lie on this machine."""
+    """Path on this machine of each big file of the context, which never changes."""
     digest: str
 
     @property
@@ -52,46 +51,32 @@ class Image:
         return f"kafka-chaos-{self.part}:{self.digest}"
 
 
-def broker_image(checkout: Path = CHECKOUT) -> str:
-    """Return the name of the brokers' image as the sources are now; no engine is asked.
-
-    Raises:
-        ClusterError: something that goes into it is missing.
-    """
-    return broker(checkout).name
-
-
-def zookeeper_image(checkout: Path = CHECKOUT) -> str:
-    """Return the name of ZooKeeper's image as its parts are now; no engine is asked.
-
-    Raises:
-        ClusterError: something that goes into it is missing.
-    """
-    return zookeeper(checkout).name
-
-
-def missing(engine: KnowsImages) -> list[str]:
+def missing(engine: ImageLookup) -> list[str]:
     """Return the names of needed images that the engine does not have."""
-    return [name for name in (broker_image(), zookeeper_image()) if not engine.has_image(name)]
+    return [image.name for image in (broker(), zookeeper()) if not engine.has_image(image.name)]
 
 
 def broker(checkout: Path = CHECKOUT) -> Image:
-    """Return what the brokers' image is made of."""
+    """Return the brokers' image for the present sources; needs no engine.
+
+    Raises:
+        ClusterError: one of its files is missing; so does `zookeeper`.
+    """
     harness = checkout / "harness"
-    beside = [harness / name for name in ("__init__.py", "events.py", "values.py")]
-    paths = [*beside, *_sources(harness / "broker")]
+    shared = [harness / name for name in ("__init__.py", "events.py", "values.py")]
+    paths = [*shared, *_sources(harness / "broker")]
     sources = {path.relative_to(checkout).as_posix(): _read(path) for path in paths}
     sources[REQUIREMENTS] = locked(_read(checkout / REQUIREMENTS).decode(), BROKER_PACKAGES).encode()
     return _image(checkout, "broker", sources, {})
 
 
 def zookeeper(checkout: Path = CHECKOUT) -> Image:
-    """Return what ZooKeeper's image is made of."""
+    """Return ZooKeeper's image for the present jars; needs no engine."""
     return _image(checkout, "zookeeper", {}, {f"jars/{jar.name}": jar for jar in embedded_zookeeper.jars()})
 
 
 def base_name(checkout: Path = CHECKOUT) -> str:
-    """Return the name of the base that the script makes."""
+    """Return the name of the base that `base_script` makes."""
     return f"kafka-chaos-base:{_digest(_read(base_script(checkout)))}"
 
 
@@ -102,9 +87,9 @@ def base_script(checkout: Path = CHECKOUT) -> Path:
 
 def _image(checkout: Path, part: str, sources: Mapping[str, bytes], jars: Mapping[str, Path]) -> Image:
     context = {**sources, "Dockerfile": _read(checkout / "docker" / f"{part}.Dockerfile")}
-    sizes = {name: path.stat().st_size for name, path in jars.items()}  # with the version in the name, proof enough
-    everything = [*sorted(context.items()), *sorted(sizes.items()), base_name(checkout)]
-    return Image(part=part, sources=context, jars=jars, digest=_digest(repr(everything).encode()))
+    sizes = {name: path.stat().st_size for name, path in jars.items()}  # enough: the name has the version
+    inputs = [*sorted(context.items()), *sorted(sizes.items()), base_name(checkout)]
+    return Image(part=part, sources=context, jars=jars, digest=_digest(repr(inputs).encode()))
 
 
 def _sources(folder: Path) -> list[Path]:

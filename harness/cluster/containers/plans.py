@@ -1,4 +1,4 @@
-"""Which containers a cluster consists of: names, images, mounts, ports and limits of each."""
+"""Which containers does a cluster consist of: names, images, mounts, ports and limits of each?"""
 
 import hashlib
 import os
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cluster import broker_properties, embedded_zookeeper
-from harness.cluster.broker_properties import Place
+from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.containers import images
 from harness.cluster.containers.engine import ContainerPlan, Limits
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - in the container; the engine publishes it on loopback only
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - in the container; the engine publishes it on loopback only
 PEER_PORT = 9093
 ZOOKEEPER_PORT = 2181
 QUORUM_PORT = 2888
@@ -29,19 +29,19 @@ ZOOKEEPER_CLASSPATH = "/opt/zookeeper/lib/*"
 
 MIB = 1 << 20
 LIMITS = Limits(memory_bytes=512 * MIB, cpus=1.0, processes=256)
-"""A broker under load has 100 MiB and five threads, ZooKeeper's heap ends at 256 MiB; one CPU every machine has."""
+"""Enough: a broker under load takes 100 MiB and five threads, ZooKeeper's heap is 256 MiB at most."""
 NOBODY = 65_534
-"""Who servers are when the harness is root: they never are."""
+"""User and group of the servers when the harness runs as root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What everything of one run folder is called on the engine."""
+    """Names of one run folder's resources on the engine."""
 
     root: Path
 
     def of(self, process: str) -> str:
-        """Return the name of a server's container, and with it of its volume."""
+        """Return the name of a server's container and of its volume."""
         return f"chaos-{hashlib.sha256(str(self.root.resolve()).encode()).hexdigest()[:10]}-{process}"
 
     @property
@@ -61,7 +61,7 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
     folder = layout.zookeeper_folder(server_id).resolve()
     plan = ServerPlan(
         server_id=server_id,
-        client_host=EVERYWHERE,
+        client_host=ALL_INTERFACES,
         client_port=ZOOKEEPER_PORT,
         data_dir=ZOOKEEPER_DATA,
         ensemble={id_: f"{zookeeper_process(id_)}:{QUORUM_PORT}:{ELECTION_PORT}" for id_ in layout.zookeeper}
@@ -73,13 +73,13 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
         folder, plan, embedded_zookeeper.file_logging(f"{ZOOKEEPER_LOGS}/{log.name}")
     )
     files = {
-        name: f"{ZOOKEEPER_CONFIG}/{name}" for name in (embedded_zookeeper.CONFIG_NAME, embedded_zookeeper.LOGGING_NAME)
+        file: f"{ZOOKEEPER_CONFIG}/{file}" for file in (embedded_zookeeper.CONFIG_NAME, embedded_zookeeper.LOGGING_NAME)
     }
     (folder / embedded_zookeeper.ID_NAME).write_text(f"{server_id}\n", encoding="ascii")
     files[embedded_zookeeper.ID_NAME] = f"{ZOOKEEPER_DATA}/{embedded_zookeeper.ID_NAME}"
     return ContainerPlan(
         name=name,
-        image=images.zookeeper_image(),
+        image=images.zookeeper().name,
         command=plan.command(
             "java",
             ZOOKEEPER_CLASSPATH,
@@ -91,7 +91,7 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
         alias=zookeeper_process(server_id),
         limits=LIMITS,
         volumes={name: ZOOKEEPER_DATA},
-        files={_readable(folder / own): inside for own, inside in files.items()},
+        files={_readable(folder / file): inside for file, inside in files.items()},
         folders={_writable(log.parent): ZOOKEEPER_LOGS},
         ports={ZOOKEEPER_PORT: (LOOPBACK, layout.zookeeper[server_id].client)},
     )
@@ -100,20 +100,20 @@ def zookeeper(layout: ClusterLayout, server_id: int) -> ContainerPlan:
 def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) -> ContainerPlan:
     """Write the configuration of a broker and return its container.
 
-    Clients and the harness reach it through a port of the host's loopback, which has the same number inside, because
-    that is what it tells them; other brokers reach it by its name.
+    Clients and the harness reach it through a port of the host's loopback, which has the same number inside because the
+    broker advertises it; other brokers reach it by its name.
     """
     name = Names(layout.root).of(broker_process(broker_id))
     port = layout.brokers[broker_id].client
-    place = Place(
+    driver_properties = DriverProperties(
         client_address=f"{LOOPBACK}:{port}",
         peer_address=peer_address(broker_id),
-        listens_on=(f"{EVERYWHERE}:{port}", f"{EVERYWHERE}:{PEER_PORT}"),
-        metrics_host=EVERYWHERE,
+        listens_on=(f"{ALL_INTERFACES}:{port}", f"{ALL_INTERFACES}:{PEER_PORT}"),
+        metrics_host=ALL_INTERFACES,
         log_dir=BROKER_DATA,
         zookeeper_connect=",".join(f"{zookeeper_process(id_)}:{ZOOKEEPER_PORT}" for id_ in layout.zookeeper),
     )
-    config = broker_properties.write(layout, broker_id, properties, place).resolve()
+    config = broker_properties.write(layout, broker_id, properties, driver_properties).resolve()
     state_log = layout.state_change_log(broker_id).resolve()
     command = ["--config", BROKER_CONFIG, "--state-log", f"{BROKER_LOGS}/{state_log.name}"]
     command += ["--log", f"{BROKER_LOGS}/{layout.human_log(broker_id).name}"]
@@ -121,7 +121,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         command += ["--planted-bug", bug]
     return ContainerPlan(
         name=name,
-        image=images.broker_image(),
+        image=images.broker().name,
         command=command,
         user=_user_text(),
         network=Names(layout.root).network,
@@ -130,7 +130,7 @@ def broker(layout: ClusterLayout, broker_id: int, properties: dict[str, str]) ->
         volumes={name: BROKER_DATA},
         files={_readable(config): BROKER_CONFIG},
         folders={_writable(state_log.parent): BROKER_LOGS},
-        ports={own: (LOOPBACK, own) for own in (port, layout.brokers[broker_id].metrics) if own is not None},
+        ports={it: (LOOPBACK, it) for it in (port, layout.brokers[broker_id].metrics) if it is not None},
     )
 
 

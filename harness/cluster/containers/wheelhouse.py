@@ -1,6 +1,6 @@
-"""Python packages for images: wheels that the host's pip downloads, locked by version and hash, for the image's Python.
+"""Which wheels go into an image? Those that the host's pip downloads for its Python, locked by version and hash.
 
-Downloading on the host works behind a proxy and with a company's own certificates; a build needs no network then.
+The host may be behind a proxy or need a company's own certificates; the build then needs no network.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ LOG_TAIL = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What wheels must fit: the Python inside an image."""
+    """The Python inside an image, which wheels must fit."""
 
     python: str
     """Major and minor version, as in 3.11."""
@@ -28,7 +28,7 @@ class Platform:
 
 
 def locked(requirements: str, packages: Iterable[str]) -> str:
-    """Return the entries of some packages out of locked requirements: version, marker and hashes.
+    """Return the entries of some packages out of locked requirements, a line each: version, marker and hashes.
 
     Raises:
         ClusterError: one of the packages is not pinned with hashes.
@@ -36,18 +36,18 @@ def locked(requirements: str, packages: Iterable[str]) -> str:
     lines = requirements.replace("\\\n", " ")
     entries = []
     for package in packages:
-        found = re.search(rf"^{re.escape(package)}==.* --hash=.*$", lines, re.MULTILINE)
-        if found is None:
+        entry = re.search(rf"^{re.escape(package)}==.* --hash=.*$", lines, re.MULTILINE)
+        if entry is None:
             raise ClusterError(f"the locked requirements do not pin {package} with hashes")
-        entries.append(" ".join(found.group().split()))
+        entries.append(" ".join(entry.group().split()))
     return "".join(f"{entry}\n" for entry in entries)
 
 
 def wheels(cache: Path, requirements: str, platform: Platform) -> list[Path]:
-    """Return the wheels of locked requirements, downloaded into the cache unless they are there.
+    """Return the wheel files of locked requirements; they are downloaded into the cache once.
 
     Raises:
-        ClusterError: pip could not get them.
+        ClusterError: pip could not download them.
     """
     key = hashlib.sha256(repr((requirements, platform)).encode()).hexdigest()[:12]
     folder = cache / key
@@ -59,12 +59,12 @@ def wheels(cache: Path, requirements: str, platform: Platform) -> list[Path]:
 
 
 def _download(folder: Path, requirements: str, platform: Platform) -> Path:
-    file, wanted = folder / "requirements.txt", folder / "wheels"
+    file, destination = folder / "requirements.txt", folder / "wheels"
     file.write_text(requirements, encoding="utf-8")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--require-hashes", "--only-binary=:all:", "--implementation=cp", f"--python-version={platform.python}"]
     command += [f"--platform={tag}_{platform.machine}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")]
-    command += [f"--dest={wanted}", f"--requirement={file}"]
+    command += [f"--dest={destination}", f"--requirement={file}"]
     try:
         pip = subprocess.run(  # noqa: S603  arguments of our own
             command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, check=False
@@ -74,4 +74,4 @@ def _download(folder: Path, requirements: str, platform: Platform) -> Path:
     if pip.returncode:
         tail = "\n".join(pip.stderr.strip().splitlines()[-LOG_TAIL:])
         raise ClusterError(f"pip could not download the broker's packages:\n{tail}")
-    return wanted
+    return destination

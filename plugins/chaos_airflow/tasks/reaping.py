@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from chaos_airflow.runs import publish
 from chaos_airflow.settings import local_runs_folder
 from harness.reaper.reap import reap
-from harness.reaper.result import Fate, Kind
+from harness.reaper.result import Fate, ItemKind
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def reap_runs() -> dict[str, int]:
         log.info("%s", remark)
     for item in reaped.items:
         log.log(LEVELS.get(item.fate, logging.WARNING), "%s", item)
-        if item.kind is Kind.RUN and item.fate in (Fate.CLOSED, Fate.FAILED) and (runs / item.run).is_dir():
+        if item.kind is ItemKind.RUN and item.fate in (Fate.CLOSED, Fate.FAILED) and (runs / item.run).is_dir():
             publish(runs / item.run)
     failed = reaped.of(Fate.FAILED)
     if failed:

@@ -65,7 +65,7 @@ class Delay:
         """Make the links quick again; those that are so already are left alone."""
         assert isinstance(arena.driver, CanDelay)
         for broker in injection.targets:
-            await arena.driver.hasten(broker)
+            await arena.driver.remove_delay(broker)
 
 
 PLUGIN: type[Fault] = Delay

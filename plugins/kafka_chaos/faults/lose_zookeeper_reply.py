@@ -81,7 +81,7 @@ class LoseZookeeperReply:
         driver = arena.driver
         assert isinstance(driver, CanLoseReplies)
         write = await until(
-            lambda: driver.lost_reply(broker),
+            lambda: driver.last_lost_reply(broker),
             lambda seen: seen is not None,
             what=f"a write of broker {broker}",
             timeout_s=wait_s,
@@ -92,7 +92,7 @@ class LoseZookeeperReply:
         """Lie in wait no longer."""
         assert isinstance(arena.driver, CanLoseReplies)
         for broker in injection.targets:
-            await arena.driver.spare_replies(broker)
+            await arena.driver.cancel_reply_loss(broker)
 
 
 async def _unnoticed(arena: Arena, injection: Injection) -> list[str]:

@@ -16,7 +16,15 @@ from typer.testing import CliRunner
 from harness.cli.cluster import app
 from harness.cluster.containers import images, plans
 from harness.cluster.containers.driver import DockerDriver
-from harness.cluster.containers.engine import HOST_LABEL, ROOT_LABEL, RUN_LABEL, Engine, EngineUnavailable, Made, Owner
+from harness.cluster.containers.engine import (
+    HOST_LABEL,
+    ROOT_LABEL,
+    RUN_LABEL,
+    Engine,
+    EngineUnavailable,
+    Owner,
+    Resource,
+)
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.errors import ClusterError, Refused
 from harness.system.waiting import until
@@ -36,12 +44,14 @@ async def alone(docker_images: Engine, tmp_path: Path) -> AsyncIterator[DockerDr
     yield driver
     await driver.stop()
     assert await driver.residue() == []
-    assert docker_images.made(tmp_path) == []
+    assert docker_images.resources(tmp_path) == []
 
 
 def containers(engine: Engine, root: Path) -> dict[str, Any]:
     """Return what the engine says about the containers of a run, by name."""
-    found = [engine.client.api.inspect_container(made.id) for made in engine.made(root) if made.kind == "container"]
+    found = [
+        engine.client.api.inspect_container(made.id) for made in engine.resources(root) if made.kind == "container"
+    ]
     return {container["Name"].removeprefix("/"): container for container in found}
 
 
@@ -80,10 +90,10 @@ async def test_containers_are_named_confined_limited_and_reached_over_loopback_o
 @docker
 async def test_everything_has_the_labels_of_the_run(alone: DockerDriver, docker_images: Engine, tmp_path: Path) -> None:
     await alone.start(REQUEST)
-    made = docker_images.made(tmp_path)
+    made = docker_images.resources(tmp_path)
     assert sorted(it.kind for it in made) == ["container", "container", "network", "volume", "volume"]
     assert {(it.run_id, it.root, it.host) for it in made} == {("alone", tmp_path, socket.gethostname())}
-    assert all(it in docker_images.made() for it in made)
+    assert all(it in docker_images.resources() for it in made)
     labels = Owner(run_id="alone", root=tmp_path).labels
     assert set(labels) == {RUN_LABEL, ROOT_LABEL, HOST_LABEL}
     assert all(
@@ -102,7 +112,7 @@ async def test_stopping_one_cluster_leaves_another_alone(
     try:
         await alone.start(REQUEST)
         await alone.stop()
-        assert [made.name for made in docker_images.made(strangers.root)] == [name]
+        assert [made.name for made in docker_images.resources(strangers.root)] == [name]
     finally:
         docker_images.remove_run(strangers.root)
 
@@ -114,17 +124,17 @@ async def test_starting_leaves_alone_what_another_machine_made_for_a_folder_of_t
     with monkeypatch.context() as far:
         far.setattr(socket, "gethostname", lambda: "far-away")
         docker_images.create_volume("chaos-test-of-far-away", Owner(run_id="alone", root=tmp_path))
-    (strangers,) = [made for made in docker_images.made() if made.host == "far-away"]
+    (strangers,) = [made for made in docker_images.resources() if made.host == "far-away"]
     try:
         await alone.start(REQUEST)
         await alone.stop()
-        assert strangers in docker_images.made()
+        assert strangers in docker_images.resources()
     finally:
         docker_images.remove(strangers)
 
 
 @docker
-async def test_a_container_that_somebody_removes_is_a_broker_that_stopped_and_whose_data_are_missed(
+async def test_a_container_that_somebody_removes_is_a_stopped_broker_and_its_data_is_reported_missing(
     alone: DockerDriver, docker_images: Engine, tmp_path: Path
 ) -> None:
     await alone.start(REQUEST)
@@ -134,12 +144,12 @@ async def test_a_container_that_somebody_removes_is_a_broker_that_stopped_and_wh
         await alone.kill_broker(0)
     with pytest.raises(ClusterError, match="No such container"):
         await alone.start_broker(0)
-    (sentence,) = await alone.bring_out()
+    (sentence,) = await alone.copy_data()
     assert sentence.startswith("the data of broker-0 could not be brought out: the container")
 
 
 @docker
-async def test_a_server_that_gets_too_little_memory_is_said_to_have_died_of_it(
+async def test_a_server_that_gets_too_little_memory_is_reported_as_killed_for_it(
     alone: DockerDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "LIMITS", dataclasses.replace(plans.LIMITS, memory_bytes=12 * plans.MIB))
@@ -163,7 +173,8 @@ async def test_what_an_earlier_cluster_left_in_the_folder_makes_room(
 async def test_an_image_that_is_missing_is_named_with_the_command_that_makes_it(
     alone: DockerDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images, "broker_image", lambda: "kafka-chaos-broker:none")
+    absent = dataclasses.replace(images.broker(), digest="none")
+    monkeypatch.setattr(images, "broker", lambda: absent)
     sentence = "the Docker engine has no kafka-chaos-broker:none; run: chaos images build"
     assert DockerDriver.lacks() == {DRIVER: sentence}
     with pytest.raises(ClusterError, match=sentence):
@@ -200,7 +211,7 @@ async def test_an_engine_that_goes_away_is_an_error_of_the_environment_and_stop_
     for act in (alone.status(), alone.kill_broker(0), alone.stop_broker(0, timeout_s=1)):
         with pytest.raises(EngineUnavailable, match="no Docker engine answers"):
             await act
-    (sentence,) = await alone.bring_out()
+    (sentence,) = await alone.copy_data()
     assert "no data could be brought out of the containers" in sentence
 
     with pytest.raises(EngineUnavailable):
@@ -227,10 +238,10 @@ async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
         owner.wait()
     log = tmp_path / "cluster" / "guard.log"
 
-    async def said() -> str:
+    async def guard_log() -> str:
         return log.read_text()
 
-    await until(said, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
+    await until(guard_log, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
     engine_proxy.open()
 
     async def left() -> list[str]:
@@ -251,8 +262,8 @@ async def test_containers_go_when_their_folder_is_not_where_it_was(
     if link:
         folder.symlink_to(tmp_path / "elsewhere")
 
-    async def made() -> list[Made]:
-        return docker_images.made(folder)
+    async def made() -> list[Resource]:
+        return docker_images.resources(folder)
 
     try:
         await until(made, lambda left: not left, what="nothing left", timeout_s=GUARD_S)
@@ -285,7 +296,7 @@ def test_a_cluster_of_containers_from_the_command_line(docker_images: Engine, tm
         down = chaos("down", "--keep-data")
     assert down.exit_code == 0, down.exception
     assert (folder / "cluster" / "brokers" / "0" / "data" / "meta.properties").exists()
-    assert docker_images.made(folder) == []
+    assert docker_images.resources(folder) == []
     assert chaos("down").exit_code == 0
     assert not folder.exists()
 

@@ -89,7 +89,7 @@ def test_a_tag_changes_exactly_when_something_that_goes_in_does(
     checkout: Path, change: Change, changed: set[str]
 ) -> None:
     def names() -> dict[str, str]:
-        return {"broker": images.broker_image(checkout), "zookeeper": images.zookeeper_image(checkout)}
+        return {"broker": images.broker(checkout).name, "zookeeper": images.zookeeper(checkout).name}
 
     before = names()
     change(checkout)
@@ -100,13 +100,13 @@ def test_a_tag_changes_exactly_when_something_that_goes_in_does(
 def test_names_are_the_same_for_another_copy_of_the_checkout(checkout: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
     shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("elsewhere"))
-    assert images.broker_image(copy) == images.broker_image(checkout)
+    assert images.broker(copy).name == images.broker(checkout).name
 
 
-def test_an_installation_without_the_docker_folder_is_told_so(checkout: Path) -> None:
+def test_an_installation_without_the_docker_folder_is_an_error_that_says_so(checkout: Path) -> None:
     shutil.rmtree(checkout / "docker")
     with pytest.raises(ClusterError, match=r"broker\.Dockerfile is missing: images are built from a checkout"):
-        images.broker_image(checkout)
+        images.broker(checkout)
 
 
 def test_what_the_engine_lacks_is_named() -> None:
@@ -114,19 +114,19 @@ def test_what_the_engine_lacks_is_named() -> None:
         def has_image(self, name: str) -> bool:
             return name.startswith("kafka-chaos-broker:")
 
-    assert images.missing(Half()) == [images.zookeeper_image()]
+    assert images.missing(Half()) == [images.zookeeper().name]
 
 
 def imports_of_the_broker() -> set[str]:
     """Top-level packages that the broker imports beside the standard library."""
-    found = set()
+    imported = set()
     for path in (images.CHECKOUT / "harness" / "broker").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module)
-    return {name for name in found if name.split(".")[0] not in sys.stdlib_module_names}
+                imported.add(node.module)
+    return {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
 
 
 def test_the_packages_are_those_that_the_broker_imports() -> None:

@@ -18,7 +18,7 @@ from harness.cluster.containers.image_store import ImageStore
 from harness.cluster.containers.wheelhouse import Platform
 from harness.errors import ClusterError, Interrupted
 
-BROKER, ZOOKEEPER = images.broker_image(), images.zookeeper_image()
+BROKER, ZOOKEEPER = images.broker().name, images.zookeeper().name
 STEP = {"stream": "Step 1/2 : RUN x\n ---> Running in 0123456789ab\n"}
 
 
@@ -41,10 +41,10 @@ class FakeApi:
         filters = filters or {}
         if filters.get("dangling"):
             return ["sha256:0123456789abff", "sha256:ffffffffffffff"]
-        found = {n: labels for n, labels in self.stored.items() if name in (None, n)}
+        matches = {n: labels for n, labels in self.stored.items() if name in (None, n)}
         if quiet:
-            return [f"id of {n}" for n in found]
-        ours = {n: labels for n, labels in found.items() if images.LABEL in labels}
+            return [f"id of {n}" for n in matches]
+        ours = {n: labels for n, labels in matches.items() if images.LABEL in labels}
         return [
             {"Id": f"id of {n}", "RepoTags": [n], "Labels": labels, "Size": 5_000_000, "Created": 0}
             for n, labels in ours.items()
@@ -91,29 +91,29 @@ class FakeEngine(Engine):
 
 
 class Steps:
-    """Keeps what a build told."""
+    """Collects a build's progress."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.lines: list[str] = []
 
-    def started(self, step: str, doing: str) -> None:
-        self.told.append(f"{step}: {doing}")
+    def started(self, step: str, detail: str) -> None:
+        self.lines.append(f"{step}: {detail}")
 
     def line(self, text: str) -> None:
-        self.told.append(text)
+        self.lines.append(text)
 
-    def finished(self, step: str, came_to: str) -> None:
-        self.told.append(f"{step}: {came_to}")
+    def finished(self, step: str, result: str) -> None:
+        self.lines.append(f"{step}: {result}")
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeApi:
-    """A fake engine that everything connects to; bases are made and wheels found without work."""
+    """A fake engine that everything connects to; bases are made and wheels matches without work."""
     api = FakeApi()
     wheel = tmp_path / "kazoo-1-py3-none-any.whl"
     wheel.touch()
     monkeypatch.setattr(Engine, "connect", lambda **_: FakeEngine(api))
-    monkeypatch.setattr(base, "_make", lambda store, name, say: api.stored.update({name: {images.LABEL: "1"}}))
+    monkeypatch.setattr(base, "_make", lambda store, name, log: api.stored.update({name: {images.LABEL: "1"}}))
     monkeypatch.setattr(base, "platform_of", lambda store, name: Platform(python="3.11", machine="x86_64"))
     monkeypatch.setattr(building, "wheels", lambda cache, requirements, platform: [wheel])
     return api
@@ -174,7 +174,7 @@ def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
     assert any(name.startswith("jars/zookeeper-3") for name in zookeeper)
 
 
-def test_a_step_that_fails_is_shown_with_its_last_words_and_cleaned_up(api: FakeApi) -> None:
+def test_a_failed_step_is_shown_with_the_end_of_its_output_and_cleaned_up(api: FakeApi) -> None:
     api.output = [STEP, {"stream": "E: no such package\n"}, {"error": "returned a non-zero code: 100"}]
     with pytest.raises(ClusterError, match=r"(?s)building kafka-chaos-broker:\w+: returned .* 100\n.*E: no such pack"):
         build(api)
@@ -189,7 +189,7 @@ def test_an_interrupt_leaves_nothing_of_the_build(api: FakeApi) -> None:
     assert api.removed == ["0123456789ab", "sha256:0123456789abff"]
 
 
-def test_without_registry_and_debootstrap_both_reasons_are_told(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_registry_and_debootstrap_both_are_named(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ClusterError("no base could be made here:\ndebootstrap is not installed")
 
@@ -198,7 +198,7 @@ def test_without_registry_and_debootstrap_both_reasons_are_told(api: FakeApi, mo
         build(api)
 
 
-def test_a_base_that_was_asked_for_is_never_replaced(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requested_base_is_never_replaced(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> Iterator[Any]:
         yield {"error": "pull access denied"}
 
@@ -231,7 +231,7 @@ def test_a_base_with_another_python_is_refused(answer: str, message: str, monkey
         base.platform_of(store, "some:1")
 
 
-def test_too_little_room_for_a_base_is_said_before_anything_is_downloaded(
+def test_too_little_room_for_a_base_is_an_error_before_any_download(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(base, "ROOM_BYTES", 2**62)

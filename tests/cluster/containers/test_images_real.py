@@ -63,20 +63,20 @@ USERS = [
 
 @pytest.mark.parametrize("user", USERS)
 def test_the_broker_starts(engine: Engine, user: str) -> None:
-    assert "usage: python -m harness.broker" in run(engine, images.broker_image(), ["--help"], user=user)
+    assert "usage: python -m harness.broker" in run(engine, images.broker().name, ["--help"], user=user)
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_zookeeper_starts(engine: Engine, user: str) -> None:
     command = [*JAVA, "org.apache.zookeeper.Version"]
-    assert run(engine, images.zookeeper_image(), command, user=user).startswith("3.9.")
+    assert run(engine, images.zookeeper().name, command, user=user).startswith("3.9.")
 
 
 @pytest.mark.parametrize(
     ("image", "folder"),
     [
-        pytest.param(images.broker_image(), "/var/lib/kafka", id="a broker's"),
-        pytest.param(images.zookeeper_image(), "/var/lib/zookeeper", id="ZooKeeper's"),
+        pytest.param(images.broker().name, "/var/lib/kafka", id="a broker's"),
+        pytest.param(images.zookeeper().name, "/var/lib/zookeeper", id="ZooKeeper's"),
     ],
 )
 def test_a_fresh_data_volume_is_writable_by_any_user(engine: Engine, image: str, folder: str) -> None:
@@ -90,7 +90,7 @@ def test_a_fresh_data_volume_is_writable_by_any_user(engine: Engine, image: str,
 
 @pytest.mark.parametrize(
     "image",
-    [pytest.param(images.broker_image(), id="the brokers'"), pytest.param(images.zookeeper_image(), id="ZooKeeper's")],
+    [pytest.param(images.broker().name, id="the brokers'"), pytest.param(images.zookeeper().name, id="ZooKeeper's")],
 )
 def test_an_image_starts_as_nobody_and_declares_no_volume_of_its_own(engine: Engine, image: str) -> None:
     config = engine.client.images.get(image).attrs["Config"]
@@ -101,7 +101,7 @@ def test_an_image_starts_as_nobody_and_declares_no_volume_of_its_own(engine: Eng
 
 def test_the_image_has_what_the_checkout_has(engine: Engine) -> None:
     command = ["-c", "import harness.events, kafka, sys; print(open(harness.events.__file__).read(), end='')"]
-    output = run(engine, images.broker_image(), command, user="", entrypoint=["python3"])
+    output = run(engine, images.broker().name, command, user="", entrypoint=["python3"])
     assert output.encode() == (images.CHECKOUT / "harness" / "events.py").read_bytes()
 
 

@@ -46,7 +46,7 @@ def test_the_brokers_packages_are_locked_as_the_project_has_them() -> None:
 
 
 class Pip:
-    """Stands for pip: counts, and does what it is told."""
+    """Stands for pip: counts calls, and writes files or fails."""
 
     def __init__(self, status: int = 0, stderr: str = "") -> None:
         self.commands: list[list[str]] = []

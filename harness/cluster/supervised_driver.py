@@ -1,7 +1,7 @@
-"""What drivers have in common: a supervisor a cluster, which keeps the ports, runs the clients and watches the owner.
+"""What do the drivers of real clusters have in common?
 
-A run is alive exactly as long as its supervisor. A driver adds where its servers run: as children of the supervisor,
-or in containers.
+Each cluster has a supervisor, which reserves the ports, runs the clients and watches the owner: a run is alive exactly
+as long as its supervisor. A driver adds where the servers run: as children of the supervisor, or in containers.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ LOG_TAIL_LINES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One server as it was found."""
+class ServerState:
+    """One server, when last looked at."""
 
     state: str
     """running, paused or stopped."""
     pid: int | None
     starts: int
     exit_status: int | None = None
-    """Once it has ended."""
+    """None while it runs."""
     container: str | None = None
 
 
-NEVER_STARTED = Seen(state="stopped", pid=None, starts=0)
+NEVER_STARTED = ServerState(state="stopped", pid=None, starts=0)
 
 
 def without_clients() -> dict[str, str]:
@@ -56,7 +56,7 @@ def without_clients() -> dict[str, str]:
 
 
 class SupervisedDriver(ABC):
-    """All of ClusterDriver, CanKill and CanRunClients, over what a driver can do with one server."""
+    """Implements ClusterDriver, CanKill and CanRunClients by the abstract methods, which deal with one server each."""
 
     name: ClassVar[str]
 
@@ -69,7 +69,7 @@ class SupervisedDriver(ABC):
 
     @abstractmethod
     async def _lay_out(self, request: ClusterRequest) -> ClusterLayout:
-        """Choose where everything is to be."""
+        """Choose ports and folders for all servers."""
 
     @abstractmethod
     async def _start_servers(self, layout: ClusterLayout, properties: dict[str, str]) -> None:
@@ -85,15 +85,15 @@ class SupervisedDriver(ABC):
 
     @abstractmethod
     async def _ended(self, name: str, timeout_s: float) -> bool:
-        """Wait for the end of a server; return whether it has ended within that time."""
+        """Wait for a server to end; return whether it did within `timeout_s`."""
 
     @abstractmethod
-    async def _servers(self, layout: ClusterLayout) -> dict[str, Seen]:
-        """Return what is known of every server that was ever started, by the name of its process."""
+    async def _servers(self, layout: ClusterLayout) -> dict[str, ServerState]:
+        """Return the state of every server that was ever started, by the name of its process."""
 
     @abstractmethod
-    async def _last_words(self, name: str) -> tuple[str, list[str]]:
-        """Return where a server's log is and its last lines."""
+    async def _log_tail(self, name: str) -> tuple[str, list[str]]:
+        """Return where a server's log is, for a message, and its last lines."""
 
     # --- the whole cluster ---
 
@@ -102,10 +102,10 @@ class SupervisedDriver(ABC):
 
         Raises:
             ScenarioError: the request is wrong; nothing was started.
-            ClusterError: something did not come up, and everything was stopped again.
+            ClusterError: a server did not become ready, and everything was stopped again.
         """
-        _check(request)
-        # Until it is up, a cluster that is to stay belongs to whoever starts it: if that one is killed, it goes too.
+        _validate(request)
+        # A cluster without an owner belongs to this process until it is ready: if this one is killed, it ends too.
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner)
         try:
@@ -122,7 +122,7 @@ class SupervisedDriver(ABC):
         return await self.status()
 
     async def status(self) -> ClusterStatus:
-        """Return what runs now; raises ClusterError when no cluster was ever started here."""
+        """Return the state of all servers now; raises ClusterError when no cluster was ever started here."""
         layout = ClusterLayout.load(self._root)
         servers = await self._servers(layout)
         return ClusterStatus(
@@ -141,24 +141,24 @@ class SupervisedDriver(ABC):
         )
 
     async def stop(self) -> None:
-        """Stop everything, whatever state it is in; idempotent.
+        """Stop all processes, whatever state they are in; idempotent.
 
         Raises:
-            DeadlineError: something survives SIGKILL.
+            DeadlineError: a process survives SIGKILL.
         """
         await self._supervision.end()
 
     async def residue(self) -> list[str]:
-        """Return, in a sentence each, what of this run is left: its processes, its ports, its supervisor's socket.
+        """Return a sentence for each process, port and supervisor's socket of this run that is left.
 
-        The folder itself is no residue: it is the evidence of the run.
+        The run folder is evidence, not residue.
         """
         left = self._supervision.residue()
         try:
             ports = ClusterLayout.load(self._root).all_ports
         except ClusterError:
             ports = []
-        if left:  # otherwise whoever listens there now is a stranger, who was free to take the port
+        if left:  # otherwise another program listens there now, to which the port was free
             left += [f"port {port} of run {self._run_id} still accepts connections" for port in ports if listens(port)]
         return left
 
@@ -167,8 +167,8 @@ class SupervisedDriver(ABC):
     async def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker with its data; return when it is registered again.
 
-        A registration that an earlier process of this broker left behind is waited out first: as long as it is there,
-        the new process could not register.
+        First wait until the registration of its previous process has expired: while that exists, the new process could
+        not register.
         """
         layout = self._layout_with(broker_id)
         name = broker_process(broker_id)
@@ -182,13 +182,13 @@ class SupervisedDriver(ABC):
         """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
         self._layout_with(broker_id)
         await self._signal(broker_process(broker_id), "TERM")
-        await self._gone(broker_process(broker_id), timeout_s, "SIGTERM")
+        await self._wait_for_end(broker_process(broker_id), timeout_s, "SIGTERM")
 
     async def kill_broker(self, broker_id: int) -> None:
         """End the process at once (SIGKILL) and return when it is gone."""
         self._layout_with(broker_id)
         await self._signal(broker_process(broker_id), "KILL")
-        await self._gone(broker_process(broker_id), GONE_TIMEOUT_S, "SIGKILL")
+        await self._wait_for_end(broker_process(broker_id), GONE_TIMEOUT_S, "SIGKILL")
 
     # --- clients ---
 
@@ -199,7 +199,7 @@ class SupervisedDriver(ABC):
     async def stop_client(self, process: str, *, timeout_s: float) -> int | None:
         """Send SIGTERM, wait, and return the exit status; SIGKILL after the time-out (then None).
 
-        A client that has ended by itself keeps the exit status that it had.
+        A client that ended before keeps its exit status.
         """
         name = client_process(process)
         answer = await self._supervision.ended(name, 0)
@@ -219,19 +219,19 @@ class SupervisedDriver(ABC):
             raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, layout.brokers))}")
         return layout
 
-    def _broker_status(self, layout: ClusterLayout, broker_id: int, seen: Seen) -> BrokerStatus:
+    def _broker_status(self, layout: ClusterLayout, broker_id: int, server: ServerState) -> BrokerStatus:
         ports = layout.brokers[broker_id]
         return BrokerStatus(
             broker_id=broker_id,
-            state=seen.state,
-            pid=seen.pid,
+            state=server.state,
+            pid=server.pid,
             client_address=f"{LOOPBACK}:{ports.client}",
             peer_address=self._peer_address(layout, broker_id),
             log_dir=layout.log_dir(broker_id),
             state_change_log=layout.state_change_log(broker_id),
             human_log=layout.human_log(broker_id),
-            starts=seen.starts,
-            container=seen.container,
+            starts=server.starts,
+            container=server.container,
             metrics_url=None if ports.metrics is None else f"http://{LOOPBACK}:{ports.metrics}/metrics",
         )
 
@@ -241,39 +241,39 @@ class SupervisedDriver(ABC):
 
     # --- waiting ---
 
-    async def _gone(self, name: str, timeout_s: float, after: str) -> None:
+    async def _wait_for_end(self, name: str, timeout_s: float, after: str) -> None:
         if not await self._ended(name, timeout_s):
             raise DeadlineError(f"{name} still runs {timeout_s:g} s after {after}")
 
     async def _while_alive(self, names: list[str], ready: Coroutine[Any, Any, T]) -> T:
-        """Return what `ready` comes to; raise ClusterError with the last words of a named server that ends before."""
-        deaths = {asyncio.ensure_future(self._death(name)) for name in names}
+        """Return the result of `ready`; raise ClusterError with the end of its log if a named server ends before."""
+        exits = {asyncio.ensure_future(self._exit_report(name)) for name in names}
         waiting = asyncio.ensure_future(ready)
         try:
-            await asyncio.wait({waiting, *deaths}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, *exits}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                raise ClusterError("; ".join(death.result() for death in deaths if death.done()))
+                raise ClusterError("; ".join(report.result() for report in exits if report.done()))
             return waiting.result()
         finally:
-            for task in (waiting, *deaths):
+            for task in (waiting, *exits):
                 task.cancel()
-            await asyncio.gather(waiting, *deaths, return_exceptions=True)
+            await asyncio.gather(waiting, *exits, return_exceptions=True)
 
-    async def _death(self, name: str) -> str:
-        """Return, when a server has ended, how it ended and its last words."""
+    async def _exit_report(self, name: str) -> str:
+        """Wait for a server to end; return its exit status and the end of its log."""
         while not await self._ended(name, START_TIMEOUT_S):
             pass  # `ready` has a deadline
-        seen = (await self._servers(ClusterLayout.load(self._root)))[name]
-        where, tail = await self._last_words(name)
-        return "\n".join([f"{name} ended with status {seen.exit_status}; the end of {where}:", *tail])
+        server = (await self._servers(ClusterLayout.load(self._root)))[name]
+        log, tail = await self._log_tail(name)
+        return "\n".join([f"{name} ended with status {server.exit_status}; the end of {log}:", *tail])
 
 
-def _check(request: ClusterRequest) -> None:
-    """Return when the request can be met; raises ScenarioError."""
+def _validate(request: ClusterRequest) -> None:
+    """Raise ScenarioError when the request cannot be met."""
     if request.zookeeper_servers not in ENSEMBLES:
         allowed = " or ".join(map(str, ENSEMBLES))
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
-    broker_properties.check(request.brokers, request.properties)
+    broker_properties.validate(request.brokers, request.properties)
     try:
         rules_with(list(request.planted_bugs))
     except ValueError as error:
@@ -281,26 +281,26 @@ def _check(request: ClusterRequest) -> None:
 
 
 def tail_of(log: Path) -> list[str]:
-    """Return the last lines of a log; none when there is no such file."""
+    """Return the last lines of a log; an empty list when there is no such file."""
     try:
         return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
     except FileNotFoundError:
         return []
 
 
-def refuse_taken(port: int, owner: str) -> None:
-    """Return when nobody listens on a port; raises ClusterError."""
+def require_free_port(port: int, owner: str) -> None:
+    """Raise ClusterError when another program listens on a port."""
     if listens(port):
         raise ClusterError(f"port {port} of {owner} is taken by another program")
 
 
-def _zookeeper_status(layout: ClusterLayout, server_id: int, seen: Seen) -> ZookeeperStatus:
+def _zookeeper_status(layout: ClusterLayout, server_id: int, server: ServerState) -> ZookeeperStatus:
     return ZookeeperStatus(
         server_id=server_id,
-        state=seen.state,
-        pid=seen.pid,
+        state=server.state,
+        pid=server.pid,
         client_address=f"{LOOPBACK}:{layout.zookeeper[server_id].client}",
         data_dir=layout.zookeeper_data(server_id),
         log=layout.zookeeper_log(server_id),
-        container=seen.container,
+        container=server.container,
     )

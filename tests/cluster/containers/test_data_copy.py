@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.containers.bringing_out import bring_out, containers_held
+from harness.cluster.containers.data_copy import containers_lock, copy_data
 from harness.cluster.containers.engine import ContainerState
 from harness.cluster.containers.plans import Names
 from harness.cluster.layout import BrokerPorts, ClusterLayout
@@ -110,11 +110,11 @@ def content(layout: ClusterLayout, broker_id: int) -> dict[str, int]:
 WHOLE = {"log": 3000, "checkpoint": 2}
 
 
-def test_everything_comes_and_a_second_time_replaces_the_first(layout: ClusterLayout, engine: Any) -> None:
-    assert bring_out(engine, layout) == []
+def test_everything_is_copied_and_a_second_copy_replaces_the_first(layout: ClusterLayout, engine: Any) -> None:
+    assert copy_data(engine, layout) == []
     assert content(layout, 0) == content(layout, 1) == WHOLE
     engine.archives["broker-0"] = archive(log=b"longer" * 1000)
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     assert content(layout, 0) == {"log": 6000}
     assert [path.name for path in layout.log_dir(0).parent.iterdir()] == ["data"]
 
@@ -128,19 +128,19 @@ def test_everything_comes_and_a_second_time_replaces_the_first(layout: ClusterLa
         pytest.param("running", False, ["archive"], id="an engine that cannot freeze copies all the same"),
     ],
 )
-def test_what_is_done_with_a_container(
+def test_steps_by_the_state_of_the_container(
     layout: ClusterLayout, engine: Any, state: str, freezes: bool, calls: list[str]
 ) -> None:
     engine.states["broker-0"] = state
     engine.freezes = freezes
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     assert [call.split()[0] for call in engine.calls if "broker-0" in call] == calls
 
 
 def test_what_a_server_printed_lies_beside_its_log(layout: ClusterLayout, engine: Any) -> None:
     for broker_id in layout.brokers:
         layout.human_log(broker_id).parent.mkdir(parents=True)
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     assert layout.human_log(0).with_name("output.log").read_text() == "Traceback\n"
     assert not layout.human_log(1).with_name("output.log").exists()
 
@@ -148,7 +148,7 @@ def test_what_a_server_printed_lies_beside_its_log(layout: ClusterLayout, engine
 def test_a_server_whose_copy_fails_is_thawed(layout: ClusterLayout, engine: Any) -> None:
     engine.states["broker-0"] = "running"
     engine.archives["broker-0"] = archive(log=b"x" * 5000)[:2000]
-    assert len(bring_out(engine, layout)) == 1
+    assert len(copy_data(engine, layout)) == 1
     assert engine.calls[2] == "unpause broker-0"
 
 
@@ -166,11 +166,11 @@ def test_a_server_whose_copy_fails_is_thawed(layout: ClusterLayout, engine: Any)
         pytest.param(with_member(name="pipe", type=tarfile.FIFOTYPE), "special file", id="what is no file"),
     ],
 )
-def test_what_cannot_be_had_is_a_sentence_and_keeps_nothing_else_back(
+def test_data_that_cannot_be_copied_is_a_sentence_and_the_rest_is_copied(
     layout: ClusterLayout, engine: Any, data: bytes, why: str
 ) -> None:
     engine.archives["broker-0"] = data
-    (sentence,) = bring_out(engine, layout)
+    (sentence,) = copy_data(engine, layout)
     assert sentence.startswith("the data of broker-0 could not be brought out: ")
     assert why in sentence
     assert list(layout.log_dir(0).parent.iterdir()) == [], "half a copy never looks like a whole one"
@@ -178,22 +178,22 @@ def test_what_cannot_be_had_is_a_sentence_and_keeps_nothing_else_back(
 
 
 def test_an_earlier_copy_stays_when_a_later_one_fails(layout: ClusterLayout, engine: Any) -> None:
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     engine.archives["broker-0"] = b""
-    assert len(bring_out(engine, layout)) == 1
+    assert len(copy_data(engine, layout)) == 1
     assert content(layout, 0) == WHOLE
 
 
-def test_a_container_that_is_gone_is_missed_unless_its_data_were_brought_out_before(
+def test_a_container_that_is_gone_is_reported_unless_its_data_was_copied_before(
     layout: ClusterLayout, engine: Any
 ) -> None:
     del engine.states["broker-0"]
-    (sentence,) = bring_out(engine, layout)
+    (sentence,) = copy_data(engine, layout)
     assert "is gone" in sentence
     engine.states["broker-0"] = "exited"
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     del engine.states["broker-0"]
-    assert bring_out(engine, layout) == []
+    assert copy_data(engine, layout) == []
     assert content(layout, 0) == WHOLE
 
 
@@ -211,21 +211,21 @@ def small_disk(limit_bytes: int) -> Iterator[None]:
 def test_a_full_disk_is_a_sentence_and_what_fits_is_there(layout: ClusterLayout, engine: Any) -> None:
     engine.archives["broker-0"] = archive(log=b"x" * 200_000)
     with small_disk(100_000):
-        (sentence,) = bring_out(engine, layout)
+        (sentence,) = copy_data(engine, layout)
     assert "the data of broker-0 could not be brought out" in sentence
     assert "File too large" in sentence
     assert not layout.log_dir(0).exists()
     assert content(layout, 1) == WHOLE
 
 
-def test_only_one_at_a_time_deals_with_the_containers_of_a_run(layout: ClusterLayout) -> None:
+def test_only_one_process_at_a_time_holds_the_containers_lock_of_a_run(layout: ClusterLayout) -> None:
     with (
-        containers_held(layout.root, 1),
+        containers_lock(layout.root, 1),
         pytest.raises(DeadlineError, match="is held by another process"),
-        containers_held(layout.root, 0),
+        containers_lock(layout.root, 0),
     ):
         raise AssertionError("both have it")
-    with containers_held(layout.root, 0):
+    with containers_lock(layout.root, 0):
         pass
 
 
@@ -235,5 +235,5 @@ def test_an_engine_that_goes_away_while_it_answers_is_a_sentence(layout: Cluster
         raise ClusterError("the Docker engine does not answer")
 
     engine.archive = broken
-    sentences = bring_out(engine, layout)
+    sentences = copy_data(engine, layout)
     assert [sentence.split(":")[-1].strip() for sentence in sentences] == ["the Docker engine does not answer"] * 2

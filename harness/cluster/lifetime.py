@@ -1,4 +1,4 @@
-"""What a supervisor lives for: the process that owns the cluster, and the folder in which the cluster is found.
+"""When must a supervisor end: has its owner process ended, or was the cluster's folder moved or removed?
 
 Standard library only: the supervisor imports this module and must start fast.
 """
@@ -14,31 +14,31 @@ OWNER_POLL_S = 0.2
 FOLDER_POLL_S = 1.0
 
 
-async def gone(owner: int) -> None:
+async def process_gone(pid: int) -> None:
     """Return when the process with this pid is gone."""
-    identity = identify(owner)
+    identity = identify(pid)
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(ProcessLookupError):
-            await _readable(os.pidfd_open(owner))
+            await _readable(os.pidfd_open(pid))
     while identity is not None and identity.alive():  # noqa: ASYNC110 - where there is no pidfd
         await asyncio.sleep(OWNER_POLL_S)
 
 
-async def moved(folder: Path) -> None:
-    """Return when the working directory does not lie at this path, without links, any more.
+async def folder_moved(folder: Path) -> None:
+    """Return when the working directory is no longer at this path (which holds no links).
 
-    Whoever removed or moved it cannot reach the cluster that works in it, and a reaper does not find it there.
+    Neither its user nor a reaper can find a cluster whose folder was removed or moved.
     """
-    while _here(folder):  # noqa: ASYNC110 - nothing tells that a folder was moved
+    while _is_at(folder):  # noqa: ASYNC110 - the kernel has no event for it
         await asyncio.sleep(FOLDER_POLL_S)
 
 
-def _here(folder: Path) -> bool:
+def _is_at(folder: Path) -> bool:
     try:
         return folder.resolve() == folder and folder.samefile(".")
     except FileNotFoundError:
         return False
-    except OSError:  # it cannot be told now
+    except OSError:  # unknown for now: look again
         return True
 
 

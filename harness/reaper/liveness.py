@@ -1,4 +1,4 @@
-"""Whether anybody still goes on with a run, as its folder tells."""
+"""Is a run still going on, or abandoned? As its supervisor and its phase log show."""
 
 import json
 import re
@@ -15,88 +15,87 @@ from harness.store.phase_log import Entry, Phase, entries
 from harness.system.pids import read_pid_file
 
 MAKING_S = 60.0
-"""Longer than it can take to write two small files."""
+"""More than it takes to write a new run folder's two small files."""
 UNATTENDED_NAME = "unattended"
-"""File in the cluster's folder whose age says since when a reaper has seen nobody at work on the run."""
+"""File in the cluster's folder; its age is the time since a reaper first saw no process at work on the run."""
 RUN_NAME = re.compile(r".+-\d{8}T\d{6}-[0-9a-f]{8,16}(-\d+)?")
 """As `phases.create` names run folders."""
 
 
 class State(StrEnum):
-    """How a run stands."""
+    """Whether a run goes on."""
 
-    GOES_ON = "goes on"
+    ACTIVE = "goes on"
     ABANDONED = "abandoned"
-    """It did not come to its end, and nobody goes on with it."""
+    """It was not stopped, and no process will go on with it."""
     ENDED = "ended"
-    """Its cluster was stopped, or it is no run but a cluster whose supervisor has ended."""
+    """Its cluster was stopped, or it is no run but a single cluster whose supervisor has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How a run stands, and what that is seen from."""
+class Liveness:
+    """A run's state, and the reason for it in a sentence."""
 
     state: State
     reason: str
 
 
 def supervised(folder: RunFolder) -> bool:
-    """Return whether the supervisor of the run's cluster is alive: exactly as long the cluster is."""
+    """Return whether the supervisor of the run's cluster is alive; the cluster lives exactly as long."""
     supervisor = read_pid_file(folder.cluster / PIDS_NAME / SUPERVISOR_PID_NAME)
     return supervisor is not None and supervisor.alive()
 
 
 def stopped(log: Sequence[Entry]) -> bool:
-    """Return whether the stop phase came to its end, the last time it was entered."""
+    """Return whether the last stop phase was completed."""
     return next((entry.over for entry in reversed(log) if entry.phase is Phase.STOP), False)
 
 
-def standing_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> Standing:
-    """Return how a run stands.
+def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> Liveness:
+    """Return whether a run goes on, and why.
 
     Args:
         folder: the run's.
-        patience_s: how long it may be without a worker while another one may still come.
-        remember: write down, in the cluster's folder, since when it has been without one.
+        patience_s: how long a run may be without a worker while its scheduler may still start one.
+        remember: save in the cluster's folder since when it has been without one.
 
     Raises:
-        EvidenceError: the phase log holds something else.
+        EvidenceError: the phase log cannot be read.
     """
     log, alive = entries(folder), supervised(folder)
     if not log:
         return _without_phases(folder, alive=alive, patience_s=patience_s)
     last = log[-1]
     if last.host not in ("", socket.gethostname()):
-        return Standing(state=State.GOES_ON, reason=f"it is the affair of {last.host}, where its phases ran")
-    at_work = last.process is not None and last.process.alive()
-    if at_work and last.process is not None and not (last.over and stopped(log)):
-        return Standing(state=State.GOES_ON, reason=f"process {last.process.pid} carries out the phase {last.phase}")
+        return Liveness(state=State.ACTIVE, reason=f"its phases ran on {last.host}: reap it there")
+    if last.process is not None and last.process.alive() and not (last.over and stopped(log)):
+        return Liveness(state=State.ACTIVE, reason=f"process {last.process.pid} carries out the phase {last.phase}")
     if not alive and stopped(log):
-        return Standing(state=State.ENDED, reason="its cluster was stopped")
+        return Liveness(state=State.ENDED, reason="its cluster was stopped")
     reason = f"nobody goes on with it after the phase {last.phase}" + ("" if last.over else ", which was cut off")
     if not alive and _nobody_can(log):
-        return Standing(state=State.ABANDONED, reason=reason)
+        return Liveness(state=State.ABANDONED, reason=reason)
     if alive and last.phase is Phase.START and last.over:
-        return Standing(state=State.GOES_ON, reason="its cluster waits for the load, and ends by itself in the end")
+        return Liveness(state=State.ACTIVE, reason="its cluster waits for the load, and ends by itself in the end")
     unattended_s = _unattended_s(folder, remember=remember)
     if unattended_s < patience_s:
         seen = f"nobody has been at work on it for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to go on"
-        return Standing(state=State.GOES_ON, reason=seen)
-    return Standing(state=State.ABANDONED, reason=reason)
+        return Liveness(state=State.ACTIVE, reason=seen)
+    return Liveness(state=State.ABANDONED, reason=reason)
 
 
-def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Standing:
+def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Liveness:
     if alive:
-        return Standing(state=State.GOES_ON, reason="its supervisor is alive")
+        return Liveness(state=State.ACTIVE, reason="its supervisor is alive")
     if not folder.plan.exists():
-        return Standing(state=State.ENDED, reason="its supervisor is gone")
+        return Liveness(state=State.ENDED, reason="its supervisor is gone")
     if time.time() - folder.plan.stat().st_mtime < max(patience_s, MAKING_S):
-        return Standing(state=State.GOES_ON, reason="it was made just now")
-    return Standing(state=State.ABANDONED, reason="it was never started")
+        return Liveness(state=State.ACTIVE, reason="it was made just now")
+    return Liveness(state=State.ABANDONED, reason="it was never started")
 
 
 def _nobody_can(log: Sequence[Entry]) -> bool:
-    """Return whether no other process can know of the run: it did not start, or one process did all and is gone."""
+    """Return whether no process can go on with the run: it did not start, or one process did all phases and is gone."""
     first, last = log[0], log[-1]
     if last.phase is Phase.START:
         return last.error != ""
@@ -104,7 +103,7 @@ def _nobody_can(log: Sequence[Entry]) -> bool:
 
 
 def _unattended_s(folder: RunFolder, *, remember: bool) -> float:
-    """Return for how long nobody was seen at work; 0 when a phase was entered since a reaper last looked."""
+    """Return the seconds since a reaper first saw no process at work; 0 when a phase was entered since then."""
     since = folder.cluster / UNATTENDED_NAME
     if since.exists() and since.stat().st_mtime >= folder.phases.stat().st_mtime:
         return time.time() - since.stat().st_mtime
@@ -115,7 +114,7 @@ def _unattended_s(folder: RunFolder, *, remember: bool) -> float:
 
 
 def half_made(folder: RunFolder) -> bool:
-    """Return whether whoever made this folder did not come to the end of it: a name of ours, and no whole plan."""
+    """Return whether the making of a run folder was cut off: it is named like a run, and has no valid plan."""
     if not RUN_NAME.fullmatch(folder.run_id):
         return False
     try:
@@ -125,13 +124,13 @@ def half_made(folder: RunFolder) -> bool:
     return False
 
 
-def strangers_in(folder: RunFolder) -> list[str]:
-    """Return the names of what lies in a half-made folder and was not put there by its making."""
+def foreign_files(folder: RunFolder) -> list[str]:
+    """Return the names of files in a half-made folder that its making does not create."""
     own = {folder.scenario.name, folder.plan.name, folder.origin.name}
     return sorted(path.name for path in folder.root.iterdir() if path.name not in own or not path.is_file())
 
 
 def made_just_now(folder: RunFolder) -> bool:
-    """Return whether somebody may still be writing into a half-made folder."""
+    """Return whether a process may still be writing into a half-made folder."""
     latest = max(path.stat().st_mtime for path in (folder.root, *folder.root.iterdir()))
     return time.time() - latest < MAKING_S

@@ -1,4 +1,4 @@
-"""Copies what servers keep in volumes into the run folder, from containers in whatever state; one at a time per run."""
+"""How does the servers' data get from volumes into the run folder, also from stopped or frozen containers?"""
 
 import contextlib
 import fcntl
@@ -16,17 +16,17 @@ from harness.errors import ClusterError, DeadlineError
 from harness.store.folder import RunFolder
 
 LOCK_NAME = "containers.lock"
-"""In the cluster's folder: held by whoever brings data out or removes what holds it."""
+"""Lock file in the cluster's folder: held while data is copied out of containers, or containers are removed."""
 OUTPUT_NAME = "output.log"
 LOCK_POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def containers_held(root: Path, timeout_s: float) -> Iterator[None]:
-    """Keep every other process from bringing out or removing the containers of this run; not when its folder is gone.
+def containers_lock(root: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock on the containers of a run; without a lock when the run folder is gone.
 
     Raises:
-        DeadlineError: another one did so for longer than `timeout_s`.
+        DeadlineError: another process held it for longer than `timeout_s`.
     """
     path = RunFolder(root).cluster / LOCK_NAME
     deadline = time.monotonic() + timeout_s
@@ -48,10 +48,10 @@ def containers_held(root: Path, timeout_s: float) -> Iterator[None]:
         yield
 
 
-def bring_out(engine: Engine, layout: ClusterLayout) -> list[str]:
-    """Copy the data of every server to where the layout says; return what could not be had, a sentence each.
+def copy_data(engine: Engine, layout: ClusterLayout) -> list[str]:
+    """Copy the data and output of every server to the layout's paths; return a sentence for each failure.
 
-    What was brought out before its container was removed stays.
+    An earlier copy of a server whose container is gone stays, and is no failure.
     """
     names = Names(layout.root)
     servers = [(broker_process(id_), BROKER_DATA, layout.log_dir(id_), layout.human_log(id_)) for id_ in layout.brokers]
@@ -62,39 +62,39 @@ def bring_out(engine: Engine, layout: ClusterLayout) -> list[str]:
     missing = []
     for process, inside, destination, log in servers:
         try:
-            _bring_out(engine, names.of(process), inside, destination)
-            _keep_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
+            _copy_data(engine, names.of(process), inside, destination)
+            _save_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
         except (ClusterError, OSError, tarfile.TarError) as error:
             missing.append(f"the data of {process} could not be brought out: {error}")
     return missing
 
 
-def _bring_out(engine: Engine, container: str, inside: str, destination: Path) -> None:
+def _copy_data(engine: Engine, container: str, inside: str, destination: Path) -> None:
     state = engine.state(container)
     if state is None:
         if destination.exists():
             return
         raise ClusterError(f"the container {container} is gone")
-    unfinished = destination.with_name(f"{destination.name}.part")  # half a copy must never look like a whole one
-    shutil.rmtree(unfinished, ignore_errors=True)
+    partial = destination.with_name(f"{destination.name}.part")  # an incomplete copy must not look like a complete one
+    shutil.rmtree(partial, ignore_errors=True)
     try:
-        with _standing_still(engine, container, runs=state.state == "running"):
-            _extract(engine.archive(container, f"{inside}/."), unfinished)
+        with _frozen(engine, container, runs=state.state == "running"):
+            _extract(engine.archive(container, f"{inside}/."), partial)
         shutil.rmtree(destination, ignore_errors=True)
-        unfinished.rename(destination)
+        partial.rename(destination)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
-def _keep_output(engine: Engine, container: str, path: Path) -> None:
-    """Write down what a server printed beside its log, if anything: a crash of its interpreter, for example."""
+def _save_output(engine: Engine, container: str, path: Path) -> None:
+    """Save a server's output, if any, beside its log: it shows a crash of the interpreter, for example."""
     if (output := engine.output(container)) and path.parent.is_dir():
         path.write_bytes(output)
 
 
 @contextlib.contextmanager
-def _standing_still(engine: Engine, container: str, *, runs: bool) -> Iterator[None]:
-    """Freeze a running server, so that its checkpoints are not younger than the logs that were copied before them."""
+def _frozen(engine: Engine, container: str, *, runs: bool) -> Iterator[None]:
+    """Freeze a running server, so that its checkpoints are no newer than the logs copied before them."""
     if not runs or not engine.can_freeze():
         yield
         return
@@ -106,14 +106,14 @@ def _standing_still(engine: Engine, container: str, *, runs: bool) -> Iterator[N
 
 
 def _extract(chunks: Iterator[bytes], folder: Path) -> None:
-    """Unpack a tar stream, of which only plain files and folders that stay within the folder are taken."""
+    """Unpack a tar stream; only plain files and folders that stay within the folder are accepted."""
     folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
         tar.extractall(folder, filter="data")
 
 
 class _Stream(io.RawIOBase):
-    """A file over chunks."""
+    """A readable file over an iterator of chunks."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
