@@ -33,7 +33,7 @@ def scratch(tmp_path: Path) -> Path:
     return tmp_path / "scratch"
 
 
-@pytest.mark.spark
+@pytest.mark.jvm
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has mapped is asked of Linux")
 def test_the_first_session_that_judges_leaves_its_classes_to_the_next(tmp_path):
     scratch = tmp_path / "scratch"

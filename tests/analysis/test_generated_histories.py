@@ -23,7 +23,7 @@ from tests.analysis.corruptions import CORRUPTIONS
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import STEPS, history
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 SEEDS = range(int(os.environ.get("CHAOS_HISTORIES", "60")))
 PLANTED_IN = 1

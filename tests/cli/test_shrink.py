@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shrinking.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 from harness.cli import app as cli
 from harness.cli import shrink as command
@@ -17,6 +16,7 @@ from harness.scenario.plan import make_plan
 from harness.sweep.sweep import Candidate, Sweep, summarize
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, scenario
+from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 STORM = scenario(KILL_LEADER, {**PAUSE_LEADER, "at_s": 2.5}, EXPIRE_CONTROLLER, duration_s=20.0, driver="simulated")
 

@@ -37,7 +37,7 @@ async def started(driver: ProcessDriver) -> None:
     """Start three brokers with a topic that two of them have, so that there is room to move to."""
     status = await driver.start(ClusterRequest(brokers=3, properties=QUICK))
     await create_topics(
-        status.bootstrap_servers, [TopicSpec(name="moved", partitions=1, replication_factor=2)], timeout_s=30
+        status.bootstrap_servers, [TopicSpec(name="moved", partitions=1, replication_factor=2)], timeout_s=120
     )
 
 
@@ -49,7 +49,7 @@ async def all_in_sync(view: ClusterView) -> None:
             each.leader != NOBODY and set(each.isr) == set(each.assignment) for each in partitions
         )
 
-    await until(view.partitions, whole, what="all replicas in sync", timeout_s=30)
+    await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
 
 
 @pytest.mark.parametrize(

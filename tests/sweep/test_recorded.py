@@ -5,13 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.shrinking.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 from harness.errors import EvidenceError
 from harness.scenario.plan import make_plan
 from harness.sweep.recorded import History, histories_in, one_table
 from harness.sweep.sweep import Candidate
 from tests.simulation.scenarios import KILL_LEADER, PAUSE_LEADER, scenario
+from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two
 
 LINES = {"journal.jsonl": ["{}", "{}"]}
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.shrinking.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
 
 from harness.errors import ScenarioError
 from harness.progress import Silent
@@ -15,6 +14,7 @@ from harness.sweep.shrink import Shrunk, shrink
 from harness.sweep.sweep import Candidate, ScheduleVerdict
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, scenario
+from tests.sweep.fake_judge import FakeJudge, Rule, kinds, pause_breaks_two
 
 SEED = 5
 ANY = {**KILL_LEADER, "target": "one"}

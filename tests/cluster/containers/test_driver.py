@@ -230,7 +230,7 @@ async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
     async def said() -> str:
         return log.read_text()
 
-    await until(said, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
+    await until(said, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=120)
     engine_proxy.open()
 
     async def left() -> list[str]:
