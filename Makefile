@@ -1,9 +1,10 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists what else there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo airflow test lint mutation clean lock kafka-libs
+.PHONY: help demo airflow test test-all nightly lint mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 WORKERS ?= 3
+SCALE ?= 1
 export VENV KAFKA_LIBS
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
@@ -18,10 +19,18 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 	@./bootstrap.sh
 	@exec "$(VENV)/bin/python" -m chaos_airflow.standalone
 
-test: ## everything that must hold: ruff, mypy, import contracts, and all tests
+test: ## what must hold before a change is shown: lint, types, import contracts, every quick test, one whole run
 	@./bootstrap.sh requirements-dev.txt
 	@$(MAKE) --no-print-directory lint
-	@$(RUN) pytest --numprocesses $(WORKERS)
+	@$(RUN) pytest --numprocesses $(WORKERS) -m quick --junitxml=artifacts/test.xml
+
+test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
+	@./bootstrap.sh requirements-dev.txt
+	@$(RUN) pytest --numprocesses $(WORKERS) -m rest --junitxml=artifacts/test-all.xml
+
+nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
+	@./bootstrap.sh requirements-dev.txt
+	@$(RUN) python -m benchmarks.nightly --scale $(SCALE)
 
 lint: ## ruff, mypy --strict, import contracts
 	@./bootstrap.sh requirements-dev.txt

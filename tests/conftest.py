@@ -13,8 +13,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.airflow_server import airflow_server
 from tests.cluster.containers.engine_proxy import EngineProxy
+from tests.durations import pytest_terminal_summary
+from tests.sampling import pytest_report_header
 
-__all__ = ["airflow_server"]
+__all__ = ["airflow_server", "pytest_report_header", "pytest_terminal_summary"]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # no verdict depends on how fast the machine is
@@ -38,8 +40,26 @@ TOGETHER = {
     "tests/expectations/": "spark",
     "tests/ui/": "airflow",
     "tests/dags/test_real_airflow.py": "airflow",
+    "tests/integration/test_kafka_": "cluster",
+    "tests/integration/test_outside_clients.py": "cluster",
 }
-"""Tests that share a Spark session or an Airflow: of parallel workers only one starts it."""
+"""Tests that share a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
+
+
+REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
+"""Marks of what `make test` leaves to `make test-all`."""
+FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
+"""Fixtures that mark whoever needs them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put every test into one of two tiers, `quick` and `rest`: whoever needs much belongs to the rest."""
+    for item in items:
+        for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(FIXTURES[fixture])
+        marks = {mark.name for mark in item.iter_markers()}
+        item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
 
 
 class ByModule(LoadScopeScheduling):

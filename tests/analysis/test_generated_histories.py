@@ -25,7 +25,7 @@ from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import STEPS, history
 from tests.verdicts import FAIL, UNKNOWN
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 SEEDS = range(int(os.environ.get("CHAOS_HISTORIES", "60")))
 PLANTED_IN = 1

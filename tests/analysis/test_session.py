@@ -10,7 +10,7 @@ import pytest
 from harness.analysis import session
 from harness.errors import HarnessError
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.jvm
 
 SCRIPT = """
 import sys
@@ -76,7 +76,7 @@ def run(script: str, tmp_path: Path, **environment: str) -> subprocess.Completed
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
 
@@ -121,7 +121,7 @@ def judge():
         started.set()
         time.sleep(600)
 threading.Thread(target=judge, daemon=True).start()
-assert started.wait(120)
+assert started.wait(500)
 """
     done = run(script, tmp_path)
     assert done.returncode == 0, done.stderr

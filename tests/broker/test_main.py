@@ -43,7 +43,7 @@ def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str
         f"exporter = process._exporter(process.parse_config({GOOD | {'log.dir': str(tmp_path)} | properties!r}))\n"
         "print(exporter is not None, 'prometheus_client' in sys.modules)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout.split() == [str(served), str(served)]
 
 
@@ -59,7 +59,7 @@ def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str
 def test_what_keeps_it_from_starting_is_one_line(
     tmp_path: Path, properties: dict[str, str], options: tuple[str, ...], message: str
 ) -> None:
-    ended = subprocess.run(command(tmp_path, properties, *options), capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command(tmp_path, properties, *options), capture_output=True, text=True, timeout=120)
     assert ended.returncode == 1
     errors = [line for line in ended.stderr.splitlines() if " ERROR " in line]
     assert [message in line for line in errors] == [True]
@@ -69,7 +69,7 @@ def test_what_keeps_it_from_starting_is_one_line(
 
 def test_the_log_may_go_to_a_file_and_errors_to_both(tmp_path: Path) -> None:
     log = tmp_path / "broker.log"
-    ended = subprocess.run(command(tmp_path, {}, "--log", str(log)), capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command(tmp_path, {}, "--log", str(log)), capture_output=True, text=True, timeout=120)
     assert "INFO server startup.started broker=1" in log.read_text()
     assert ended.stderr.splitlines() == [line for line in log.read_text().splitlines() if " ERROR " in line]
 
@@ -80,7 +80,7 @@ def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "startup.started" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
         assert "shutdown.asked signal=SIGTERM" in process.stderr.read()
 
 
@@ -96,7 +96,7 @@ def test_it_ends_at_once_when_it_cannot_say_what_it_does(tmp_path: Path) -> None
 
     (tmp_path / "data").mkdir()
     waiting = command(tmp_path, {"zookeeper.connection.timeout.ms": "60000"})
-    ended = subprocess.run(waiting, capture_output=True, text=True, timeout=30, preexec_fn=no_room)
+    ended = subprocess.run(waiting, capture_output=True, text=True, timeout=120, preexec_fn=no_room)
     assert ended.returncode == 1
     assert "CRITICAL process state_log.failed this broker ends" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -49,7 +49,7 @@ async def all_in_sync(view: ClusterView) -> None:
             each.leader != NOBODY and set(each.isr) == set(each.assignment) for each in partitions
         )
 
-    await until(view.partitions, whole, what="all replicas in sync", timeout_s=30)
+    await until(view.partitions, whole, what="all replicas in sync", timeout_s=120)
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,14 @@ async def gone(processes: dict[str, ProcessIdentity]) -> None:
     async def alive() -> list[str]:
         return [name for name, process in processes.items() if process.alive()]
 
-    await until(alive, lambda names: not names, what="end of all processes", timeout_s=5, every_s=0.01)
+    await until(alive, lambda names: not names, what="end of all processes", timeout_s=120, every_s=0.01)
 
 
 async def ready(log: Path) -> None:
     async def text() -> str:
         return log.read_text()
 
-    await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=10, every_s=0.02)
+    await until(text, lambda seen: "ready" in seen, what="the client's first line", timeout_s=120, every_s=0.02)
 
 
 async def test_every_process_has_a_pid_file_and_stopping_ends_each_though_one_is_frozen(

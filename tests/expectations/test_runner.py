@@ -201,4 +201,4 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_pat
 
 def test_great_expectations_is_imported_when_a_suite_runs_and_not_before():
     script = "import sys, expectations.runner; sys.exit('great_expectations' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0

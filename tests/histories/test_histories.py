@@ -1,5 +1,7 @@
 """Recorded histories: judged again they get the verdict they got, and simulated again they give what is expected today.
 
+All are judged again; of each day some are simulated again (CHAOS_SAMPLE=all: all of them).
+
 `chaos keep SCENARIO tests/histories/NAME --seed N --about "…"` adds one. When what it shows is mended, `today` in its
 `verdict.json` becomes `held`.
 """
@@ -17,13 +19,14 @@ from harness.sweep.recorded import History, answers, histories_in
 from harness.sweep.share import simulate_candidates
 from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
 from tests.histories.one_table import one_table
+from tests.sampling import sampled
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 KEPT = histories_in(Path(__file__).parent)
+AGAIN = sampled(KEPT, 3)
 OTHER_SEEDS = (1, 2, 3)
 """A change of the broker changes what one seed gives, so a bug that is still there may show under another."""
-every_history = pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in KEPT])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ def simulated(candidates: list[Candidate]) -> list[pa.Table]:
 def judged(spark, tmp_path_factory) -> Judged:
     """Everything in one table, judged at once."""
     root = tmp_path_factory.mktemp("histories")
-    again = [(each, each.candidate(seed)) for each in KEPT for seed in seeds_of(each)]
+    again = [(each, each.candidate(seed)) for each in AGAIN for seed in seeds_of(each)]
     one_table(KEPT, simulated([candidate for _, candidate in again]), root / "all.parquet")
     candidates = [each.candidate() for each in KEPT] + [candidate for _, candidate in again]
     verdicts = judge_histories(spark, root / "all.parquet", candidates, root)
@@ -63,13 +66,13 @@ def judged(spark, tmp_path_factory) -> Judged:
     return Judged(recorded=recorded, again=by_name)
 
 
-@every_history
+@pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in KEPT])
 def test_judged_again_it_gets_the_recorded_verdict(history: History, judged: Judged) -> None:
     recorded, now = history.recorded(), answers(judged.recorded[history.name])
     assert {name: now[name] for name in recorded.checks} == recorded.checks
 
 
-@every_history
+@pytest.mark.parametrize("history", [pytest.param(each, id=each.name) for each in AGAIN])
 def test_simulated_again_it_gives_what_is_expected_today(history: History, judged: Judged) -> None:
     recorded = history.recorded()
     now = [findings_of(verdict) for verdict in judged.again[history.name]]

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 pytestmark = pytest.mark.cluster
 
 DELAY_MS = 500
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 def chaos(*arguments: str) -> str:

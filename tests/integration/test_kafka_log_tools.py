@@ -1,11 +1,7 @@
 """Kafka's own tools for logs, against a cluster as `chaos cluster up` starts it."""
 
 import json
-import os
-import subprocess
-import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", Path(__file__).parents[2] / ".kafka-libs"))
+from tests.kafka_tools import dumps, kafka_tool, needs_kafka, payloads
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not any(KAFKA_LIBS.glob("kafka_2.13-*.jar")), reason="no jars of real Kafka: make kafka-libs"),
-]
-
-
-def run(command: list[str], timeout_s: float = 120) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=True).stdout
-
-
-def tool(name: str, *arguments: str) -> str:
-    """Run one of Kafka's tools and return what it prints."""
-    return run(["java", "-Xmx128m", "-cp", f"{KAFKA_LIBS}/*", name, *arguments])
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """A cluster that stays, as `chaos cluster status --json` describes it."""
-    chaos = [sys.executable, "-m", "harness", "cluster"]
-    folder = str(tmp_path_factory.mktemp("cluster") / "c")
-    run([*chaos, "up", "--dir", folder])
-    try:
-        yield json.loads(run([*chaos, "status", "--dir", folder, "--json"]))
-    finally:
-        run([*chaos, "down", "--dir", folder])
+pytestmark = [pytest.mark.cluster, needs_kafka]
 
 
 @pytest.fixture
@@ -60,7 +32,7 @@ def offset(cluster: dict[str, Any], topic: str, time: str) -> str:
     """Return what GetOffsetShell says about partition 0."""
     servers = cluster["bootstrap_servers"]
     shell = "org.apache.kafka.tools.GetOffsetShell"
-    return tool(shell, "--bootstrap-server", servers, "--topic", topic, "--time", time).strip()
+    return kafka_tool(shell, "--bootstrap-server", servers, "--topic", topic, "--time", time).strip()
 
 
 def test_offsets_are_found_deleted_and_dumped(cluster: dict[str, Any], topic: str, tmp_path: Path) -> None:
@@ -71,12 +43,12 @@ def test_offsets_are_found_deleted_and_dumped(cluster: dict[str, Any], topic: st
     wanted = tmp_path / "delete.json"
     wanted.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": 150}], "version": 1}))
     servers = ["--bootstrap-server", cluster["bootstrap_servers"]]
-    said = tool("org.apache.kafka.tools.DeleteRecordsCommand", *servers, "--offset-json-file", str(wanted))
+    said = kafka_tool("org.apache.kafka.tools.DeleteRecordsCommand", *servers, "--offset-json-file", str(wanted))
     assert f"partition: {topic}-0\tlow_watermark: 150" in said
     assert offset(cluster, topic, "earliest") == f"{topic}:0:150"
     assert offset(cluster, topic, "1000000000000") == f"{topic}:0:150"
 
-    described = tool("org.apache.kafka.tools.LogDirsCommand", *servers, "--describe", "--topic-list", topic)
+    described = kafka_tool("org.apache.kafka.tools.LogDirsCommand", *servers, "--describe", "--topic-list", topic)
     directories = json.loads(described.splitlines()[-1])["brokers"]
     assert len(directories) == 3
     for broker in directories:
@@ -84,11 +56,11 @@ def test_offsets_are_found_deleted_and_dumped(cluster: dict[str, Any], topic: st
         assert (partition["partition"], partition["offsetLag"]) == (f"{topic}-0", 0)
         assert partition["size"] > 3_000
 
-    for broker in cluster["brokers"]:
-        # Segments before the log's start go when the broker looks at them next: only later ones are sure to be there.
-        files = sorted(Path(broker["log_dir"], f"{topic}-0").glob("*.log"))
-        segments = [file for file in files if int(file.stem) >= 150]
-        assert segments
-        dumped = tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", ",".join(map(str, segments)))
-        values = [line.rpartition("payload: ")[2] for line in dumped.splitlines() if "payload: " in line]
-        assert values == [f"value-{number}" for number in range(int(segments[0].stem), 300)]
+    # Segments before the log's start go when the broker looks at them next: only later ones are sure to be there.
+    folders = [Path(broker["log_dir"], f"{topic}-0") for broker in cluster["brokers"]]
+    segments = [file for folder in folders for file in sorted(folder.glob("*.log")) if int(file.stem) >= 150]
+    dumped = dumps(segments)
+    for folder in folders:
+        of_broker = [file for file in segments if file.parent == folder]
+        values = [value for file in of_broker for value in payloads(dumped[file])]
+        assert values == [f"value-{number}" for number in range(int(of_broker[0].stem), 300)]

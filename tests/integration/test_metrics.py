@@ -41,7 +41,7 @@ def scrape(status: ClusterStatus, broker_id: int) -> dict[str, float]:
     """Return what a broker shows, by name and the value of the label if there is one."""
     url = status.broker(broker_id).metrics_url
     assert url is not None
-    text = httpx.get(url, timeout=30).raise_for_status().text
+    text = httpx.get(url, timeout=120).raise_for_status().text
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(text)
@@ -92,8 +92,8 @@ async def test_metrics_agree_with_the_state_change_logs(driver: ProcessDriver) -
     async def look() -> dict[str, float]:
         return scrape(status, 0)
 
-    alone = await until(look, lambda seen: seen[UNDER_REPLICATED] == 1, what="a smaller ISR", timeout_s=30)
+    alone = await until(look, lambda seen: seen[UNDER_REPLICATED] == 1, what="a smaller ISR", timeout_s=120)
     assert alone[ISR_SHRINKS] == accepted(status, "shrink") == 1
     await driver.resume_broker(1)
-    whole = await until(look, lambda seen: seen[UNDER_REPLICATED] == 0, what="the ISR whole again", timeout_s=30)
+    whole = await until(look, lambda seen: seen[UNDER_REPLICATED] == 0, what="the ISR whole again", timeout_s=120)
     assert whole[ISR_EXPANDS] == accepted(status, "expand") == 1

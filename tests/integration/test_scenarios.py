@@ -1,83 +1,128 @@
-"""Built-in scenarios from the command line to the exit code, on real brokers, judged by Spark and Great Expectations.
+"""Built-in scenarios on real brokers, judged by Spark and Great Expectations: what they come to, and nothing is left.
 
-`smoke` is run whole by the test of its DAG.
+`smoke` goes from the command line to the exit code; all others are driven one after the other and judged together.
 """
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+from harness import phases
+from harness.scenario.file import load_scenario
+from harness.scenario.source import options
+from harness.store.folder import RunFolder
+
+pytestmark = pytest.mark.cluster
+
+SEED = 1
+HELD = {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
+VIOLATED = {**HELD, "system": "FAIL"}
+SOUND = ("planted_bugs=[]",)
 
 
-def run(scenario: str, runs: Path, *options: str) -> tuple[int, dict[str, Any]]:
-    """Carry a scenario out and return the exit code and the content of `verdict.json`."""
-    command = [sys.executable, "-m", "harness", "run", scenario, "--seed", "1", "--runs", str(runs), "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A scenario, and what it must come to."""
+
+    scenario: str
+    driver: str = "process"
+    sets: Sequence[str] = ()
+    verdicts: dict[str, str]
+    exit_code: int
+    found: frozenset[str] = frozenset()
+    """Checks that find a violation, among others."""
+    expected: frozenset[str] = frozenset()
+    """Checks whose findings are expected, among others."""
+
+
+CASES = {
+    "loss after an unclean election is expected and shown": Case(
+        scenario="unclean-election", verdicts=HELD, exit_code=0, expected=frozenset({"I10"})
+    ),
+    "acks=all that is answered too early loses acknowledged records": Case(
+        scenario="acks-all-on-append", verdicts=VIOLATED, exit_code=1, found=frozenset({"I10", "lost-write"})
+    ),
+    "a follower that does not truncate diverges": Case(
+        scenario="no-truncation", verdicts=VIOLATED, exit_code=1, found=frozenset({"I9"})
+    ),
+    "acks=all without the bug": Case(scenario="acks-all-on-append", sets=SOUND, verdicts=HELD, exit_code=0),
+    "truncation without the bug": Case(scenario="no-truncation", sets=SOUND, verdicts=HELD, exit_code=0),
+    "a run in virtual time ends like any other": Case(scenario="smoke", driver="simulated", verdicts=HELD, exit_code=0),
+}
+
+
+def chaos(*arguments: str) -> tuple[int, Any]:
+    """Return the exit code of a command and what it printed as JSON."""
+    command = [sys.executable, "-m", "harness", *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout)
-    assert Path(runs, result["run_id"], "report.html").exists()
-    return done.returncode, result
+    return done.returncode, json.loads(done.stdout)
 
 
-def failed(result: dict[str, Any]) -> set[str]:
-    """Return the names of the checks that found a violation."""
-    return {check["check"] for check in result["checks"] if check["verdict"] == "FAIL"}
+def driven(case: Case, runs: Path) -> RunFolder:
+    """Return the run of a scenario, ready to be judged."""
+    scenario = load_scenario(case.scenario, options(case.driver, [], case.sets))
+    folder = phases.create_from(scenario, SEED, runs)
+    try:
+        phases.start(folder, owner_pid=os.getpid())
+        phases.drive(folder)
+        phases.collect(folder)
+    finally:
+        phases.stop(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def results(runs: Path) -> dict[str, dict[str, Any]]:
+    """What every case came to."""
+    folders = {name: driven(case, runs / str(number)) for number, (name, case) in enumerate(CASES.items())}
+    code, answers = chaos("rejudge", *(str(folder.root) for folder in folders.values()))
+    assert code == max(answer["exit_code"] for answer in answers)
+    by_folder = {answer["folder"]: answer for answer in answers}
+    return {name: by_folder[str(folder.root)] for name, folder in folders.items()}
 
 
 def processes_of(runs: Path) -> list[str]:
     """Return the command lines of live processes that name a run of ours."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = " ".join(process.info["cmdline"] or [])
-        if str(runs) in line:
-            found.append(line)
-    return found
+    lines = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+    return [line for line in lines if str(runs) in line]
 
 
-def test_loss_after_an_unclean_election_is_expected_and_shown(tmp_path: Path) -> None:
-    code, result = run("unclean-election", tmp_path)
+@pytest.mark.parametrize("name", CASES)
+def test_a_scenario_comes_to_what_it_must(name: str, results: dict[str, dict[str, Any]], runs: Path) -> None:
+    case, result = CASES[name], results[name]
+    assert (result["verdicts"], result["exit_code"]) == (case.verdicts, case.exit_code), result
+    checks = {check["check"]: check for check in result["checks"]}
+    assert case.found <= {check for check, answer in checks.items() if answer["verdict"] == "FAIL"}
+    assert case.expected <= {check for check, answer in checks.items() if answer["expected"]}
+    assert all("orders-0 offset" in checks[check]["reason"] for check in case.found & {"I10"})
+    assert result["driver"] == case.driver
+    if case.verdicts == HELD:
+        assert result["evidence"] == []
+        assert all(suite["verdict"] == "PASS" for suite in result["suites"])
+    assert Path(result["folder"], "report.html").exists()
+    assert processes_of(runs) == []
+
+
+@pytest.mark.smoke
+def test_smoke_holds_from_the_command_line(tmp_path: Path) -> None:
+    code, result = chaos("run", "smoke", "--seed", str(SEED), "--runs", str(tmp_path))
     assert code == 0, result
-    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
-    expected = {check["check"]: check["expected"] for check in result["checks"]}
-    assert expected["I10"] > 0, "readers may have seen the lost records before they were lost: the logs tell"
-    assert processes_of(tmp_path) == []
-
-
-def test_a_simulated_run_ends_like_any_other(tmp_path: Path) -> None:
-    code, result = run("smoke", tmp_path, "--driver", "simulated")
-    assert code == 0, result
-    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
-    assert (result["driver"], result["evidence"]) == ("simulated", [])
-    assert len(result["faults"]) == 3
+    assert result["verdicts"] == HELD
+    assert (result["evidence"], len(result["faults"])) == ([], 3)
     assert all(suite["verdict"] == "PASS" for suite in result["suites"])
-
-
-def test_acks_all_answered_too_early_loses_acknowledged_records(tmp_path: Path) -> None:
-    code, result = run("acks-all-on-append", tmp_path)
-    assert code == 1, result
-    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "FAIL", "environment": "CLEAN"}
-    assert {"I10", "lost-write"} <= failed(result)
-    (finding,) = [check["reason"] for check in result["checks"] if check["check"] == "I10"]
-    assert "orders-0 offset" in finding
+    assert Path(tmp_path, result["run_id"], "report.html").exists()
     assert processes_of(tmp_path) == []
-
-
-def test_a_follower_that_does_not_truncate_diverges(tmp_path: Path) -> None:
-    code, result = run("no-truncation", tmp_path)
-    assert code == 1, result
-    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "FAIL", "environment": "CLEAN"}
-    assert "I9" in failed(result)
-    assert processes_of(tmp_path) == []
-
-
-@pytest.mark.parametrize("scenario", ["acks-all-on-append", "no-truncation"])
-def test_the_same_scenario_without_the_bug_passes(scenario: str, tmp_path: Path) -> None:
-    code, result = run(scenario, tmp_path, "--set", "planted_bugs=[]")
-    assert code == 0, result
-    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}

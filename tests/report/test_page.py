@@ -93,6 +93,7 @@ def test_junit(folder: RunFolder, result: RunResult, verdict: SystemVerdict, tag
     assert [child.tag for child in case] == ([tag] if tag else [])
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at in a browser")
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_draws_the_timeline(folder: RunFolder, width: int, tmp_path: Path) -> None:

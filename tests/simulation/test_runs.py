@@ -201,7 +201,7 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
     folder = endless(tmp_path)
     with driving(folder) as process:
         process.send_signal(number)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=120)
     assert "Interrupted: the phase drive was interrupted" in said
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
     phases.collect(folder, progress=SILENT)
@@ -227,7 +227,7 @@ def test_collecting_ends_a_simulation_that_another_process_still_carries_out(tmp
     folder = endless(tmp_path)
     with driving(folder) as process:
         phases.collect(folder, progress=SILENT)
-        assert process.poll() is not None or process.wait(timeout=10)
+        assert process.poll() is not None or process.wait(timeout=120)
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
 
 

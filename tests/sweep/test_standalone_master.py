@@ -21,7 +21,7 @@ from harness.scenario.file import scenario_yaml
 from harness.sweep.sweep import schedule_seed
 from tests.simulation.scenarios import scenario
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.jvm
 
 ROOT = Path(registry.__file__).parents[2]
 SCHEDULES = 40

@@ -9,7 +9,7 @@ import pytest
 
 from harness.system.extras import EXTRAS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXAMPLE = "docs/examples/lost-write"
 

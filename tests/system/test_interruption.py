@@ -156,7 +156,7 @@ def test_a_signal_ends_the_wait_for_background_work() -> None:
 
     def work() -> None:
         send(signal.SIGINT)
-        stuck.wait(10)
+        stuck.wait(120)
 
     with Interrupts(), pytest.raises(KeyboardInterrupt), Background() as background:
         background.run(work)

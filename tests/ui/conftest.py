@@ -22,7 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 CHROMEDRIVER = shutil.which("chromedriver")
 ARTIFACTS = Path("artifacts")
 WIDTH, HEIGHT = 1400, 1000
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
 

@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             async def serves() -> bool:
                 return await embedded_zookeeper.serves(port)
 
-            asyncio.run(until(serves, bool, what="ZooKeeper", timeout_s=30))
+            asyncio.run(until(serves, bool, what="ZooKeeper", timeout_s=120))
             yield Server(f"127.0.0.1:{port}", Path(plan.data_dir))
         finally:
             process.kill()

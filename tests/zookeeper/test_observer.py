@@ -26,7 +26,7 @@ async def seen(path: Path, count: int, below: str) -> list[Line]:
             if line["path"].startswith(below)
         ]
 
-    return await until(look, lambda lines: len(lines) >= count, what=f"{count} lines", timeout_s=10, every_s=0.01)
+    return await until(look, lambda lines: len(lines) >= count, what=f"{count} lines", timeout_s=120, every_s=0.01)
 
 
 @pytest.mark.cluster
@@ -80,7 +80,7 @@ async def test_the_merged_history_has_every_set_of_a_burst_with_its_session(
     await watching.start()
     client.create("/burst")
     pending = [client.set_async("/burst", str(number).encode()) for number in range(200)]
-    assert [result.get(timeout=10).version for result in pending] == list(range(1, 201))
+    assert [result.get(timeout=120).version for result in pending] == list(range(1, 201))
     await seen(history, 1, "/burst")
     await watching.stop()
 

@@ -1,11 +1,7 @@
 """Kafka's own dump tool reads the segments that this broker writes."""
 
 import gzip
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +11,8 @@ from harness.broker.log.log import LogSettings
 from harness.broker.log.manager import LogManager
 from harness.broker.log.records import Record
 from tests.broker.log.logs import everything
+from tests.kafka_tools import dumps, needs_kafka
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
 RECORDS = [
     Record(key=b"key-0", value=b"value-0", timestamp_ms=1_700_000_000_000, headers=(("trace", b"1"),)),
     Record(key=None, value=b"value-1", timestamp_ms=1_700_000_000_007),
@@ -29,11 +25,7 @@ RECORD_LINE = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*headerKeys: \[(.
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.real_time("Kafka's tool is a process of its own, which is waited for"),
-    pytest.mark.skipif(
-        not list(Path(LIBS).glob("kafka_2.*.jar")) if LIBS else True,
-        reason="KAFKA_LIBS does not name a folder with the jars of Apache Kafka",
-    ),
-    pytest.mark.skipif(shutil.which("java") is None, reason="no java on the PATH"),
+    needs_kafka,
 ]
 
 
@@ -45,30 +37,19 @@ def gzipped() -> bytes:
     return bytes(batch)
 
 
-@pytest.mark.parametrize("compression", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_kafka_reads_what_was_compressed_here(tmp_path, compression):
-    logs = LogManager(FileStorage(tmp_path), LogSettings(compression=compression))
-    logs.load()
-    logs.get_or_create("t", 0).append_as_leader(gzipped(), 0)
-    logs.close_clean()
-    said = dump(sorted((tmp_path / "t-0").glob("*.log")))
-    assert BATCH_LINE.findall(said) == [("0", "1", "2", "0", "true")]
-    assert f"compresscodec: {compression.replace('uncompressed', 'none')}" in said
-    assert [record[0] for record in RECORD_LINE.findall(said)] == ["0", "1"]
-
-
-def dump(files: list[Path]) -> str:
-    tool = [
-        "java",
-        "-Xmx128m",
-        "-cp",
-        f"{LIBS}/*",
-        "kafka.tools.DumpLogSegments",
-        "--print-data-log",
-        "--deep-iteration",
-    ]
-    names = ",".join(str(file) for file in files)
-    return subprocess.run([*tool, "--files", names], capture_output=True, text=True, check=True, timeout=60).stdout
+def test_kafka_reads_what_was_compressed_here(tmp_path):
+    segments = {}
+    for compression in ("uncompressed", "gzip", "snappy", "lz4", "zstd"):
+        logs = LogManager(FileStorage(tmp_path / compression), LogSettings(compression=compression))
+        logs.load()
+        logs.get_or_create("t", 0).append_as_leader(gzipped(), 0)
+        logs.close_clean()
+        (segments[compression],) = (tmp_path / compression / "t-0").glob("*.log")
+    dumped = dumps(segments.values())
+    for compression, segment in segments.items():
+        assert BATCH_LINE.findall(dumped[segment]) == [("0", "1", "2", "0", "true")]
+        assert f"compresscodec: {compression.replace('uncompressed', 'none')}" in dumped[segment]
+        assert [record[0] for record in RECORD_LINE.findall(dumped[segment])] == ["0", "1"]
 
 
 def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path):
@@ -79,10 +60,11 @@ def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path):
         leader.append_as_leader(batch, epoch)
     follower.append_as_follower(everything(leader))
     logs.close_clean()
+    dumped = dumps(sorted(tmp_path.glob("*-0/*.log")))
     for name in ("leader-0", "follower-0"):
-        files = sorted((tmp_path / name).glob("*.log"))
-        assert len(files) == 2
-        said = dump(files)
+        of_replica = [dump for file, dump in dumped.items() if file.parent.name == name]
+        assert len(of_replica) == 2
+        said = "".join(of_replica)
         assert BATCH_LINE.findall(said) == [
             (str(2 * i), str(2 * i + 1), "2", str(epoch), "true") for i, epoch in enumerate((0, 0, 4, 5))
         ]

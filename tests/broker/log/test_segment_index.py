@@ -1,9 +1,5 @@
 """Where a segment's index lies, what it costs to ask it, and that a wrong one is noticed."""
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from harness.broker.log.file_storage import FileStorage
@@ -11,11 +7,11 @@ from harness.broker.log.log import Log, LogSettings
 from harness.broker.log.storage import Storage
 from harness.simulation.disk import MemoryFile, MemoryStorage
 from tests.broker.log.logs import batch, everything, headers, opened
+from tests.kafka_tools import kafka_tool, needs_kafka
 
 SETTINGS = LogSettings(segment_bytes=100_000, index_interval_bytes=200)
 BATCHES = 3000
 """Two segments and a half, each of about a thousand batches with an entry for every third one."""
-LIBS = os.environ.get("KAFKA_LIBS", "")
 
 
 class CountingFile(MemoryFile):
@@ -212,12 +208,11 @@ def full(path: str, data: bytes) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.real_time("Kafka's tool is a process of its own, which is waited for")
-@pytest.mark.skipif(not (LIBS and list(Path(LIBS).glob("kafka_2.*.jar"))), reason="no jars of Kafka in KAFKA_LIBS")
+@needs_kafka
 def test_kafka_finds_nothing_wrong_with_an_index(tmp_path):
     log = filled(FileStorage(tmp_path))
     files = sorted(str(file) for file in (tmp_path / "t-0").glob("*index"))
     assert len(files) == 4
-    tool = ["java", "-Xmx128m", "-cp", f"{LIBS}/*", "kafka.tools.DumpLogSegments", "--verify-index-only", "--files"]
-    said = subprocess.run([*tool, ",".join(files)], capture_output=True, text=True, check=True, timeout=60)
-    assert said.stdout.splitlines() == [f"Dumping {file}" for file in files]  # what is wrong would follow
+    said = kafka_tool("kafka.tools.DumpLogSegments", "--verify-index-only", "--files", ",".join(files))
+    assert said.splitlines() == [f"Dumping {file}" for file in files]  # what is wrong would follow
     log.close()

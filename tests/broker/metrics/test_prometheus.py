@@ -103,7 +103,7 @@ SHOWN = {
 async def scrape(exporter: PrometheusExporter) -> dict[str, float]:
     """Return what is shown, by name and the value of the label if there is one; buckets and the process left out."""
     async with httpx.AsyncClient() as client:
-        answer = await client.get(f"http://127.0.0.1:{exporter.port}/metrics", timeout=30)
+        answer = await client.get(f"http://127.0.0.1:{exporter.port}/metrics", timeout=120)
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(answer.raise_for_status().text)

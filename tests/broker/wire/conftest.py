@@ -13,7 +13,7 @@ from harness.broker.wire.limits import ServerLimits
 from harness.broker.wire.messages import ApiKey
 from harness.broker.wire.server import SocketServer
 
-PATIENCE_S = 10
+PATIENCE_S = 120
 
 Serve = Callable[..., Awaitable[int]]
 

@@ -30,7 +30,7 @@ from harness.broker.wire.server import SocketServer
 pytestmark = pytest.mark.real_time("real clients, with threads and sockets of their own")
 
 TOPIC = "canned"
-PATIENCE_S = 20
+PATIENCE_S = 120
 MAGIC_AT, CODEC_AT, LAST_OFFSET_DELTA_AT = 16, 22, 23
 LZ4 = 3
 

@@ -18,7 +18,7 @@ from harness.broker.wire.server import READ_AHEAD_BYTES, SocketServer
 
 pytestmark = pytest.mark.real_time("real sockets; what is waited for is a state")
 
-PATIENCE_S = 10
+PATIENCE_S = 120
 MB = 1_000_000
 BATCH = 100_000
 """What the handler sends at least."""

@@ -14,7 +14,7 @@ from harness.broker.wire.transport import Connection, PeerError
 
 pytestmark = pytest.mark.real_time("real sockets; what is waited for is a state")
 
-PATIENCE_S = 10
+PATIENCE_S = 120
 
 Serve = Callable[[Mapping[ApiKey, Any]], Awaitable[int]]
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -313,8 +313,8 @@ async def _silence(bench: Bench) -> None:
     bench.cut(subject)
     await bench.reaches(SessionState.SUSPENDED)
     call = asyncio.ensure_future(subject.set(path, b"", 0))
-    await until(lambda: zk.exists(path), lambda stat: stat is None, what="end of the session", timeout_s=15)
-    await until(bench.heard, lambda seen: seen == [(WatchType.DELETED, "/a")], what="the watch", timeout_s=5)
+    await until(lambda: zk.exists(path), lambda stat: stat is None, what="end of the session", timeout_s=120)
+    await until(bench.heard, lambda seen: seen == [(WatchType.DELETED, "/a")], what="the watch", timeout_s=120)
     assert not call.done()
     assert not subject.expired
     bench.mend(subject)

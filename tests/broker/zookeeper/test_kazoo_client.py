@@ -33,7 +33,7 @@ class Subject:
         async def last() -> SessionState | None:
             return self.states[-1] if self.states else None
 
-        await until(last, lambda now: now is state, what=f"state {state}", timeout_s=10, every_s=0.01)
+        await until(last, lambda now: now is state, what=f"state {state}", timeout_s=120, every_s=0.01)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_after_a_lost_connection_every_handler_is_told_and_can_be_armed_ag
     async def watches() -> list[tuple[WatchType, str]]:
         return subject.watches[2:]
 
-    await until(watches, lambda now: len(now) == 2, what="two watches", timeout_s=10)
+    await until(watches, lambda now: len(now) == 2, what="two watches", timeout_s=120)
     assert subject.watches[2:] == [(WatchType.DATA, path), (WatchType.CHILDREN, path)]
     assert (zk.session_id, zk.expired) == (session_id, False)
     assert subject.states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.CONNECTED]
@@ -148,7 +148,7 @@ async def test_an_expired_session_is_over_for_good(subject: Subject, server_port
     async def tries() -> int:
         return len(attempts)
 
-    await until(tries, lambda n: n >= 3, what="tries of kazoo to open a session of its own", timeout_s=10)
+    await until(tries, lambda n: n >= 3, what="tries of kazoo to open a session of its own", timeout_s=120)
     assert (zk.expired, zk.session_id) == (True, session_id)
     assert subject.states[-1] is SessionState.LOST
     assert not subject.watches

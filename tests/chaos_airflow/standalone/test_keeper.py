@@ -16,7 +16,7 @@ from chaos_airflow.standalone.keeper import Keeper
 from harness.system.pids import LINUX
 
 MARK = "KEEPER_TEST"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0
 
 LAUNCHER = """
 import os, sys, time

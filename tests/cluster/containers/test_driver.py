@@ -241,7 +241,7 @@ async def test_the_guard_waits_for_an_engine_that_is_away_when_the_owner_dies(
     async def guard_log() -> str:
         return log.read_text()
 
-    await until(guard_log, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=20)
+    await until(guard_log, lambda text: "no Docker engine answers" in text, what="a first try", timeout_s=120)
     engine_proxy.open()
 
     async def left() -> list[str]:

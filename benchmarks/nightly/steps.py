@@ -1,0 +1,94 @@
+"""What a night consists of: each step a command of its own, its size by a scale."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HISTORIES = 2_000
+SCHEDULES = 10_000
+INPUTS = 1_000_000
+SOAK_S = 3_600
+SHORTEST_SOAK_S = 20
+FAULT_EVERY_S = 15
+SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml")
+FEWEST_HISTORIES = 60
+"""As many as it takes that each corruption finds one that it can be planted in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command, and what its end means."""
+
+    name: str
+    about: str
+    """What it is, with its size, in a sentence."""
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    doubtful: frozenset[int] = frozenset()
+    """Exit codes that prove nothing and are no failure."""
+
+
+def steps(scale: float, seed: int, folder: Path) -> list[Step]:
+    """Return the steps of a night.
+
+    Args:
+        scale: 1 for a whole night; less makes each step smaller.
+        seed: Of whatever draws.
+        folder: Where steps leave what they make.
+    """
+
+    def scaled(whole: int, least: int = 1) -> int:
+        return max(least, round(whole * scale))
+
+    python = (sys.executable, "-m")
+    chaos = (*python, "harness")
+    histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
+    schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
+    sample = "all" if scale >= 1 else "of the day"
+    faults = max(1, soak_s // FAULT_EVERY_S)
+    inconclusive = frozenset({3})
+    return [
+        Step(
+            name="histories",
+            about=f"Kept histories and planted bugs ({sample}), and {histories:,} generated histories.",
+            command=(*python, "pytest", "-m", "whole", f"--junitxml={folder / 'histories.xml'}"),
+            environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories)},
+        ),
+        Step(
+            name="mutation",
+            about="Every mutant of every check." if every == 1 else f"One of {every} mutants of every check.",
+            command=(*python, "tests.mutation", "--every", str(every)),
+        ),
+        *(
+            Step(
+                name=f"sweep-{Path(scenario).stem}",
+                about=f"{schedules:,} schedules of {scenario}, judged by all checks.",
+                command=(
+                    *(*chaos, "simulate", scenario, "--schedules", str(schedules), "--seed", str(seed)),
+                    *("--out", str(folder / "sweeps")),
+                ),
+                doubtful=inconclusive,
+            )
+            for scenario in SWEPT
+        ),
+        Step(
+            name="soak",
+            about=f"A real cluster under load for {soak_s:,} s, with {faults} faults.",
+            command=(
+                *(*chaos, "run", "mix", "--seed", str(seed), "--runs", str(folder / "runs")),
+                *("--set", f"duration_s={soak_s}", "--set", f"mix.count={faults}"),
+            ),
+            doubtful=inconclusive,
+        ),
+        Step(
+            name="fuzzing",
+            about=f"{inputs:,} damaged requests.",
+            command=(*python, "benchmarks.fuzzing", "--inputs", str(inputs), "--seed", str(seed)),
+        ),
+        Step(
+            name="determinism",
+            about="The last commit beside itself: the same plans, histories and verdicts.",
+            command=(*python, "benchmarks.same_behaviour", "HEAD", "HEAD", *(() if scale >= 1 else ("--quick",))),
+        ),
+    ]

@@ -1,0 +1,76 @@
+"""The two tiers of the tests, the day's sample, and what is kept of how long tests took."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests import sampling
+from tests.conftest import pytest_collection_modifyitems
+from tests.durations import lines
+
+PARTS = list(range(20))
+
+
+class Item:
+    """A collected test with some marks and fixtures."""
+
+    def __init__(self, marks: Sequence[str], fixtures: Sequence[str]) -> None:
+        self.marks = list(marks)
+        self.fixturenames = fixtures
+
+    def iter_markers(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name=mark) for mark in self.marks]
+
+    def add_marker(self, mark: str) -> None:
+        self.marks.append(mark)
+
+
+@pytest.mark.parametrize(
+    ("marks", "fixtures", "tier"),
+    [
+        pytest.param([], ["tmp_path"], "quick", id="a test that needs nothing"),
+        pytest.param(["spark"], ["spark"], "quick", id="one that shares the Spark session"),
+        pytest.param(["cluster"], [], "rest", id="one that starts real processes"),
+        pytest.param(["cluster", "smoke"], [], "quick", id="the one whole run"),
+        pytest.param(["spark", "whole"], [], "rest", id="one of many whole histories"),
+        pytest.param([], ["airflow"], "rest", id="one whose fixture starts Airflow"),
+        pytest.param([], ["docker_images"], "rest", id="one whose fixture needs an engine"),
+    ],
+)
+def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str], tier: str) -> None:
+    item = Item(marks, fixtures)
+    pytest_collection_modifyitems([cast("pytest.Item", item)])
+    assert {"quick", "rest"} & set(item.marks) == {tier}
+
+
+def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL", False)
+    samples = []
+    for day in ("2026-11-22", "2026-11-23", "2026-11-22"):
+        monkeypatch.setattr(sampling, "DAY", day)
+        samples.append(sampling.sampled(PARTS, 4))
+    assert samples[0] == samples[2] != samples[1]
+    assert all(sorted(sample) == sample and len(sample) == 4 for sample in samples)
+
+
+def test_whoever_asks_for_all_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ALL", True)
+    assert sampling.sampled(PARTS, 4) == PARTS
+
+
+def test_durations_are_summed_by_test_and_folder() -> None:
+    def report(nodeid: str, when: str, duration: float) -> pytest.TestReport:
+        return pytest.TestReport(nodeid, ("", 0, ""), {}, "passed", None, when, duration=duration)  # type: ignore[arg-type]
+
+    slow, quick = "tests/a/test_x.py::test_slow", "tests/b/test_y.py::test_quick"
+    kept = list(lines([report(slow, "setup", 2), report(slow, "call", 3), report(quick, "call", 1), object()]))
+    assert kept == [
+        "2 tests, 6 s of all workers together",
+        "     5.0 s      1 tests  tests/a",
+        "     1.0 s      1 tests  tests/b",
+        "the 50 slowest",
+        f"     5.0 s  {slow}",
+        f"     1.0 s  {quick}",
+    ]

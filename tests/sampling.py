@@ -1,0 +1,28 @@
+"""Of what is too much for every run of the tests, today's sample: CHAOS_SAMPLE=all takes all, CHAOS_DAY another day's.
+
+Whoever runs the tests on one day gets the same sample; over the days each part has its turn.
+"""
+
+import os
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+T = TypeVar("T")
+DAY = os.environ.setdefault("CHAOS_DAY", datetime.now(UTC).date().isoformat())
+"""Parallel workers inherit it, though midnight comes meanwhile."""
+ALL = os.environ.get("CHAOS_SAMPLE") == "all"
+
+
+def sampled(parts: Sequence[T], number: int) -> list[T]:
+    """Return as many of these parts, chosen by the day, in their order."""
+    if ALL or number >= len(parts):
+        return list(parts)
+    chosen = set(random.Random(DAY).sample(range(len(parts)), number))
+    return [part for place, part in enumerate(parts) if place in chosen]
+
+
+def pytest_report_header() -> str:
+    """Say which sample this is, so that it can be had again."""
+    return "sample: all" if ALL else f"sample: CHAOS_DAY={DAY}"
