@@ -156,4 +156,4 @@ with spark_session() as spark:
 def test_settings_that_are_none_are_refused(asked, message, monkeypatch):
     monkeypatch.setenv("CHAOS_SPARK_CONF", asked)
     with pytest.raises(HarnessError, match=message):
-        session._given_settings()
+        session._own_settings()

@@ -13,7 +13,7 @@ from harness.experiment.journal import open_injections, read_journal
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entries
 from harness.store.result import RunResult
-from harness.system.pids import marked
+from harness.system.pids import environment_values
 from harness.verdict import EnvironmentVerdict, SystemVerdict
 from tests.airflow_server import Airflow
 
@@ -70,7 +70,7 @@ class Runs:
         return self.folders[0]
 
     def nothing_is_left(self) -> None:
-        mine = [(pid, place) for pid, place in marked("CHAOS_CLUSTER") if Path(place).parent in self.roots]
+        mine = [(pid, place) for pid, place in environment_values("CHAOS_CLUSTER") if Path(place).parent in self.roots]
         assert mine == []
         for folder in self.folders:
             assert open_injections(read_journal(folder.journal)) == []
