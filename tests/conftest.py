@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests.airflow_server import airflow_server
 from tests.cluster.containers.engine_proxy import EngineProxy
@@ -46,6 +47,15 @@ TOGETHER = {
 """Tests that share a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
 
 
+LONG = (
+    "airflow",
+    "spark",
+    "tests/integration/test_scenarios.py",
+    "tests/dags/test_chaos_smoke.py",
+    "tests/integration/test_trouble.py",
+    "tests/cluster/test_conformance.py",
+)
+"""Modules that take minutes, the longest first: begun last, each would be waited for alone."""
 REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
@@ -68,6 +78,12 @@ class ByModule(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
         return next((group for prefix, group in TOGETHER.items() if module.startswith(prefix)), module)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        longest = next((scope for scope in LONG if scope in self.workqueue), None)
+        if longest:
+            self.workqueue.move_to_end(longest, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:

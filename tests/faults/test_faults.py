@@ -258,7 +258,7 @@ class TestUncleanElection:
         return cluster
 
     async def test_it_is_confirmed_by_a_leader_from_outside_the_isr(self, appending: FakeCluster) -> None:
-        injection, effect = await injected(appending, "unclean-election", 1, lag_records=4, step_timeout_s=120)
+        injection, effect = await injected(appending, "unclean-election", 1, lag_records=4, step_timeout_s=60)
         assert injection.targets == (1, 0, 2)
         assert effect.verdict is CONFIRMED
         assert effect.detail.startswith("broker 0, outside the ISR [1], leads in epoch 7 after 5")
