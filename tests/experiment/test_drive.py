@@ -34,14 +34,14 @@ class FakeClients:
 
     calls: list[str] = field(default_factory=list)
     start_error: ClusterError | None = None
-    problems: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
 
     async def start(self, plan: ClientPlan) -> None:
         self.calls.append(f"start {plan.process}")
         if self.start_error is not None:
             raise self.start_error
 
-    async def stop(self, processes: Sequence[str]) -> list[str]:
+    async def stop(self, processes: Sequence[str]) -> dict[str, str]:
         self.calls.append(f"stop {', '.join(processes)}")
         return self.problems
 
