@@ -16,6 +16,7 @@ from harness.scenario.plan import Plan, PlannedClient
 from harness.simulation.evidence import MemoryJournal
 from harness.simulation.loop import run
 from harness.store.phase_log import PhaseNotes
+from harness.store.result import forbidding
 from tests.experiment.test_nemesis import FakeFault, planned
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import KILL_LEADER, scenario
@@ -94,7 +95,7 @@ def test_the_load_is_held_for_as_long_as_the_scenario_says_and_then_ended(played
     assert played.play() == pytest.approx(played.made.duration_s, abs=1.0)
     assert played.clients.calls == ["start reader", "stop reader"]
     assert [entry.step for entry in played.journal.entries] == ["intended", "injected", "confirmed", "healed"]
-    assert (played.notes.remarks, played.notes.damaged) == ([], False)
+    assert played.notes.remarks == []
 
 
 def test_an_error_of_a_fault_is_its_answer_and_ends_nothing(played: Played) -> None:
@@ -118,8 +119,9 @@ def test_a_cluster_that_does_not_recover_is_a_remark_and_forbids_pass(played: Pl
 
     played.fault.heal = leave_it_broken  # type: ignore[method-assign]
     played.play()
-    assert played.notes.damaged
-    assert played.notes.remarks[0].startswith("after the last heal: steady state: not within 5 s")
+    (remark,) = played.notes.remarks
+    assert remark.text.startswith("after the last heal: steady state: not within 5 s")
+    assert remark.forbids_pass
     assert played.clients.calls[-1] == "stop reader"
 
 
@@ -134,11 +136,11 @@ def test_whatever_ends_the_drive_ends_the_load_and_injects_nothing(
     played: Played, isr: list[int], start_error: ClusterError | None, message: str
 ) -> None:
     played.cluster.isr, played.clients.start_error = isr, start_error
-    played.clients.problems = ["client reader failed"]
+    played.clients.problems = {"reader": "it failed"}
     with pytest.raises((ClusterError, DeadlineError), match=message):
         played.play()
     assert played.clients.calls[-1] == "stop reader"
-    assert played.notes.remarks == ["client reader failed"]
+    assert list(map(str, forbidding(played.notes.remarks))) == ["client reader: it failed"]
     assert played.journal.entries == []
 
 
