@@ -111,7 +111,7 @@ def test_a_scenario_comes_to_what_it_must(name: str, results: dict[str, dict[str
     assert all("orders-0 offset" in checks[check]["reason"] for check in case.found & {"I10"})
     assert result["driver"] == case.driver
     if case.verdicts == HELD:
-        assert result["evidence"] == []
+        assert result["remarks"] == []
         assert all(suite["verdict"] == "PASS" for suite in result["suites"])
     assert Path(result["folder"], "report.html").exists()
     assert processes_of(runs) == []
@@ -122,7 +122,7 @@ def test_smoke_holds_from_the_command_line(tmp_path: Path) -> None:
     code, result = chaos("run", "smoke", "--seed", str(SEED), "--runs", str(tmp_path))
     assert code == 0, result
     assert result["verdicts"] == HELD
-    assert (result["evidence"], len(result["faults"])) == ([], 3)
+    assert (result["remarks"], len(result["faults"])) == ([], 3)
     assert all(suite["verdict"] == "PASS" for suite in result["suites"])
     assert Path(tmp_path, result["run_id"], "report.html").exists()
     assert processes_of(tmp_path) == []
