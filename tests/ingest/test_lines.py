@@ -118,8 +118,8 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(spark, tmp_path, mo
     assert "I9" in [each.check for each in result.unjudged]
     page = folder.report.read_text(encoding="utf-8")
     assert "Every value that is read was sent." in page
-    assert "min_insync_replicas is assumed" not in page
-    assert "power_loss is assumed to be false" in page
+    assert "min_insync_replicas: it is assumed" not in page
+    assert "power_loss: it is assumed to be false" in page
     assert json.loads(folder.verdict.read_text(encoding="utf-8"))["unjudged"][0]["needed"]
 
 
