@@ -11,6 +11,9 @@ INPUTS = 1_000_000
 SOAK_S = 3_600
 SHORTEST_SOAK_S = 20
 FAULT_EVERY_S = 15
+LONGEST_S = 6 * 3600.0
+SHORTEST_LIMIT_S = 900.0
+"""For the smallest steps, which take a few minutes where nothing else runs."""
 SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml")
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
@@ -27,6 +30,11 @@ class Step:
     environment: Mapping[str, str] = field(default_factory=dict)
     doubtful: frozenset[int] = frozenset()
     """Exit codes that prove nothing and are no failure."""
+
+
+def limit_s(scale: float) -> float:
+    """Return when a step is ended, and has failed."""
+    return max(SHORTEST_LIMIT_S, LONGEST_S * scale)
 
 
 def steps(scale: float, seed: int, folder: Path) -> list[Step]:
