@@ -65,7 +65,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
         ),
         Step(
             name="mutation",
-            about="Every mutant of every check." if every == 1 else f"One of {every} mutants of every check.",
+            about="Every mutant of every check." if every == 1 else f"One of {every:,} mutants of all checks.",
             command=(*python, "tests.mutation", "--every", str(every)),
         ),
         *(
@@ -82,7 +82,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
         ),
         Step(
             name="soak",
-            about=f"A real cluster under load for {soak_s:,} s, with {faults} faults.",
+            about=f"A real cluster under load for {soak_s:,} s; faults: {faults}.",
             command=(
                 *(*chaos, "run", "mix", "--seed", str(seed), "--runs", str(folder / "runs")),
                 *("--set", f"duration_s={soak_s}", "--set", f"mix.count={faults}"),
