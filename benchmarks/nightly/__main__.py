@@ -30,8 +30,8 @@ LAST_BYTES = 64_000
 LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 60.0
 """Where there is no terminal, whose line is written anew with each look."""
-GRACE_S = 60.0
-"""For a step to clean up, when it is ended."""
+GRACE_S = 30.0
+"""For a step to clean up, when it is asked to end; it is asked twice."""
 
 
 def carried_out(
@@ -77,11 +77,12 @@ def carried_out(
 
 
 def _ended(command: "subprocess.Popen[bytes]") -> bool:
-    """End a command where it still runs, first as Ctrl-C does; return whether it had ended by itself."""
+    """End a command where it still runs, first as Ctrl-C does, twice; return whether it had ended by itself."""
     if command.poll() is not None:
         return True
-    command.send_signal(signal.SIGINT)
-    _wait(command, GRACE_S)
+    for _ in range(2):
+        command.send_signal(signal.SIGINT)
+        _wait(command, GRACE_S)
     with suppress(ProcessLookupError):
         os.killpg(command.pid, signal.SIGKILL)  # whatever it left
     command.wait()
@@ -128,9 +129,8 @@ def shown(console: Console, step: Step, log: Path, most_s: float) -> Result:
     return result
 
 
-def main() -> None:
-    """Carry out the steps, write the page after each, and say what failed."""
-    day = date.fromisoformat(os.environ.setdefault("CHAOS_DAY", datetime.now(UTC).date().isoformat()))
+def options_of(day: date) -> argparse.Namespace:
+    """Return what the command line asks for; `chosen` are the steps to carry out, of `steps`, by name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="1 is a whole night")
     parser.add_argument("--seed", type=int, default=int(f"{day:%Y%m%d}"), help="by default the day")
@@ -142,30 +142,41 @@ def main() -> None:
     options = parser.parse_args()
     if not 0 < options.scale <= 1:
         parser.error("--scale is above 0 and at most 1")
-    folder: Path = options.out.resolve()
-    every = {step.name: step for step in steps(options.scale, options.seed, folder)}
-    unknown = set(options.step or ()) - set(every)
+    options.out = options.out.resolve()
+    options.steps = {step.name: step for step in steps(options.scale, options.seed, options.out)}
+    options.chosen = [] if options.page else options.step or list(options.steps)
+    unknown = set(options.chosen) - set(options.steps)
     if unknown:
-        parser.error(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(options.steps)}")
+    return options
+
+
+def main() -> None:
+    """Carry out the steps, write the page after each, and say what came of them."""
+    day = date.fromisoformat(os.environ.setdefault("CHAOS_DAY", datetime.now(UTC).date().isoformat()))
+    options = options_of(day)
     if options.list:
-        print(*every, sep="\n")
+        print(*options.steps, sep="\n")
         return
-    folder.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: in the background a shell lets it be ignored
         signal.signal(number, signal.default_int_handler)
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     night = {"commit": commit, "seed": str(options.seed), "scale": f"{options.scale:g}", "day": day.isoformat()}
+    folder: Path = options.out
+    folder.mkdir(parents=True, exist_ok=True)
     console = Console()
-    chosen = [] if options.page else options.step or list(every)
-    for name in chosen:
-        path_of(every[name], folder).unlink(missing_ok=True)
-    for name in chosen:
-        shown(console, every[name], folder / f"{name}.log", limit_s(options.scale)).save(folder, night)
-        write_page(folder, [result_of(step, folder, night) for step in every.values()], night)
-    results = {name: result_of(step, folder, night) for name, step in every.items()}
-    console.print(f"page  {write_page(folder, list(results.values()), night)}", highlight=False, soft_wrap=True)
-    sys.exit(worst(results[name] for name in chosen or every) in (Outcome.FAILED, Outcome.NOT_RUN))
+    for name in options.chosen:
+        path_of(options.steps[name], folder).unlink(missing_ok=True)
+    for name in options.chosen:
+        shown(console, options.steps[name], folder / f"{name}.log", limit_s(options.scale)).save(folder, night)
+        write_page(folder, [result_of(step, folder, night) for step in options.steps.values()], night)
+    results = [result_of(step, folder, night) for step in options.steps.values()]
+    for result in results:
+        console.print(f"{result.outcome:>7}  {result.duration:>12}  {result.step.name}", highlight=False)
+    console.print(f"page  {write_page(folder, results, night)}", highlight=False, soft_wrap=True)
+    outcome = worst(result for result in results if not options.chosen or result.step.name in options.chosen)
+    sys.exit(outcome in (Outcome.FAILED, Outcome.NOT_RUN))
 
 
 if __name__ == "__main__":

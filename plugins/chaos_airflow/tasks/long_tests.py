@@ -63,7 +63,7 @@ def run_night(context: "Context", listener: Callable[[str], None], *what: str) -
     folder = ROOT / FOLDERS / f"{began:%Y%m%dT%H%M%S}"
     options = ("--scale", str(params["scale"]), "--seed", seed, "--out", str(folder))
     path = filter(None, (str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH")))
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603  arguments of our own
         [sys.executable, "-m", "benchmarks.nightly", *options, *what],
         cwd=ROOT,
         env={**os.environ, "CHAOS_DAY": f"{began:%Y-%m-%d}", "PYTHONPATH": os.pathsep.join(path)},
@@ -80,4 +80,4 @@ def run_night(context: "Context", listener: Callable[[str], None], *what: str) -
             command.send_signal(signal.SIGINT)
             raise
     if command.returncode:
-        raise AirflowFailException(f"{' '.join(what)}: exit code {command.returncode}, see {folder}")
+        raise AirflowFailException(f"{what[-1].removeprefix('--')}: exit code {command.returncode}, see {folder}")
