@@ -20,6 +20,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from benchmarks.nightly.results import Outcome, Result, path_of, result_of, worst, write_page
 from benchmarks.nightly.steps import LONGEST_S, Step, limit_s, steps
@@ -113,9 +114,9 @@ def shown(console: Console, step: Step, log: Path, most_s: float) -> Result:
 
     def meanwhile(seconds: float, line: str) -> None:
         nonlocal said_s
-        text = f"{step.name}, {seconds // 60:.0f} min {seconds % 60:02.0f} s so far: {line}"
+        text = f"{step.name}, {int(seconds) // 60} min {int(seconds) % 60:02} s so far: {line}"
         if console.is_terminal:
-            status.update(console.render_str(text[: console.width - 3], markup=False))
+            status.update(Text(text[: console.width - len("⠋  ")]))
         elif seconds - said_s >= SAY_EVERY_S:
             said_s = seconds
             say(text)
@@ -172,7 +173,7 @@ def main() -> None:
         shown(console, options.steps[name], folder / f"{name}.log", limit_s(options.scale)).save(folder, night)
         write_page(folder, [result_of(step, folder, night) for step in options.steps.values()], night)
     results = [result_of(step, folder, night) for step in options.steps.values()]
-    for result in results:
+    for result in results if options.page else ():
         console.print(f"{result.outcome:>7}  {result.duration:>12}  {result.step.name}", highlight=False)
     console.print(f"page  {write_page(folder, results, night)}", highlight=False, soft_wrap=True)
     outcome = worst(result for result in results if not options.chosen or result.step.name in options.chosen)

@@ -39,7 +39,9 @@ def main() -> int:
             every = module.mutants()
             of_module = every[-passed_by % arguments.every :: arguments.every]
             passed_by += len(every)
-            for check in module.checks if of_module else ():
+            if not of_module:
+                continue
+            for check in module.checks:
                 if not judge.passes(check):
                     parser.error(f"the tests of {check} fail without any mutant")
             equivalent, new = 0, 0
