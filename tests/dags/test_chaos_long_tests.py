@@ -46,7 +46,7 @@ print("RESULT", json.dumps({"state": run.state, "tasks": tasks}))
 def python(code: str, *arguments: str, environment: dict[str, str]) -> tuple[dict[str, Any], str]:
     """Run a snippet in a fresh interpreter with this Airflow; return what it made, and all that it said."""
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     assert lines, done.stdout[-3000:] + done.stderr[-3000:]
     return json.loads(lines[-1].removeprefix("RESULT ")), done.stdout + done.stderr
