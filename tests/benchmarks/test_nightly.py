@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.nightly.__main__ import Outcome, Result, carried_out, worst, write_page
+from benchmarks.nightly.__main__ import carried_out
+from benchmarks.nightly.results import Outcome, Result, result_of, worst, write_page
 from benchmarks.nightly.steps import HISTORIES, Step, steps
+
+NIGHT = {"day": "2026-11-22", "commit": "abc", "seed": "1", "scale": "1"}
 
 
 def step(code: str = "", **options: object) -> Step:
@@ -33,6 +36,40 @@ def test_a_step_leaves_its_last_words_and_has_its_environment(tmp_path: Path) ->
     assert (tmp_path / "log").read_text() == "7\n"
 
 
+def test_a_step_that_takes_too_long_is_ended_and_may_clean_up(tmp_path: Path) -> None:
+    code = (
+        "import time\ntry: print('begun', flush=True); time.sleep(600)\nexcept KeyboardInterrupt: print('cleaned up')"
+    )
+    result = carried_out(step(code), tmp_path / "log", most_s=5)
+    assert (result.outcome, result.why, result.last_lines) == (Outcome.FAILED, "ended after 5 s", "begun\ncleaned up")
+
+
+def test_whoever_waits_hears_what_a_step_said_last(tmp_path: Path) -> None:
+    release, heard = tmp_path / "release", set()
+    code = f"import os, time\nprint('at it', flush=True)\nwhile not os.path.exists({str(release)!r}): time.sleep(0.01)"
+
+    def meanwhile(_seconds: float, line: str) -> None:
+        heard.add(line)
+        if line == "at it":
+            release.touch()
+
+    assert carried_out(step(code), tmp_path / "log", meanwhile=meanwhile).outcome is Outcome.PASSED
+    assert "at it" in heard
+
+
+@pytest.mark.parametrize(
+    ("night", "same"),
+    [
+        pytest.param(NIGHT, True, id="what a step came to is read again"),
+        pytest.param(NIGHT | {"commit": "def"}, False, id="what it came to in another night does not count"),
+    ],
+)
+def test_a_night_is_put_together_from_what_its_steps_left(night: dict[str, str], same: bool, tmp_path: Path) -> None:
+    result = Result(step=step(), outcome=Outcome.DOUBTS, why="exit code 3", seconds=1.5, last_lines="said")
+    result.save(tmp_path, NIGHT)
+    assert result_of(step(), tmp_path, night) == (result if same else Result(step=step()))
+
+
 @pytest.mark.parametrize(
     ("outcomes", "of_all"),
     [
@@ -48,7 +85,7 @@ def test_what_comes_of_a_night(outcomes: Sequence[Outcome], of_all: Outcome) -> 
 
 def test_whatever_a_step_says_is_text(tmp_path: Path) -> None:
     result = Result(step=step(), outcome=Outcome.FAILED, why="exit code 1", seconds=1, last_lines="<b>said</b>")
-    page = write_page(tmp_path, [result], day="2026-11-22", commit="abc", seed="1", scale="1").read_text()
+    page = write_page(tmp_path, [result], NIGHT).read_text()
     assert "It does &lt;this&gt;." in page
     assert "&lt;b&gt;said&lt;/b&gt;" in page
 

@@ -33,12 +33,17 @@ def main() -> int:
     began = time.process_time()
     with spark_session(lasting=True) as spark, tuned(spark, 0):
         judge = Judge(spark)
+        passed_by = 0
         for name in arguments.modules or known:
             module = known[name]
+            every = module.mutants()
+            of_module = every[-passed_by % arguments.every :: arguments.every]
+            passed_by += len(every)
+            if not of_module:
+                continue
             for check in module.checks:
                 if not judge.passes(check):
                     parser.error(f"the tests of {check} fail without any mutant")
-            of_module = module.mutants()[:: arguments.every]
             equivalent, new = 0, 0
             for mutant in of_module:
                 if not judge.survives(module, mutant):
