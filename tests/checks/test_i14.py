@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import claimed
 from tests.analysis.protocol_rows import requested
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -112,5 +112,5 @@ answers = answers_of("I14", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_becomes_of_stale_requests(case, answers):
+def test_what_becomes_of_stale_requests(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -44,12 +44,12 @@ def result_of(*checks: CheckResult, damaged: bool = False) -> HistoryResult:
         pytest.param(result_of(), ExitCode.INCONCLUSIVE, id="nothing judged is no pass"),
     ],
 )
-def test_what_a_history_comes_to(result: HistoryResult, code: ExitCode):
+def test_what_a_history_comes_to(result: HistoryResult, code: ExitCode) -> None:
     assert result.exit_code is code
     assert result.as_json()["exit_code"] == code
 
 
-def test_a_promise_without_evidence_is_named_with_what_it_takes():
+def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
     checks = [Needing("held", "sends"), Needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
     counts = {"sends": 3, "partition_states": 0, "topics": 0, "leader_epochs": 0}
     answers = [answered("held", PASS), answered("unproven", UNKNOWN)]
@@ -89,11 +89,13 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes():
         ),
     ],
 )
-def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(facts, given, needed):
+def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(
+    facts: list[str], given: dict[str, list[str]], needed: list[str]
+) -> None:
     assert needed_for(facts, given) == needed
 
 
-def test_nobody_is_accused_of_what_an_unseen_election_may_excuse():
+def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
     lost, phantom = (
         answered("lost-write", FAIL, violations=2, reason="lost a"),
         answered("phantom", FAIL),
@@ -106,7 +108,7 @@ def test_nobody_is_accused_of_what_an_unseen_election_may_excuse():
     assert doubted([lost], AllowedSettings(), {"leader_epochs": 0}) == [lost]
 
 
-def test_every_setting_is_said_and_whether_it_is_assumed():
+def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
     said = {
         each.name: (each.value, each.assumed) for each in settings_in_words(AllowedSettings(acks=1, idempotence=False))
     }

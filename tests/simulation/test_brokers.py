@@ -16,7 +16,9 @@ from harness.simulation.server import MemoryServer
 SESSION_S = 4.0
 
 
-def in_cluster(story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int = 1, **options) -> SimulatedCluster:
+def in_cluster(
+    story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int = 1, **options: object
+) -> SimulatedCluster:
     """Tell a story of three brokers that run."""
 
     async def told() -> SimulatedCluster:

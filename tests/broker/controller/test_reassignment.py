@@ -9,7 +9,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import LeaderAndIsrRequest, StopReplicaRequest
 from harness.broker.zookeeper.znodes import REASSIGN_PARTITIONS, TopicAssignment, encode_reassignments, topic_path
 from harness.events import Election, EpochBump, ReplicaStateChange, ZkWrite
-from tests.broker.controller.world import World, settle
+from tests.broker.controller.world import FakeBroker, World, settle
 
 T = ("t", 0)
 CONTROLLER = 5
@@ -37,7 +37,7 @@ async def in_sync(world: World, *isr: int) -> None:
     await settle()
 
 
-def active(world: World):
+def active(world: World) -> FakeBroker:
     (found,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
     return found
 

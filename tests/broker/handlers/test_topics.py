@@ -47,14 +47,18 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def delete(handlers: TopicHandlers, context: Context, *names: str, version: int = 3, timeout_ms: int = 1000):
+async def delete(
+    handlers: TopicHandlers, context: Context, *names: str, version: int = 3, timeout_ms: int = 1000
+) -> dict[str | None, int]:
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
     response = await handlers.delete_topics(request, context(version))
     response.encode(version=version)
     return {result.name: result.error_code for result in response.responses}
 
 
-async def grow(handlers: TopicHandlers, context: Context, *topics: Wanted, timeout_ms: int = 0, validate_only=False):
+async def grow(
+    handlers: TopicHandlers, context: Context, *topics: Wanted, timeout_ms: int = 0, validate_only: bool = False
+) -> dict[str, int]:
     request = CreatePartitionsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
     response = await handlers.create_partitions(request, context(1))
     response.encode(version=1)

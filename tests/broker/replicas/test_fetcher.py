@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from harness.broker.replicas import fetcher_messages as messages
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Fenced, OffsetForLeaderEpoch, Truncate
@@ -9,10 +11,10 @@ from harness.simulation.loop import run
 from tests.broker.replica_cluster import LATENCY_S, ReplicaCluster
 
 
-def test_truncation_asks_again_until_both_know_the_epoch():
+def test_truncation_asks_again_until_both_know_the_epoch() -> None:
     """KIP-279: each of two brokers led in epochs that the other never saw."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(2)
             await cluster.produce(2, "a")
@@ -43,8 +45,8 @@ async def _with_another_partition(cluster: ReplicaCluster) -> None:
     await cluster.settled()
 
 
-def test_records_that_arrive_after_the_lead_was_taken_are_not_appended():
-    async def play():
+def test_records_that_arrive_after_the_lead_was_taken_are_not_appended() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             await cluster.produce(1, "late", acks=1)
@@ -56,8 +58,8 @@ def test_records_that_arrive_after_the_lead_was_taken_are_not_appended():
     run(play())
 
 
-def test_a_leader_does_not_go_on_to_follow_its_predecessor():
-    async def play():
+def test_a_leader_does_not_go_on_to_follow_its_predecessor() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             await cluster.elect(2, tell=[2])
@@ -68,10 +70,10 @@ def test_a_leader_does_not_go_on_to_follow_its_predecessor():
     run(play())
 
 
-def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing():
+def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing() -> None:
     """KAFKA-7786."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             cluster.network.isolate(2)
@@ -90,8 +92,8 @@ def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing():
     run(play())
 
 
-def test_a_fenced_follower_is_silent_until_the_controller_speaks():
-    async def play():
+def test_a_fenced_follower_is_silent_until_the_controller_speaks() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, tell=[1, 3])
@@ -104,10 +106,10 @@ def test_a_fenced_follower_is_silent_until_the_controller_speaks():
     run(play())
 
 
-def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end():
+def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end() -> None:
     """With truncation by leader epoch this cannot be; without, the out-of-range answer is what is left."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -124,8 +126,8 @@ def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end():
     run(play())
 
 
-def test_a_log_that_ends_before_the_leaders_start_begins_anew_there():
-    async def play():
+def test_a_log_that_ends_before_the_leaders_start_begins_anew_there() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -147,8 +149,8 @@ def test_a_log_that_ends_before_the_leaders_start_begins_anew_there():
     run(play())
 
 
-def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on():
-    async def play():
+def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on() -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await cluster.elect(2, partition=1)
             await cluster.elect(1)
@@ -168,8 +170,8 @@ def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on():
     run(play())
 
 
-def test_a_full_disk_fails_the_partition_and_not_the_fetcher():
-    async def play():
+def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             cluster[2].storage.space_left = 10
@@ -187,8 +189,8 @@ def test_a_full_disk_fails_the_partition_and_not_the_fetcher():
     run(play())
 
 
-def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
-    async def play():
+def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             log, broken = cluster[1].replica().log, []
@@ -198,7 +200,7 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
                 def __getattr__(self, name):
                     return getattr(log, name)
 
-                def read(self, offset, **limits):
+                def read(self, offset, **limits: object):
                     data = read(offset, **limits)
                     if data and not broken:
                         broken.append(data)
@@ -213,19 +215,19 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
     run(play())
 
 
-def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch():
-    async def play():
+def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
 
             class Buggy:
-                def __init__(self, log):
+                def __init__(self, log) -> None:
                     self.log = log
 
                 def __getattr__(self, name):
                     return getattr(self.log, name)
 
-                def append_as_follower(self, records):
+                def append_as_follower(self, records) -> None:
                     raise RuntimeError("bug")
 
             cluster[2].replica().log = Buggy(cluster[2].replica().log)
@@ -242,14 +244,14 @@ def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch():
     run(play())
 
 
-def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch):
+def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch: pytest.MonkeyPatch) -> None:
     good = messages.fetch_request
 
-    def buggy(*asked, **limits):
+    def buggy(*asked: object, **limits: object) -> None:
         monkeypatch.setattr(messages, "fetch_request", good)
         raise RuntimeError("bug")
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
