@@ -9,11 +9,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import POWER_LOSS
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.findings import finding, severity
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, allowances
-from tests.analysis.fact_rows import ARROW_TYPES, facts, sent
+from tests.analysis.fact_rows import facts, sent
 from tests.checks.answers import STRICT
 
 POWER = POWER_LOSS.reason

@@ -114,14 +114,13 @@ def leads(epoch: int, **fields: Any) -> BecomeLeader:
 
 @case
 def sends_and_their_ends(out: RunWriter) -> None:
-    for index, (type_, fields) in enumerate(
-        [
-            (OpType.OK, {"offset": 2**40}),
-            (OpType.FAIL, {"error": "MSG_SIZE"}),
-            (OpType.INFO, {"error": "TIMED_OUT"}),
-            (None, {}),
-        ]
-    ):
+    ends: list[tuple[OpType | None, dict[str, Any]]] = [
+        (OpType.OK, {"offset": 2**40}),
+        (OpType.FAIL, {"error": "MSG_SIZE"}),
+        (OpType.INFO, {"error": "TIMED_OUT"}),
+        (None, {}),
+    ]
+    for index, (type_, fields) in enumerate(ends):
         send(out, index, OpType.INVOKE)
         out.clock.tick()
         if type_ is not None:

@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 from harness.analysis.hadoop import HadoopPath
 from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
+from harness.ingest.answer import HistoryResult
 from harness.ingest.judging import judge_history, report
 from harness.ingest.page import EXAMPLE
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.report.evidence import RunEvidence
 from harness.store.folder import ResultFolder, RunFolder
-from harness.store.result import RunResult
 from tests.verdicts import FAIL, PASS
 
 pytestmark = pytest.mark.spark
@@ -36,7 +36,7 @@ def anywhere(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession, anywhere: Path) -> tuple[RunResult, ResultFolder]:
+def judged(spark: SparkSession, anywhere: Path) -> tuple[HistoryResult, ResultFolder[HadoopPath]]:
     """What was seen in the example, and where facts and findings of it are."""
     folder = ResultFolder(HadoopPath("viewfs://anywhere/there/a[b] c/", spark))
     result = judge_history(
@@ -47,7 +47,7 @@ def judged(spark: SparkSession, anywhere: Path) -> tuple[RunResult, ResultFolder
 
 
 def test_facts_findings_verdict_and_report_are_behind_the_uri(
-    judged: tuple[RunResult, ResultFolder], anywhere: Path
+    judged: tuple[HistoryResult, ResultFolder[HadoopPath]], anywhere: Path
 ) -> None:
     result, folder = judged
     here = RunFolder(anywhere / folder.run_id)
@@ -65,7 +65,9 @@ def test_facts_findings_verdict_and_report_are_behind_the_uri(
     ]
 
 
-def test_the_report_shows_what_that_of_a_folder_shows(judged: tuple[RunResult, ResultFolder], anywhere: Path) -> None:
+def test_the_report_shows_what_that_of_a_folder_shows(
+    judged: tuple[HistoryResult, ResultFolder[HadoopPath]], anywhere: Path
+) -> None:
     _, folder = judged
     there, here = StoredEvidence(folder), RunEvidence(RunFolder(anywhere / folder.run_id))
     assert (there.zero_ns, there.end_s()) == (here.zero_ns, here.end_s())

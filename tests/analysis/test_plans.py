@@ -54,8 +54,9 @@ def on_a_cluster(spark: SparkSession) -> Iterator[SparkSession]:
     for name, value in AS_ON_A_CLUSTER.items():
         spark.conf.set(name, value)
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    for name, earlier in before.items():
+        assert earlier is not None
+        spark.conf.set(name, earlier)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,7 @@ def test_the_lead_goes_home_by_itself() -> None:
         await until_leader(cluster, 2)
         assert [(e.strategy, e.trigger) for e in elections(cluster)][-1] == ("preferred", "auto")
 
-    def elections(cluster: WholeCluster) -> list:
+    def elections(cluster: WholeCluster) -> list[Any]:
         return [event for event in cluster.logs[1].events if event.ev == "election"]
 
     in_cluster(story)

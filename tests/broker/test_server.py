@@ -312,7 +312,7 @@ def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves() -> None
     run(play())
 
 
-def test_a_full_disk_at_the_end_does_not_keep_the_session() -> None:
+def test_a_full_disk_at_the_end_does_not_keep_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
@@ -320,7 +320,7 @@ def test_a_full_disk_at_the_end_does_not_keep_the_session() -> None:
             def refuse(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            cluster.disks[1].replace = refuse
+            monkeypatch.setattr(cluster.disks[1], "replace", refuse)
             await cluster.stop(1)
             assert "/brokers/ids/1" not in cluster.zookeeper.nodes
             assert not cluster.disks[1].exists(".kafka_cleanshutdown")

@@ -134,8 +134,13 @@ def test_what_says_that_a_run_is_over_is_published_last(
 ) -> None:
     folder = made(tmp_path, RUN)
     folder.report.write_text("report", encoding="utf-8")
-    put, calls = remote.put, []
-    monkeypatch.setattr(remote, "put", lambda files, places: calls.append(files) or put(files, places))
+    put, calls = remote.put, list[Any]()
+
+    def watched(files: Any, places: Any) -> Any:
+        calls.append(files)
+        return put(files, places)
+
+    monkeypatch.setattr(remote, "put", watched)
     publish(folder.root)
     assert str(folder.verdict) not in calls[0]
     assert str(folder.report) in calls[0]

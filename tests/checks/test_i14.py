@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tests.analysis.fact_rows import claimed
@@ -6,8 +8,8 @@ from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, 
 
 pytestmark = pytest.mark.spark
 
-AT = {"topic": "orders", "partition": 0}
-STOP = {**AT, "api": "StopReplica"}
+AT: dict[str, Any] = {"topic": "orders", "partition": 0}
+STOP: dict[str, Any] = {**AT, "api": "StopReplica"}
 
 CASES = {
     "controllers follow each other": Case(rows=[requested(1, seq=1), requested(2, seq=2)], verdict=PASS),

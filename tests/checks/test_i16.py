@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, remark, state
@@ -9,8 +11,8 @@ pytestmark = pytest.mark.spark
 READ = [read("a", 4), waited_for([1, 2], 5)]
 
 
-def logged(offset: int, **other: str) -> Row:
-    of_log = {"source": "log", "process": None, "index": None, "log_partition": 0, "log_offset": 1}
+def logged(offset: int, **other: Any) -> Row:
+    of_log: dict[str, Any] = {"source": "log", "process": None, "index": None, "log_partition": 0, "log_offset": 1}
     row = committed(offset, at=(0, None), **of_log | other)
     return row[0], row[1] | {"invoke_ns": None}
 

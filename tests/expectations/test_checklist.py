@@ -46,7 +46,7 @@ def test_every_custom_expectation_passes_the_checklist(custom: dict[str, Any], g
         assert diagnostics.execution_engines.SparkDFExecutionEngine
         samples = [sample for one in diagnostics.renderers if one.is_standard for sample in one.samples]
         unrendered[name] = [sample.error_message for sample in samples if not sample.rendered_successfully]
-    nothing = {name: [] for name in custom}
+    nothing: dict[str, list[object]] = {name: [] for name in custom}
     assert (errors, unrendered) == (nothing, nothing)
     assert unmet == {name: [FOR_A_CODE_OWNER] for name in custom}
 

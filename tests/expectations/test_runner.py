@@ -129,7 +129,7 @@ def test_nothing_is_sent_anywhere(judged: tuple[RunFolder, dict[str, Any]]) -> N
 
 PAST_THE_END = [committed(6, at=(1, 2), process="c1"), waited_for([1, 2], 5), waited_for([1, 2], 2)]
 
-RUNS = {
+RUNS: dict[str, tuple[list[Row], dict[str, Any], list[str], dict[str, str]]] = {
     "a reader that committed more than it can have read fails": (
         [*PAST_THE_END, led(1, 0), read("a", 0, process="c1"), read("b", 1, process="c1")],
         {},

@@ -39,7 +39,7 @@ def rows(*named: Row) -> list[dict[str, Any]]:
     return [row for _, row in named]
 
 
-def produced(offset: int, sequence: int, **other: object) -> Row:
+def produced(offset: int, sequence: int, **other: Any) -> Row:
     """A record of an idempotent producer."""
     return held(1, f"v{offset}", offset, producer_id=7, producer_epoch=0, sequence=sequence, **other)
 
@@ -205,7 +205,7 @@ def validated(gx_context: Any) -> Callable[[str, list[dict[str, Any]]], list[str
         more = [("readable_end", "bigint")] if name == "committed_offsets" else []
         schema = pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in [*columns, *more]])
         frame = pa.Table.from_pylist(rows, schema).to_pandas(types_mapper=NULLABLE.get)
-        result = definitions[name].run(batch_parameters={"dataframe": frame})
+        result: Any = definitions[name].run(batch_parameters={"dataframe": frame})
         assert not [r for r in result.results if "'raised_exception': True" in str(r.exception_info)]
         return [r.expectation_config.type.removeprefix("expect_") for r in result.results if not r.success]
 
@@ -247,7 +247,8 @@ def test_a_loss_excuses_only_what_it_explains() -> None:
         "expect_committed_offsets_never_to_regress",
         "expect_committed_offsets_not_to_pass_end",
     ]
-    assert all(each.mostly == 1 for each in COMMITTED_OFFSETS.build().expectations)
+    as_built: list[Any] = COMMITTED_OFFSETS.build().expectations
+    assert all(each.mostly == 1 for each in as_built)
 
 
 def test_the_stored_suites_are_those_in_code() -> None:

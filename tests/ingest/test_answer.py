@@ -1,5 +1,7 @@
 """What an answer is worth: promises without evidence are named and do not count, everything else does."""
 
+from typing import Any
+
 import pytest
 
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, needed_for, settings_in_words
@@ -14,7 +16,7 @@ class Needing:
         self.name, self.promise, self.needs = name, f"promise of {name}", needs
 
 
-def answered(check: str, verdict: SystemVerdict, **more: object) -> CheckResult:
+def answered(check: str, verdict: SystemVerdict, **more: Any) -> CheckResult:
     return CheckResult(check=check, promise="p", verdict=verdict, **more)
 
 

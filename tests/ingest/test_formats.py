@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, object]]]:
+def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """Every line of an intact run, by the kind of its file."""
     files = write_intact_run(tmp_path_factory.mktemp("runs") / "intact").evidence()
     return {
@@ -28,7 +29,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
 
 
 @pytest.mark.parametrize("form", formats().values(), ids=formats())
-def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[str, object]]]) -> None:
+def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[str, Any]]]) -> None:
     kinds = {kind.name: kind for kind in form.lines}
     for line in lines[form.kind]:
         kind = kinds[line[form.tells] if form.tells else ""]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -186,7 +187,7 @@ def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, t
     folder = write_intact_run(tmp_path / "intact")
     with folder.state_change_log(1).open("a", encoding="utf-8") as log:
         log.write('\n{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"torn')
-    row = {"run_id": folder.run_id, "error": ""}
+    row: dict[str, Any] = {"run_id": folder.run_id, "error": ""}
     row |= {
         kind: [(str(path.relative_to(folder.root)), path.read_text().splitlines()) for path in paths]
         for kind, paths in folder.evidence().items()

@@ -108,7 +108,7 @@ async def test_a_leader_that_goes_hands_over_to_a_target_replica(moving: World) 
 async def test_replicas_go_their_way_through_the_states(moving: World) -> None:
     await ask(moving, 1, 3)
     await in_sync(moving, 1, 2, 3)
-    moves = {replica: [] for replica in (2, 3)}
+    moves: dict[int, list[str]] = {replica: [] for replica in (2, 3)}
     for event in active(moving).events(ReplicaStateChange):
         if event.replica in moves:
             moves[event.replica].append(event.to_state)

@@ -15,6 +15,7 @@ from harness.broker.zookeeper.registration import ensure_persistent_paths
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import TopicAssignment
 from harness.simulation.zookeeper.ensemble import Ensemble
+from tests.broker.sessions import simulated
 
 Context = Callable[..., RequestContext]
 Tell = Callable[..., None]
@@ -162,7 +163,7 @@ async def test_validation_alone_writes_nothing(handlers: TopicHandlers, context:
 async def test_a_lost_session_refuses_without_a_crash(
     handlers: TopicHandlers, context: Context, session: ZooKeeperSession
 ) -> None:
-    session.current.expire()
+    simulated(session.current).expire()
     assert await delete(handlers, context, "t") == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
     wanted = Wanted(name="t", count=2, assignments=None)
     assert await grow(handlers, context, wanted) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}

@@ -1,6 +1,7 @@
 """When a segment is full or old enough for the next one to begin, and when it goes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.broker.log.logs import SMALL, batch, everything, new_log, opened, spa
 HOUR_MS = 3_600_000
 
 
-def with_segments(timestamps: list[int], **settings: int | bool) -> Log:
+def with_segments(timestamps: list[int], **settings: Any) -> Log:
     """A log with one batch of one record a segment, each of the given timestamp."""
     log = new_log(settings=replace(SMALL, segment_bytes=len(batch()), **settings))
     for timestamp_ms in timestamps:

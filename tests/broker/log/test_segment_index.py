@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.log import Log, LogSettings
-from harness.broker.log.storage import Storage
 from harness.simulation.disk import MemoryFile, MemoryStorage
 from tests.broker.log.logs import batch, everything, headers, opened
 from tests.kafka_tools import kafka_tool, needs_kafka
@@ -44,7 +42,7 @@ def time_of(number: int) -> int:
     return 1000 + number * 10 - (number % 7) * 25
 
 
-def filled(storage: Storage) -> Log:
+def filled(storage: MemoryStorage | FileStorage) -> Log:
     """A log of two sealed segments and a third that grows."""
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):
@@ -128,11 +126,16 @@ def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not() -
     assert answers(fresh) == said
 
 
-def moved(data: bytearray, by: int, at: int, width: int) -> None:
+def move(data: bytearray, by: int, at: int, width: int) -> None:
     data[at : at + width] = (int.from_bytes(data[at : at + width]) + by).to_bytes(width)
 
 
-DAMAGE = {
+def move_all(data: bytearray, width: int) -> None:
+    for at in range(0, len(data), width):
+        move(data, 1, at + 4, 4)
+
+
+DAMAGE: dict[str, Callable[[MemoryStorage, str], object]] = {
     "it is missing": lambda storage, path: storage.remove(path),
     "it is empty": lambda storage, path: storage.files[path].data.clear(),
     "it lacks half an entry": lambda storage, path: storage.files[path].data.__delitem__(slice(-3, None)),
@@ -143,17 +146,18 @@ DAMAGE = {
     "it is noise": lambda storage, path: storage.files[path].data.__setitem__(
         slice(None), bytes(range(1, 121)) * (len(storage.files[path].data) // 120)
     ),
-    "its last entry is wrong": lambda storage, path: moved(storage.files[path].data, 1, -8, 8),
-    "all of its entries are wrong": lambda storage, path: [
-        moved(storage.files[path].data, 1, at + 4, 4)
-        for at in range(0, len(storage.files[path].data), 8 if path.endswith(".index") else 12)
-    ],
+    "its last entry is wrong": lambda storage, path: move(storage.files[path].data, 1, -8, 8),
+    "all of its entries are wrong": lambda storage, path: move_all(
+        storage.files[path].data, 8 if path.endswith(".index") else 12
+    ),
 }
 
 
 @pytest.mark.parametrize("ending", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-async def test_a_wrong_index_is_noticed_and_made_anew(damage: Callable[..., Any], ending: str) -> None:
+async def test_a_wrong_index_is_noticed_and_made_anew(
+    damage: Callable[[MemoryStorage, str], object], ending: str
+) -> None:
     storage = MemoryStorage()
     log = filled(storage)
     said, path = answers(log), log.segments[1].path.removesuffix(".log") + ending

@@ -17,7 +17,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return FileStorage(tmp_path / "data") if request.param == "on disk" else MemoryStorage()
 
 
-def test_a_file_grows_at_its_end_and_is_read_anywhere(storage: str) -> None:
+def test_a_file_grows_at_its_end_and_is_read_anywhere(storage: Storage) -> None:
     file = storage.open_append("a.log")
     file.append(b"0123")
     file.append(memoryview(bytearray(b"4567")))
@@ -26,7 +26,7 @@ def test_a_file_grows_at_its_end_and_is_read_anywhere(storage: str) -> None:
     file.close()
 
 
-def test_an_opened_file_goes_on_where_it_ended(storage: str) -> None:
+def test_an_opened_file_goes_on_where_it_ended(storage: Storage) -> None:
     first = storage.open_append("a.log")
     first.append(b"01")
     first.close()
@@ -37,7 +37,7 @@ def test_an_opened_file_goes_on_where_it_ended(storage: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "left"), [(2, b"01"), (0, b""), (4, b"0123"), (9, b"0123")])
-def test_truncation_drops_the_end_and_never_grows_a_file(storage: str, size: int, left: bytes) -> None:
+def test_truncation_drops_the_end_and_never_grows_a_file(storage: Storage, size: int, left: bytes) -> None:
     file = storage.open_append("a.log")
     file.append(b"0123")
     file.truncate(size)
@@ -47,13 +47,13 @@ def test_truncation_drops_the_end_and_never_grows_a_file(storage: str, size: int
     file.close()
 
 
-def test_replace_puts_a_whole_file_in_place_and_leaves_nothing_else(storage: str) -> None:
+def test_replace_puts_a_whole_file_in_place_and_leaves_nothing_else(storage: Storage) -> None:
     storage.replace("a", b"old")
     storage.replace("a", b"new")
     assert (storage.read("a"), storage.list("")) == (b"new", ["a"])
 
 
-def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage: str) -> None:
+def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage: Storage) -> None:
     storage.make_folder("t-0/deep")
     storage.make_folder("t-0/deep")
     for name in ("b", "a"):
@@ -69,7 +69,7 @@ def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage: s
     assert (storage.list(""), storage.list("absent"), storage.exists("t-1")) == ([], [], False)
 
 
-def test_an_absent_file_cannot_be_read(storage: str) -> None:
+def test_an_absent_file_cannot_be_read(storage: Storage) -> None:
     with pytest.raises(FileNotFoundError):
         storage.read("absent")
 

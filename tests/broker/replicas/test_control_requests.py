@@ -17,14 +17,14 @@ from harness.simulation.loop import run
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
 
 
-async def tell(cluster: ReplicaCluster, broker_id: int, **changed: object) -> list[int]:
+async def tell(cluster: ReplicaCluster, broker_id: int, **changed: Any) -> list[int]:
     """Errors of a LeaderAndIsr for one partition; the whole request's error comes first."""
     request = cluster.leader_and_isr(**changed)
     response = await cluster[broker_id].control.leader_and_isr(request, context(ApiKey.LEADER_AND_ISR, 4))
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
 
 
-async def stop(cluster: ReplicaCluster, broker_id: int, **asked: object) -> list[int]:
+async def stop(cluster: ReplicaCluster, broker_id: int, **asked: Any) -> list[int]:
     request = cluster.stop_replica(**asked)
     response = await cluster[broker_id].control.stop_replica(request, context(ApiKey.STOP_REPLICA, 3))
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
@@ -140,8 +140,8 @@ def test_the_other_control_requests_are_fenced_too(api: str, what: str, error: i
         async with ReplicaCluster() as cluster:
             cluster.controller_epoch = 3
             await cluster.elect(1)
-            request = cluster.metadata_request() if api == "update_metadata" else None
-            request = request or cluster.stop_replica(leader_epoch=-2, delete=True)
+            stopping = cluster.stop_replica(leader_epoch=-2, delete=True)
+            request = cluster.metadata_request() if api == "update_metadata" else stopping
             if what == "broker":
                 request.broker_epoch = 49
             else:
@@ -216,7 +216,7 @@ def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
             heard = []
             manager = cluster[1].manager
             manager.control.on_leadership_change(
-                lambda gained, lost: heard.append((gained, lost, manager.replicas.get(TOPIC, 0).leader))
+                lambda gained, lost: heard.append((gained, lost, cluster[1].replica().leader))
             )
             await cluster.elect(1)
             await cluster.tell(1)  # a resend is no news
@@ -249,7 +249,7 @@ def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_an
     run(play())
 
 
-def test_a_full_disk_is_one_partitions_storage_error() -> None:
+def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, tell=[2])
@@ -257,7 +257,7 @@ def test_a_full_disk_is_one_partitions_storage_error() -> None:
             def refuse(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            cluster[1].logs.get_or_create = refuse
+            monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
             assert await tell(cluster, 1) == [0, 56]
             assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
             assert cluster[1].manager.replicas.get(TOPIC, 0) is None

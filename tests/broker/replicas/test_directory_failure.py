@@ -48,14 +48,14 @@ def test_a_producer_that_waits_is_told_at_once() -> None:
     run(main())
 
 
-def test_a_partition_whose_log_cannot_be_made_is_offline() -> None:
+def test_a_partition_whose_log_cannot_be_made_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
 
             def refuse(*_: object) -> None:
                 raise OSError("input/output error")
 
-            cluster[1].logs.get_or_create = refuse
+            monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
             await cluster.elect(1, tell=[1])
             assert await cluster.tell(1) == [STORAGE_ERROR]
             assert (await cluster.produce(1, "a")).error is STORAGE_ERROR

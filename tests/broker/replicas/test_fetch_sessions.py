@@ -84,8 +84,8 @@ NEWS = [
 
 
 @pytest.mark.parametrize(("before", "now", "told"), NEWS)
-def test_what_is_news(before: dict, now: dict, told: bool) -> None:
-    def read(fields: dict) -> Read:
+def test_what_is_news(before: dict[str, Any], now: dict[str, Any], told: bool) -> None:
+    def read(fields: dict[str, Any]) -> Read:
         known = {"error": ErrorCode.NONE, "high_watermark": 0, "log_start_offset": 0}
         return Read(asked(A), **{**known, **fields})
 

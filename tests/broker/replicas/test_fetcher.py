@@ -1,6 +1,7 @@
 """What a follower does when leaders change faster than answers travel, or its log does not fit its leader's."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -189,25 +190,22 @@ def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
     run(play())
 
 
-def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
+def test_a_corrupt_answer_is_fetched_again_after_the_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
-            log, broken = cluster[1].replica().log, []
+            log = cluster[1].replica().log
+            broken: list[bytes] = []
             read = log.read
 
-            class BreaksOnce:
-                def __getattr__(self, name):
-                    return getattr(log, name)
+            def break_once(offset: int, **limits: Any) -> bytes:
+                data = read(offset, **limits)
+                if data and not broken:
+                    broken.append(data)
+                    return data[:-1] + b"?"
+                return data
 
-                def read(self, offset, **limits: object):
-                    data = read(offset, **limits)
-                    if data and not broken:
-                        broken.append(data)
-                        return data[:-1] + b"?"
-                    return data
-
-            cluster[1].replica().log = BreaksOnce()
+            monkeypatch.setattr(log, "read", break_once)
             assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
             assert broken != []
             await cluster.settled()
@@ -215,28 +213,23 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
     run(play())
 
 
-def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch() -> None:
+def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
 
-            class Buggy:
-                def __init__(self, log) -> None:
-                    self.log = log
+            def buggy(_records: object) -> None:
+                raise RuntimeError("bug")
 
-                def __getattr__(self, name):
-                    return getattr(self.log, name)
-
-                def append_as_follower(self, records) -> None:
-                    raise RuntimeError("bug")
-
-            cluster[2].replica().log = Buggy(cluster[2].replica().log)
+            log = cluster[2].replica().log
+            good = log.append_as_follower
+            monkeypatch.setattr(log, "append_as_follower", buggy)
             await cluster.produce(1, "b", acks=1)
             await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
             assert (await cluster.produce(1, "other", partition=1)).error is ErrorCode.NONE
             assert asyncio.get_running_loop().time() - began < 0.1
-            cluster[2].replica().log = cluster[2].replica().log.log
+            monkeypatch.setattr(log, "append_as_follower", good)
             assert cluster[2].replica().log.log_end_offset == 1
             await cluster.elect(1)
             await cluster.settled()

@@ -3,6 +3,8 @@
 import pytest
 
 from harness.broker.log.checkpoint import HIGH_WATERMARKS, write_offsets
+from harness.broker.log.directories import DataDirectory, LogDirectories
+from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
@@ -26,7 +28,8 @@ def state(leader: int = ME, leader_epoch: int = 0, isr: tuple[int, ...] = (ME, O
 
 def hosting(storage: MemoryStorage | None = None) -> tuple[Replicas, list[Event]]:
     events: list[Event] = []
-    logs = LogManager(storage or MemoryStorage())
+    disk = LogDirectory(storage or MemoryStorage())
+    logs = LogDirectories({"d": DataDirectory(disk=disk, logs=LogManager(disk))})
     logs.load()
     replicas = Replicas(
         broker_id=ME,
@@ -160,7 +163,7 @@ def test_acks_all_needs_enough_replicas_in_sync(
     assert partition.log.log_end_offset == (1 if allowed else 0)
 
 
-def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was() -> None:
+def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = MemoryStorage()
     replicas, _ = hosting(storage)
     partition = replicas.host("t", 0)
@@ -170,11 +173,11 @@ def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was() -> None:
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    storage.replace = refuse
+    monkeypatch.setattr(storage, "replace", refuse)
     with pytest.raises(OSError, match="No space"):
         partition.make_leader(state(leader_epoch=1), NOW_S)
     assert (partition.leader, partition.leader_epoch, list(partition.log.epochs.entries)) == (OTHER, 0, [])
-    storage.replace = write
+    monkeypatch.setattr(storage, "replace", write)
     partition.make_leader(state(leader_epoch=2), NOW_S)
     assert list(partition.log.epochs.entries) == [(2, 0)]
     assert partition.high_watermark == 0

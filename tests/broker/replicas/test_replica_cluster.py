@@ -240,19 +240,20 @@ def test_an_unclean_leader_makes_the_others_drop_committed_records() -> None:
     run(play())
 
 
-def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then() -> None:
+def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
     async def overtaken(path: str, data: bytes) -> bool:
         return False
 
     async def play() -> None:
         async with ReplicaCluster(replica_high_watermark_checkpoint_interval_ms="1000") as cluster:
             broker = cluster[1]
-            quick, broker.storage.replace_off_loop = broker.storage.replace_off_loop, overtaken
+            quick = broker.storage.replace_off_loop
+            monkeypatch.setattr(broker.storage, "replace_off_loop", overtaken)
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
             await asyncio.sleep(1.5)
             assert (broker.of(HighWatermarkCheckpoint), broker.logs.read_high_watermarks()) == ([], {})
-            broker.storage.replace_off_loop = quick
+            monkeypatch.setattr(broker.storage, "replace_off_loop", quick)
             await asyncio.sleep(2)
             assert len(broker.of(HighWatermarkCheckpoint)) == 1
             assert broker.logs.read_high_watermarks() == {(TOPIC, 0): 2}
@@ -260,18 +261,18 @@ def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then() -
     run(play())
 
 
-def test_a_broker_that_stops_during_a_checkpoint_writes_the_last_one_after_it() -> None:
+def test_a_broker_that_stops_during_a_checkpoint_writes_the_last_one_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with ReplicaCluster(replica_high_watermark_checkpoint_interval_ms="1000") as cluster:
             broker = cluster[1]
             quick, begun = broker.storage.replace_off_loop, asyncio.Event()
 
             async def slow(path: str, data: bytes) -> bool:
-                broker.storage.replace_off_loop = quick
+                monkeypatch.setattr(broker.storage, "replace_off_loop", quick)
                 begun.set()
                 return await asyncio.Event().wait()
 
-            broker.storage.replace_off_loop = slow
+            monkeypatch.setattr(broker.storage, "replace_off_loop", slow)
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
             await begun.wait()

@@ -40,10 +40,11 @@ def test_what_is_not_given_is_encoded_as_its_default_in_every_version(message_cl
 
 
 def test_a_tagged_field_is_encoded_when_it_is_given_and_only_then() -> None:
-    asked = FetchRequest(cluster_id="a cluster")
+    asked: Any = FetchRequest(cluster_id="a cluster")
+    plain: Any = FetchRequest()
     assert asked.tags == {"cluster_id"}
     assert b"a cluster" in bytes(asked.encode(12))
-    assert FetchRequest().tags is None
+    assert plain.tags is None
 
 
 @pytest.mark.parametrize(
