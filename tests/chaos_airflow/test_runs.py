@@ -53,7 +53,7 @@ def test_what_no_run_is_called_is_no_name(text: str) -> None:
     assert RunName.parse(text) is None
 
 
-class Remembering(MemoryFileSystem):
+class Remembering(MemoryFileSystem):  # type: ignore[misc] # it has no annotations
     """An object storage as most are: a listing is remembered until somebody says that it is old."""
 
     def __init__(self) -> None:
@@ -62,9 +62,8 @@ class Remembering(MemoryFileSystem):
 
     def ls(self, path: str, detail: bool = True, **more: Any) -> list[Any]:
         """Return what was there when it was last looked at."""
-        if detail:
-            return super().ls(path, detail=True, **more)
-        return self.listed.setdefault(path, super().ls(path, detail=False, **more))
+        seen: list[Any] = super().ls(path, detail=detail, **more)
+        return seen if detail else self.listed.setdefault(path, seen)
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """Look again the next time."""

@@ -116,7 +116,7 @@ def test_all_expectations_about_one_spark_table_are_answered_by_one_job(
     try:
         result = batch.validate(ExpectationSuite(name="own", expectations=list(RECORDS.expectations)))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # PySpark's annotation forgets that None unsets
     assert result.success
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("judged")) == 1
 

@@ -1,5 +1,6 @@
 """What an answer is worth: promises without evidence are named and do not count, everything else does."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +12,8 @@ from harness.verdict import ExitCode, SystemVerdict
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
-class Needing:
-    def __init__(self, name: str, *needs: str) -> None:
-        self.name, self.promise, self.needs = name, f"promise of {name}", needs
+def needing(name: str, *needs: str) -> Any:
+    return SimpleNamespace(name=name, promise=f"promise of {name}", needs=needs)
 
 
 def answered(check: str, verdict: SystemVerdict, **more: Any) -> CheckResult:
@@ -52,7 +52,7 @@ def test_what_a_history_comes_to(result: HistoryResult, code: ExitCode) -> None:
 
 
 def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
-    checks = [Needing("held", "sends"), Needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
+    checks = [needing("held", "sends"), needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
     counts = {"sends": 3, "partition_states": 0, "topics": 0, "leader_epochs": 0}
     answers = [answered("held", PASS), answered("unproven", UNKNOWN)]
     judged, (unjudged,) = divided(checks, answers, counts, {"operations": ["ops.jsonl"]})

@@ -133,7 +133,9 @@ async def test_a_lost_session_refuses_without_a_crash(
 
 
 async def test_a_broker_that_stops_hears_what_it_still_leads(handlers: AdminHandlers, context: Context) -> None:
-    response = await handlers.controlled_shutdown(ControlledShutdownRequest(broker_id=2, broker_epoch=77), context(3))
+    response: Any = await handlers.controlled_shutdown(
+        ControlledShutdownRequest(broker_id=2, broker_epoch=77), context(3)
+    )
     assert isinstance(handlers.controller, FakeController)
     assert handlers.controller.asked == [(2, 77)]
     assert response.error_code == ErrorCode.NONE
@@ -153,5 +155,7 @@ async def test_a_refused_controlled_shutdown_has_its_code(
     handlers: AdminHandlers, context: Context, error: Exception, code: ErrorCode
 ) -> None:
     handlers.controller = FakeController(error=error)
-    response = await handlers.controlled_shutdown(ControlledShutdownRequest(broker_id=2, broker_epoch=1), context(3))
+    response: Any = await handlers.controlled_shutdown(
+        ControlledShutdownRequest(broker_id=2, broker_epoch=1), context(3)
+    )
     assert response.error_code == code

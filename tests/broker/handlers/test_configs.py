@@ -31,7 +31,7 @@ CONFIG = parse_config(
     }
 )
 
-Described = dict[str, tuple[str | None, int, bool, list[tuple[str, str, int]]]]
+Described = dict[str, tuple[str | None, int, bool, list[tuple[str, str | None, int]]]]
 
 
 @pytest.fixture

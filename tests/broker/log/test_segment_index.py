@@ -7,6 +7,7 @@ import pytest
 
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.log import Log, LogSettings
+from harness.broker.log.storage import Storage
 from harness.simulation.disk import MemoryFile, MemoryStorage
 from tests.broker.log.logs import batch, everything, headers, opened
 from tests.kafka_tools import kafka_tool, needs_kafka
@@ -42,7 +43,7 @@ def time_of(number: int) -> int:
     return 1000 + number * 10 - (number % 7) * 25
 
 
-def filled(storage: MemoryStorage | FileStorage) -> Log:
+def filled(storage: Storage) -> Log:
     """A log of two sealed segments and a third that grows."""
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):

@@ -25,7 +25,7 @@ def storage_with_a_deleted_log() -> MemoryStorage:
 async def test_a_deleted_log_is_removed_when_its_time_has_come() -> None:
     storage = storage_with_a_deleted_log()
     removing = DeletedLogs(directories(LogManager(storage), storage), delay_s=60)
-    removing.remove_later(FOLDER)
+    removing.remove_later(f"d/{FOLDER}")
     await asyncio.sleep(59)
     assert storage.exists(FOLDER)
     await asyncio.sleep(2)
@@ -61,7 +61,7 @@ async def test_a_disk_that_refuses_does_not_stop_the_others() -> None:
             super().remove(folder)
 
     removing = DeletedLogs(directories(Refusing(storage), storage), delay_s=1)
-    removing.remove_later("bad")
-    removing.remove_later(FOLDER)
+    removing.remove_later("d/bad")
+    removing.remove_later(f"d/{FOLDER}")
     await asyncio.sleep(2)
     assert not storage.exists(FOLDER)

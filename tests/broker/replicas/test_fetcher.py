@@ -1,10 +1,11 @@
 """What a follower does when leaders change faster than answers travel, or its log does not fit its leader's."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from harness.broker.log.log import Log
 from harness.broker.replicas import fetcher_messages as messages
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Fenced, OffsetForLeaderEpoch, Truncate
@@ -190,22 +191,25 @@ def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
     run(play())
 
 
-def test_a_corrupt_answer_is_fetched_again_after_the_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             log = cluster[1].replica().log
             broken: list[bytes] = []
-            read = log.read
 
-            def break_once(offset: int, **limits: Any) -> bytes:
-                data = read(offset, **limits)
-                if data and not broken:
-                    broken.append(data)
-                    return data[:-1] + b"?"
-                return data
+            class BreaksOnce:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(log, name)
 
-            monkeypatch.setattr(log, "read", break_once)
+                def read(self, offset: int, **limits: Any) -> bytes:
+                    data = log.read(offset, **limits)
+                    if data and not broken:
+                        broken.append(data)
+                        return data[:-1] + b"?"
+                    return data
+
+            cluster[1].replica().log = cast("Log", BreaksOnce())
             assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
             assert broken != []
             await cluster.settled()
@@ -213,23 +217,27 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff(monkeypatch: pytest
     run(play())
 
 
-def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch() -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
 
-            def buggy(_records: object) -> None:
-                raise RuntimeError("bug")
-
             log = cluster[2].replica().log
-            good = log.append_as_follower
-            monkeypatch.setattr(log, "append_as_follower", buggy)
+
+            class Buggy:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(log, name)
+
+                def append_as_follower(self, records: bytes) -> None:
+                    raise RuntimeError("bug")
+
+            cluster[2].replica().log = cast("Log", Buggy())
             await cluster.produce(1, "b", acks=1)
             await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
             assert (await cluster.produce(1, "other", partition=1)).error is ErrorCode.NONE
             assert asyncio.get_running_loop().time() - began < 0.1
-            monkeypatch.setattr(log, "append_as_follower", good)
+            cluster[2].replica().log = log
             assert cluster[2].replica().log.log_end_offset == 1
             await cluster.elect(1)
             await cluster.settled()

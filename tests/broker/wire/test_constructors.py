@@ -63,4 +63,4 @@ def test_what_the_packages_client_does_is_done_by_its_own_constructor(made: Call
 
 def test_a_field_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="acknowledgements"):
-        ProduceRequest(acknowledgements=1)  # type: ignore[call-arg]
+        ProduceRequest(acknowledgements=1)
