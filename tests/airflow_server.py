@@ -74,7 +74,10 @@ class Airflow:
 
     def unfinished(self) -> list[str]:
         """Return what stands where, of everything that has not come to its end."""
-        params = {"limit": 100, "state": ["none", "scheduled", "queued", "running", "restarting", "up_for_reschedule"]}
+        params: dict[str, int | list[str]] = {
+            "limit": 100,
+            "state": ["none", "scheduled", "queued", "running", "restarting", "up_for_reschedule"],
+        }
         answer = self.api.get("/api/v2/dags/~/dagRuns/~/taskInstances", params=params).raise_for_status().json()
         return [
             f"{task['dag_id']} {task['dag_run_id']} {task['task_id']}: {task['state']}, try {task['try_number']}"

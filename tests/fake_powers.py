@@ -4,7 +4,11 @@ from dataclasses import dataclass, field
 
 from harness.cluster.powers import Direction, Side
 
-HOSTS = {Side.PEERS: ("peer",), Side.CLIENTS: ("producer-1",), Side.ZOOKEEPER: ("zookeeper-1",)}
+HOSTS: dict[Side, tuple[str, ...]] = {
+    Side.PEERS: ("peer",),
+    Side.CLIENTS: ("producer-1",),
+    Side.ZOOKEEPER: ("zookeeper-1",),
+}
 
 
 @dataclass

@@ -331,7 +331,7 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
 def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, checks: Any, suites: Any, remarks: list[str]
 ) -> None:
-    def judge(*_arguments: Any) -> Judgement:
+    def judge(*_arguments: Any, **_named: Any) -> Judgement:
         if isinstance(checks, Exception):
             raise checks
         torn = Remark(text="1 torn line", subject="operations/a.jsonl")

@@ -116,7 +116,10 @@ class ClusterRequest:
 class ClusterDriver(Protocol):
     """The obligatory powers. Every method raises `ClusterError` when the cluster does not do what it asks for."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the driver is called, in scenarios too."""
+        ...
 
     @classmethod
     def lacks(cls) -> dict[str, str]:

@@ -147,7 +147,9 @@ def blind_write(run: Evidence) -> bool:
 def _last_mark(run: Evidence) -> Line | None:
     """Return the last time that a leader raised its high watermark, where that is the log's end still."""
     line = _last(run, "hw", role="leader")
-    is_end = line is not None and line["new"] == replica(run, line["broker"], line["partition"])["log_end_offset"]
+    if line is None:
+        return None
+    is_end = line["new"] == replica(run, line["broker"], line["partition"])["log_end_offset"]
     return line if is_end and len(last_isr(run, line["partition"])) > 1 else None
 
 

@@ -176,7 +176,7 @@ def lower_read_back(run: Evidence) -> bool:
     if found is None:
         return False
     found[1][-1]["offset"] = 0
-    return found[1][-1]["kind"] == "fetch_committed"
+    return str(found[1][-1]["kind"]) == "fetch_committed"
 
 
 def commit_far(run: Evidence) -> bool:

@@ -7,6 +7,7 @@ elections, restarts, truncations and lost records that nobody was promised are t
 import json
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from harness.events import (
     Append,
@@ -71,7 +72,7 @@ class Partition:
         return self.replicas[self.leader]
 
     @property
-    def names(self) -> dict[str, object]:
+    def names(self) -> dict[str, Any]:
         return {"topic": self.topic, "partition": self.number}
 
     def state(self) -> PartitionState:
@@ -275,7 +276,7 @@ class Cluster:
                     partitions=[asked],
                 ),
             )
-            known = {
+            known: dict[str, Any] = {
                 **partition.names,
                 "leader_epoch": partition.epoch,
                 "previous_leader_epoch": replica.role_epoch,

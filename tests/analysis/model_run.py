@@ -59,7 +59,7 @@ class _Run:
         cluster, random = self.cluster, self.random
         partition = random.choice(self.data)
         broker = random.choice(list(cluster.brokers))
-        steps: dict[Callable[[], None], int] = {
+        steps: dict[Callable[[], object], int] = {
             lambda: self.produce("p0", partition): 20,
             lambda: self.produce("p1", partition): 6,
             lambda: self.produce("p2", partition): 2,

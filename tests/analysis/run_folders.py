@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class RunWriter:
     _writers: dict[Path, JsonlWriter] = field(default_factory=dict)
     _seqs: dict[int, Any] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
-    _indexes: dict[str, Any] = field(default_factory=dict)
+    _indexes: dict[str, Iterator[int]] = field(default_factory=dict)
 
     def writer(self, path: Path) -> JsonlWriter:
         if path not in self._writers:

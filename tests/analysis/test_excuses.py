@@ -5,14 +5,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import POWER_LOSS
+from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.findings import finding, severity
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, allowances
-from tests.analysis.fact_rows import ARROW_TYPES, facts, sent
+from tests.analysis.fact_rows import facts, sent
 from tests.checks.answers import STRICT
 
 POWER = POWER_LOSS.reason
@@ -46,7 +48,7 @@ def held_by(run_id: str, partition: int, brokers: list[int]) -> tuple[str, dict[
 
 
 @pytest.fixture(scope="module")
-def judged(spark) -> dict[str, tuple[str, str | None]]:
+def judged(spark: SparkSession) -> dict[str, tuple[str, str | None]]:
     """Severity and excuse of each finding."""
     given = facts(
         spark,
@@ -67,13 +69,13 @@ def judged(spark) -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("name", FINDINGS)
-def test_a_power_loss_excuses_what_it_can_have_taken(judged, name):
+def test_a_power_loss_excuses_what_it_can_have_taken(judged: dict[str, tuple[str, str | None]], name: str) -> None:
     row, expected = FINDINGS[name]
     assert judged[name][0] == expected
     assert judged[name][1] == (None if expected == "violation" else row.get("excuse", POWER))
 
 
-def test_the_first_allowance_that_holds_is_named(spark):
+def test_the_first_allowance_that_holds_is_named(spark: SparkSession) -> None:
     rows = facts(spark, sent("a", 0, acks=1), sent("b", 1), sent("c", 2, acks=0, leader_epoch=7))["sends"]
     settings = replace(STRICT, power_loss=True)
     said = severity(EXCUSED_BY, settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,10 @@ from harness.store.history import (
 )
 from tests.analysis.run_folders import MS, RunWriter
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
 pytestmark = pytest.mark.spark
 
 STATE_PATH = "/brokers/topics/orders/partitions/0/state"
@@ -44,7 +48,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 
 
 @pytest.fixture(scope="module")
-def rows(spark, tmp_path_factory) -> Callable[..., list[Any]]:
+def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Any]]:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
     from harness.analysis.facts.build import built_facts
     from harness.analysis.sources import read
@@ -110,14 +114,13 @@ def leads(epoch: int, **fields: Any) -> BecomeLeader:
 
 @case
 def sends_and_their_ends(out: RunWriter) -> None:
-    for index, (type_, fields) in enumerate(
-        [
-            (OpType.OK, {"offset": 2**40}),
-            (OpType.FAIL, {"error": "MSG_SIZE"}),
-            (OpType.INFO, {"error": "TIMED_OUT"}),
-            (None, {}),
-        ]
-    ):
+    ends: list[tuple[OpType | None, dict[str, Any]]] = [
+        (OpType.OK, {"offset": 2**40}),
+        (OpType.FAIL, {"error": "MSG_SIZE"}),
+        (OpType.INFO, {"error": "TIMED_OUT"}),
+        (None, {}),
+    ]
+    for index, (type_, fields) in enumerate(ends):
         send(out, index, OpType.INVOKE)
         out.clock.tick()
         if type_ is not None:
@@ -126,7 +129,7 @@ def sends_and_their_ends(out: RunWriter) -> None:
     send(out, 4, OpType.OK, acks=0)
 
 
-def test_a_send_has_one_row_with_its_end(rows):
+def test_a_send_has_one_row_with_its_end(rows: Callable[..., list[Any]]) -> None:
     table = rows(sends_and_their_ends, "sends", "index")
     assert [row["outcome"] for row in table] == ["ok", "fail", "info", "info", "ok"]
     assert [row["offset"] for row in table] == [2**40, None, None, None, None]
@@ -152,7 +155,7 @@ def acknowledged_in_an_epoch(out: RunWriter) -> None:
         out.event(3, answered(0, 5))
 
 
-def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows):
+def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows: Callable[..., list[Any]]) -> None:
     table = rows(acknowledged_in_an_epoch, "sends", "index")
     assert [row["leader_epoch"] for row in table] == [1, None]
 
@@ -168,7 +171,7 @@ def polled(out: RunWriter) -> None:
     out.operation("c0", OpKind.POLL, OpType.FAIL, 1, mode="assign", error="X")
 
 
-def test_a_poll_has_one_row_a_record_in_its_order(rows):
+def test_a_poll_has_one_row_a_record_in_its_order(rows: Callable[..., list[Any]]) -> None:
     table = rows(polled, "polls", "position")
     assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in table] == [
         (0, 0, 5, "a"),
@@ -193,7 +196,7 @@ def state_of_a_partition(out: RunWriter) -> None:
     out.event(3, leads(1))
 
 
-def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows):
+def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Callable[..., list[Any]]) -> None:
     table = rows(state_of_a_partition, "partition_states", "zxid")
     assert [(row["zk_version"], row["leader"], row["isr"]) for row in table] == [
         (0, 1, [1, 2]),
@@ -207,22 +210,22 @@ def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows):
     assert [row["life"] for row in table] == [1, 1, 1]
 
 
-def test_a_topic_has_the_replicas_that_its_znode_held_last(rows):
+def test_a_topic_has_the_replicas_that_its_znode_held_last(rows: Callable[..., list[Any]]) -> None:
     (table,) = rows(state_of_a_partition, "topics")
     assert table["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
 
 
-def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows):
+def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows: Callable[..., list[Any]]) -> None:
     (first, *_) = rows(state_of_a_partition, "partition_states", "zxid")
     assert first["time_ns"] == 1_000 * MS
 
 
-def test_an_isr_change_is_a_version_with_other_members(rows):
+def test_an_isr_change_is_a_version_with_other_members(rows: Callable[..., list[Any]]) -> None:
     table = rows(state_of_a_partition, "isr_changes", "zxid")
     assert [(row["old_isr"], row["new_isr"]) for row in table] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
 
 
-def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows):
+def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Callable[..., list[Any]]) -> None:
     table = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
     assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in table] == [
         (0, 1, False, 0),
@@ -271,7 +274,9 @@ def election(result: PartitionState, *, unclean: bool) -> Election:
 
 
 @pytest.mark.parametrize("written", [uncleanly_elected, uncleanly_elected_unseen])
-def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(rows, written):
+def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
+    rows: Callable[..., list[Any]], written: Callable[..., Any]
+) -> None:
     table = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
     assert table[2]["unclean"] is True
     assert table[2]["unclean_allowed"] is True
@@ -310,7 +315,7 @@ def seen_twice(out: RunWriter) -> None:
     out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
 
 
-def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows):
+def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: Callable[..., list[Any]]) -> None:
     table = rows(seen_twice, "controller_epochs", "source")
     assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in table] == [
         ("broker", 2, 4, None),
@@ -339,7 +344,7 @@ def made_anew(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(2, 0, [2]))
 
 
-def test_a_topic_made_anew_begins_another_life(rows):
+def test_a_topic_made_anew_begins_another_life(rows: Callable[..., list[Any]]) -> None:
     table = rows(made_anew, "partition_states", "zxid")
     assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
 
@@ -365,7 +370,7 @@ def a_fault(out: RunWriter) -> None:
         )
 
 
-def test_an_injection_has_one_row_with_its_steps(rows):
+def test_an_injection_has_one_row_with_its_steps(rows: Callable[..., list[Any]]) -> None:
     (row,) = rows(a_fault, "fault_windows")
     assert (row["injection"], row["fault"], row["targets"]) == (3, "kill", ["1"])
     assert row["parameters"] == '{"deep":{"er":[1]}}'
@@ -391,7 +396,7 @@ def gaps(out: RunWriter) -> None:
     attempt(5, 1, OpType.INFO)
 
 
-def test_a_gap_is_time_without_success_while_somebody_tries(rows):
+def test_a_gap_is_time_without_success_while_somebody_tries(rows: Callable[..., list[Any]]) -> None:
     table = rows(gaps, "availability", "from_ns")
     assert [(row["gap_ms"], row["open"], row["attempts"]) for row in table] == [(400.0, False, 2), (501.0, True, 2)]
 
@@ -432,7 +437,7 @@ def commits(out: RunWriter) -> None:
         )
 
 
-def test_commits_and_read_backs_count_where_they_must_not_go_back(rows):
+def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Callable[..., list[Any]]) -> None:
     table = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
     table.sort(key=lambda row: row["index"])
     assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 2
@@ -444,7 +449,9 @@ def test_commits_and_read_backs_count_where_they_must_not_go_back(rows):
     assert [row["final"] for row in table] == [False] * 5 + [True]
 
 
-def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows):
+def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(
+    rows: Callable[..., list[Any]],
+) -> None:
     (row,) = [row for row in rows(commits, "committed_offsets") if row["source"] == "log"]
     assert (row["group"], row["topic"], row["partition"], row["offset"]) == ("g0", "orders", 0, 10)
     assert (row["log_partition"], row["log_offset"]) == (3, 8)
@@ -457,7 +464,7 @@ def truncation(out: RunWriter) -> None:
                           latest_epoch=2, local_epoch=1, local_end_offset=5))  # fmt: skip
 
 
-def test_a_truncation_keeps_what_was_asked_and_answered(rows):
+def test_a_truncation_keeps_what_was_asked_and_answered(rows: Callable[..., list[Any]]) -> None:
     (row,) = rows(truncation, "truncations")
     assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
     assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
@@ -475,7 +482,7 @@ def damaged_evidence(out: RunWriter) -> None:
     out.raw(out.folder.operations_of("p0"), "\x00\x00\nrubbish\n")
 
 
-def test_unreadable_and_missing_lines_are_counted_a_file(rows):
+def test_unreadable_and_missing_lines_are_counted_a_file(rows: Callable[..., list[Any]]) -> None:
     table = rows(damaged_evidence, "evidence")
     assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in table} == {
         ("brokers/1/state-change.jsonl", "torn last line", 1),
@@ -484,7 +491,7 @@ def test_unreadable_and_missing_lines_are_counted_a_file(rows):
     }
 
 
-def test_lines_before_a_bad_one_are_not_lost(rows):
+def test_lines_before_a_bad_one_are_not_lost(rows: Callable[..., list[Any]]) -> None:
     assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
     assert len(rows(damaged_evidence, "sends")) == 1
 
@@ -516,7 +523,7 @@ def duplicated_evidence(out: RunWriter) -> None:
         file.write('{"index":2,"process":"c1","kind":"poll","type":"ok","time_ns":1}\n')
 
 
-def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows):
+def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows: Callable[..., list[Any]]) -> None:
     table = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
     assert table == {
         ("brokers/1/state-change.jsonl", DUPLICATED, 2),
@@ -535,6 +542,6 @@ def values_sent_twice(out: RunWriter) -> None:
         send(out, index, OpType.INVOKE, value)
 
 
-def test_value_ids_that_are_not_unique_are_remarked(rows):
+def test_value_ids_that_are_not_unique_are_remarked(rows: Callable[..., list[Any]]) -> None:
     (row,) = rows(values_sent_twice, "evidence")
     assert (row["subject"], row["problem"], row["count"]) == ("value ids", "sent more than once, first a", 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -41,7 +42,7 @@ class Judged:
     """By corruption and seed."""
 
 
-def judged_at_once(spark, runs: dict[str, Evidence], root: Path) -> dict[str, Judgement]:
+def judged_at_once(spark: SparkSession, runs: dict[str, Evidence], root: Path) -> dict[str, Judgement]:
     table = pa.Table.from_pylist([run.row(run_id) for run_id, run in runs.items()], schema=to_arrow_schema(RUNS))
     parquet.write_table(table, root / "runs.parquet")
     sources = from_table(spark.read.schema(RUNS).parquet(str(root / "runs.parquet")), table.nbytes)
@@ -51,7 +52,7 @@ def judged_at_once(spark, runs: dict[str, Evidence], root: Path) -> dict[str, Ju
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory) -> Judged:
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     runs = {seed: history(seed) for seed in SEEDS}
     intact = {f"intact {seed}": run for seed, run in runs.items()}
     planted = {f"{name} {seed}": run for name in CORRUPTIONS for seed, run in corrupted(name, runs).items()}
@@ -80,14 +81,16 @@ def accused(judgement: Judgement, verdict: SystemVerdict = FAIL) -> dict[str, st
     return {result.check: result.reason for result in judgement.checks if result.verdict == verdict}
 
 
-def shortest(spark, seed: int, root: Path) -> int:
+def shortest(spark: SparkSession, seed: int, root: Path) -> int:
     """Return the fewest steps after which the history of a seed is accused; all its beginnings are judged at once."""
     beginnings = {f"{steps}": history(seed, steps) for steps in range(STEPS + 1)}
     answers = judged_at_once(spark, beginnings, root)
     return min(int(steps) for steps, judgement in answers.items() if accused(judgement))
 
 
-def test_a_history_in_which_nothing_is_wrong_is_never_accused(judged, spark, tmp_path):
+def test_a_history_in_which_nothing_is_wrong_is_never_accused(
+    judged: Judged, spark: SparkSession, tmp_path: Path
+) -> None:
     wrong = {seed: accused(judgement) for seed, judgement in judged.intact.items() if accused(judgement)}
     if wrong:
         seed = next(iter(wrong))
@@ -95,14 +98,14 @@ def test_a_history_in_which_nothing_is_wrong_is_never_accused(judged, spark, tmp
         pytest.fail(f"{len(wrong)} of {len(SEEDS)}; history({seed}, {steps}) is accused: {wrong[seed]}")
 
 
-def test_whoever_cannot_tell_says_that_there_was_nothing(judged):
+def test_whoever_cannot_tell_says_that_there_was_nothing(judged: Judged) -> None:
     doubts = [reason for judgement in judged.intact.values() for reason in accused(judgement, UNKNOWN).values()]
     assert all(reason.startswith("nothing to judge: no rows in") for reason in doubts)
     assert len(doubts) < len(SEEDS)
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name, judged):
+def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name: str, judged: Judged) -> None:
     corruption, answers = CORRUPTIONS[name], judged.planted[name]
     assert answers, "no history has what it takes"
     for seed, judgement in answers.items():
@@ -112,6 +115,6 @@ def test_one_thing_wrong_is_found_by_its_checks_and_by_no_other(name, judged):
         assert unknown == corruption.unknown, f"seed {seed}"
 
 
-def test_every_check_finds_something():
+def test_every_check_finds_something() -> None:
     checks = {check for corruption in CORRUPTIONS.values() for check in corruption.found}
     assert checks == {registry.check(name).name for name in registry.names(registry.Kind.CHECK)}

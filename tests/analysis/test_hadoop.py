@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from harness.analysis.hadoop import HadoopPath
 from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
+from harness.ingest.answer import HistoryResult
 from harness.ingest.judging import judge_history, report
 from harness.ingest.page import EXAMPLE
 from harness.ingest.settings import AllowedSettings
@@ -26,7 +28,7 @@ MOUNT = "fs.viewfs.mounttable.anywhere.link./"
 
 
 @pytest.fixture(scope="module")
-def anywhere(spark, tmp_path_factory) -> Path:
+def anywhere(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of this machine that Hadoop has as `viewfs://anywhere/`."""
     root = tmp_path_factory.mktemp("anywhere")
     spark._jsc.hadoopConfiguration().set(MOUNT + "there", f"file://{root}")
@@ -34,7 +36,7 @@ def anywhere(spark, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, anywhere):
+def judged(spark: SparkSession, anywhere: Path) -> tuple[HistoryResult, ResultFolder[HadoopPath]]:
     """What was seen in the example, and where facts and findings of it are."""
     folder = ResultFolder(HadoopPath("viewfs://anywhere/there/a[b] c/", spark))
     result = judge_history(
@@ -44,7 +46,9 @@ def judged(spark, anywhere):
     return result, folder
 
 
-def test_facts_findings_verdict_and_report_are_behind_the_uri(judged, anywhere):
+def test_facts_findings_verdict_and_report_are_behind_the_uri(
+    judged: tuple[HistoryResult, ResultFolder[HadoopPath]], anywhere: Path
+) -> None:
     result, folder = judged
     here = RunFolder(anywhere / folder.run_id)
     assert {each.check: (each.verdict, each.violations) for each in result.checks} == {
@@ -61,7 +65,9 @@ def test_facts_findings_verdict_and_report_are_behind_the_uri(judged, anywhere):
     ]
 
 
-def test_the_report_shows_what_that_of_a_folder_shows(judged, anywhere):
+def test_the_report_shows_what_that_of_a_folder_shows(
+    judged: tuple[HistoryResult, ResultFolder[HadoopPath]], anywhere: Path
+) -> None:
     _, folder = judged
     there, here = StoredEvidence(folder), RunEvidence(RunFolder(anywhere / folder.run_id))
     assert (there.zero_ns, there.end_s()) == (here.zero_ns, here.end_s())
@@ -71,13 +77,13 @@ def test_the_report_shows_what_that_of_a_folder_shows(judged, anywhere):
     assert there.per_second() == here.per_second()
 
 
-def test_the_jars_of_s3a_are_of_the_hadoop_that_spark_brings():
+def test_the_jars_of_s3a_are_of_the_hadoop_that_spark_brings() -> None:
     brought = Path(*pyspark.__path__, "jars").glob("hadoop-client-api-*.jar")
     (version,) = (jar.stem.removeprefix("hadoop-client-api-") for jar in brought)
     assert f"<artifactId>hadoop-aws</artifactId><version>{version}</version>" in POM.read_text(encoding="utf-8")
 
 
-def test_nothing_is_overwritten_or_becomes_evidence(spark, tmp_path):
+def test_nothing_is_overwritten_or_becomes_evidence(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "plan.json").touch()
     with pytest.raises(ScenarioError, match="is the folder of a run"):
@@ -97,6 +103,6 @@ def test_nothing_is_overwritten_or_becomes_evidence(spark, tmp_path):
         pytest.param("viewfs://anywhere/h", "viewfs://anywhere/h/findings.parquet: .*does not exist", id="not mounted"),
     ],
 )
-def test_a_file_system_that_cannot_be_used_is_said(anywhere, uri, why):
+def test_a_file_system_that_cannot_be_used_is_said(anywhere: Path, uri: str, why: str) -> None:
     with pytest.raises(EvidenceError, match=why):
         judge(operations=[str(OPERATIONS)], into=uri, checks=["phantom"])

@@ -2,7 +2,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyarrow import parquet
@@ -17,6 +17,12 @@ from harness.store.result import forbidding
 from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import TOPIC, write_intact_run
 from tests.verdicts import FAIL, PASS, UNKNOWN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from harness.analysis.judge import Judgement
+
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +53,7 @@ def lose(folder: RunFolder, offset: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory):
+def judged(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "tuple[dict[str, Judgement], RunFolder]":
     """Four runs judged at once: intact, with a record lost, with a broker's line damaged, without any evidence."""
     from harness.analysis.judge import judge_runs
 
@@ -65,18 +71,20 @@ def judged(spark, tmp_path_factory):
     return {judgement.run_id: judgement for judgement in judgements}, together
 
 
-def verdicts(judgement) -> dict[str, SystemVerdict]:
+def verdicts(judgement: "Judgement") -> dict[str, SystemVerdict]:
     return {result.check: result.verdict for result in judgement.checks}
 
 
-def test_an_intact_run_passes_every_check(judged):
+def test_an_intact_run_passes_every_check(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     judgement = judged[0]["intact"]
     assert verdicts(judgement) == dict.fromkeys(map(str, verdicts(judgement)), PASS)
     assert [result.check.lower() for result in judgement.checks] == [name.lower() for name in ALL_CHECKS]
     assert judgement.remarks == []
 
 
-def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged):
+def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(
+    judged: "tuple[dict[str, Judgement], RunFolder]",
+) -> None:
     judgement = judged[0]["losing"]
     failed = {result.check: result for result in judgement.checks if result.verdict is FAIL}
     assert set(failed) == {"I10", "lost-write"}
@@ -84,14 +92,14 @@ def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged):
     assert "at orders-0 offset 7" in failed["lost-write"].reason
 
 
-def test_a_run_without_evidence_is_unknown_to_every_check(judged):
+def test_a_run_without_evidence_is_unknown_to_every_check(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     judgement = judged[0]["empty"]
     assert set(verdicts(judgement).values()) == {UNKNOWN}
     assert all("nothing to judge: no rows in" in result.reason for result in judgement.checks)
     assert sum(judgement.counts.values()) == 0
 
 
-def test_no_promise_is_kept_in_evidence_with_holes(judged):
+def test_no_promise_is_kept_in_evidence_with_holes(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     judgement = judged[0]["damaged"]
     assert forbidding(judgement.remarks)
     unknown = {result.check for result in judgement.checks if result.verdict is UNKNOWN}
@@ -107,17 +115,17 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged):
     assert reason.endswith("evidence that is damaged: brokers/1/state-change.jsonl: 1 unreadable lines")
 
 
-def test_remarks_on_the_evidence_name_file_and_number(judged):
+def test_remarks_on_the_evidence_name_file_and_number(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     assert [str(remark) for remark in judged[0]["losing"].remarks] == ["brokers/1/state-change.jsonl: 1 torn last line"]
     assert not forbidding(judged[0]["losing"].remarks)
 
 
-def test_rows_are_counted_a_run(judged):
+def test_rows_are_counted_a_run(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     assert judged[0]["intact"].counts["sends"] == 40
     assert judged[0]["losing"].counts["polls"] == 39
 
 
-def test_findings_are_one_table_in_the_agreed_columns(judged):
+def test_findings_are_one_table_in_the_agreed_columns(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
     table = parquet.read_table(judged[1].findings)
     assert set(table.column_names) == {name for name, _ in FINDING_COLUMNS}
     assert {(row["run_id"], row["check"]) for row in table.to_pylist()} == {("losing", "I10"), ("losing", "lost-write")}
@@ -128,24 +136,26 @@ class Broken:
     promise = "Nothing."
     needs = ("sends",)
 
-    def unknown(self, facts):
+    def unknown(self, facts: "dict[str, DataFrame]") -> "DataFrame | None":
         return None
 
-    def findings(self, facts, settings):
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         raise ZeroDivisionError("on purpose\nwith a second line")
 
 
 class LateBroken(Broken):
     name = "late"
 
-    def findings(self, facts, settings):
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         from pyspark.sql import functions as F
 
         rows = facts["sends"].withColumn("bad", F.raise_error(F.lit("only when it runs")))
         return rows.select("run_id", F.lit("late").alias("check"), "bad")
 
 
-def test_a_check_that_breaks_is_unknown_and_stops_no_other(spark, tmp_path, monkeypatch):
+def test_a_check_that_breaks_is_unknown_and_stops_no_other(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from harness.analysis.judge import judge
 
     plugins = {"broken": Broken(), "late": LateBroken(), "I3": registry.check("I3")}
@@ -164,7 +174,7 @@ def test_a_check_that_breaks_is_unknown_and_stops_no_other(spark, tmp_path, monk
 class BrokenByOne(Broken):
     name = "once"
 
-    def findings(self, facts, settings):
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         from pyspark.sql import functions as F
 
         bad = F.when(F.col("run_id") == "bad", F.raise_error(F.lit("one bad run"))).otherwise(F.lit("a note"))
@@ -175,16 +185,18 @@ class BrokenByOne(Broken):
 class DoubtsOne(Broken):
     name = "doubts"
 
-    def unknown(self, facts):
+    def unknown(self, facts: "dict[str, DataFrame]") -> "DataFrame":
         from pyspark.sql import functions as F
 
         return facts["sends"].where(F.col("run_id") == "b").select("run_id", F.lit("no reason at all").alias("reason"))
 
-    def findings(self, facts, settings):
+    def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         return BrokenByOne().findings(facts, settings).replace("once", "doubts", ["check"])
 
 
-def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(spark, tmp_path, monkeypatch):
+def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from harness.analysis.judge import judge_runs
 
     plugins = {"once": BrokenByOne(), "doubts": DoubtsOne(), "I3": registry.check("I3")}
@@ -204,7 +216,7 @@ def test_a_run_that_breaks_a_check_costs_neither_other_runs_nor_other_checks(spa
     assert ("b", "doubts") not in {(row["run_id"], row["check"]) for row in table}
 
 
-def test_judging_again_forgets_the_findings_before(spark, tmp_path):
+def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.judge import judge
 
     folder = write_intact_run(tmp_path / "run")
@@ -216,7 +228,7 @@ def test_judging_again_forgets_the_findings_before(spark, tmp_path):
     assert not stale.exists()
 
 
-def test_a_check_that_does_not_exist_is_refused_before_anything_is_read(tmp_path):
+def test_a_check_that_does_not_exist_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     from harness.analysis.judge import judge
 
     with pytest.raises(PluginError, match="unknown check"):

@@ -54,8 +54,9 @@ def on_a_cluster(spark: SparkSession) -> Iterator[SparkSession]:
     for name, value in AS_ON_A_CLUSTER.items():
         spark.conf.set(name, value)
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    for name, earlier in before.items():
+        assert earlier is not None
+        spark.conf.set(name, earlier)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,9 @@ def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def of_facts(on_a_cluster: SparkSession, facts: dict[str, DataFrame], tmp_path_factory) -> dict[str, str]:
+def of_facts(
+    on_a_cluster: SparkSession, facts: dict[str, DataFrame], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """The plan of each fact, from the lines of many runs."""
     folder = tmp_path_factory.mktemp("runs")
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)

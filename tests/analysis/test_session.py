@@ -81,20 +81,20 @@ def run(script: str, tmp_path: Path, **environment: str) -> subprocess.Completed
     )
 
 
-def test_a_session_ends_with_its_jvm_and_its_scratch_folder_and_says_nothing(tmp_path):
+def test_a_session_ends_with_its_jvm_and_its_scratch_folder_and_says_nothing(tmp_path: Path) -> None:
     done = run(SCRIPT, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert done.stderr == ""
 
 
-def test_an_interrupt_in_the_middle_of_a_job_is_no_error_of_the_job_and_ends_the_session(tmp_path):
+def test_an_interrupt_in_the_middle_of_a_job_is_no_error_of_the_job_and_ends_the_session(tmp_path: Path) -> None:
     done = run(INTERRUPTED, tmp_path)
     assert done.stdout == "interrupted\n", done.stderr
     assert done.returncode == 0, done.stderr
 
 
-def test_spark_that_does_not_start_is_said_with_the_last_words_of_its_jvm(tmp_path):
+def test_spark_that_does_not_start_is_said_with_the_last_words_of_its_jvm(tmp_path: Path) -> None:
     script = """
 from harness.analysis.session import spark_session
 from harness.errors import HarnessError
@@ -110,7 +110,7 @@ except HarnessError as error:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path):
+def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:
     script = """
 import threading, time
 from harness.analysis.session import spark_session
@@ -128,7 +128,7 @@ assert started.wait(500)
     assert not list(tmp_path.iterdir())
 
 
-def test_settings_of_the_users_win(tmp_path):
+def test_settings_of_the_users_win(tmp_path: Path) -> None:
     script = """
 from harness.analysis.session import spark_session
 with spark_session() as spark:
@@ -153,7 +153,7 @@ with spark_session() as spark:
         pytest.param("'spark.a=1", "cannot be read: No closing quotation", id="a quote that is not closed"),
     ],
 )
-def test_settings_that_are_none_are_refused(asked, message, monkeypatch):
+def test_settings_that_are_none_are_refused(asked: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAOS_SPARK_CONF", asked)
     with pytest.raises(HarnessError, match=message):
         session._own_settings()

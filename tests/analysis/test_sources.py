@@ -2,13 +2,17 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
 from harness.events import COMMON, KINDS, PartitionState, encode
 from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 pytestmark = pytest.mark.spark
 
@@ -62,7 +66,7 @@ def write(folder: RunFolder, extra: str = "") -> None:
         path.write_text("".join(texts) + extra, encoding="utf-8")
 
 
-def test_every_kind_of_line_that_is_written_can_be_read(spark, tmp_path):
+def test_every_kind_of_line_that_is_written_can_be_read(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.sources import CORRUPT, read
 
     folder = RunFolder(tmp_path / "run-1")
@@ -76,7 +80,7 @@ def test_every_kind_of_line_that_is_written_can_be_read(spark, tmp_path):
     assert sources.state_changes.count() == len(KINDS)
 
 
-def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark, tmp_path):
+def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.sources import CORRUPT, read
 
     folder = RunFolder(tmp_path / "run-1")
@@ -87,7 +91,7 @@ def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark, tmp_pa
     assert {row.file for row in bad} == {"brokers/1/state-change.jsonl"}
 
 
-def test_a_folder_without_any_evidence_reads_as_no_lines(spark, tmp_path):
+def test_a_folder_without_any_evidence_reads_as_no_lines(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.sources import read
 
     sources = read(spark, [RunFolder(tmp_path / "empty")])
@@ -96,7 +100,7 @@ def test_a_folder_without_any_evidence_reads_as_no_lines(spark, tmp_path):
     assert {"run_id", "file"} <= set(sources.state_changes.columns)
 
 
-def test_runs_are_told_apart_by_their_folders(spark, tmp_path):
+def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.sources import read
 
     folders = [RunFolder(tmp_path / "smoke-20261121T061958-6a276b73"), RunFolder(tmp_path / "another run")]
@@ -124,7 +128,7 @@ class Two:
     state: PartitionState | None
 
 
-def test_a_name_with_two_types_is_read_as_text():
+def test_a_name_with_two_types_is_read_as_text() -> None:
     from harness.analysis.sources import merged, struct_of
 
     both = merged([struct_of(One), struct_of(Two)])
@@ -135,7 +139,7 @@ def test_a_name_with_two_types_is_read_as_text():
     )
 
 
-def test_a_type_without_a_column_type_is_refused():
+def test_a_type_without_a_column_type_is_refused() -> None:
     from harness.analysis.sources import struct_of
 
     with pytest.raises(TypeError, match="no column type for <class 'complex'>"):

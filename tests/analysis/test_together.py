@@ -2,6 +2,7 @@
 
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyarrow import parquet
@@ -18,6 +19,10 @@ from tests.analysis.run_folders import write_intact_run
 from tests.analysis.test_judge import SETTINGS, lose
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
 pytestmark = pytest.mark.spark
 
 OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
@@ -25,7 +30,7 @@ OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory) -> dict[str, RunFolder]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder]:
     root = tmp_path_factory.mktemp("together")
     with tarfile.open(OLDER) as packed:
         packed.extractall(root, filter="data")
@@ -38,7 +43,9 @@ def folders(tmp_path_factory) -> dict[str, RunFolder]:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, folders, tmp_path_factory) -> dict[str, Judgement]:
+def judged(
+    spark: "SparkSession", folders: dict[str, RunFolder], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Judgement]:
     older = folders["older"]
     settings = settings_of(scenario_of(older), load_plan(older.plan))
     asked = [
@@ -49,10 +56,13 @@ def judged(spark, folders, tmp_path_factory) -> dict[str, Judgement]:
     answers = list(judge_together(spark, asked, scratch, keep=True))
     assert not list(scratch.iterdir())
     assert [folder for folder, _ in answers] == list(folders.values())
-    return {name: judgement for name, (_, judgement) in zip(folders, answers, strict=True)}
+    judgements = [judgement for _, judgement in answers if isinstance(judgement, Judgement)]
+    return dict(zip(folders, judgements, strict=True))
 
 
-def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(folders, judged):
+def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(
+    folders: dict[str, RunFolder], judged: dict[str, Judgement]
+) -> None:
     older = folders["older"]
     before = RunResult.load(older.verdict)
     assert read_version(older) == UNNUMBERED
@@ -62,7 +72,7 @@ def test_a_run_of_the_first_version_gets_the_answers_that_it_got_then(folders, j
     assert {each.before for each in differences(before, now)} == {"no answer"}, "checks of later versions only"
 
 
-def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged):
+def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged: dict[str, Judgement]) -> None:
     answers = {check.check: check for check in judged["older"].checks}
     assert not [name for name, check in answers.items() if check.verdict is FAIL]
     unknown = {name: check.reason for name, check in answers.items() if check.verdict is UNKNOWN}
@@ -70,7 +80,7 @@ def test_what_the_first_version_did_not_log_is_said_and_nobody_is_accused(judged
     assert all("the brokers' logs are older" in reason for reason in unknown.values()), unknown
 
 
-def test_each_run_has_its_own_facts_and_findings(folders, judged):
+def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], judged: dict[str, Judgement]) -> None:
     for name, folder in folders.items():
         sends = parquet.read_table(folder.facts / "sends.parquet")
         assert set(sends["run_id"].to_pylist()) == {folder.run_id}

@@ -47,7 +47,7 @@ def update(*brokers: _Broker, controller: int = 1, **leaders: dict[int, tuple[in
     )
 
 
-def test_brokers_are_replaced_and_partitions_are_merged():
+def test_brokers_are_replaced_and_partitions_are_merged() -> None:
     cache = MetadataCache()
     assert (cache.controller_id, cache.alive_brokers(), cache.topics()) == (-1, [], [])
     cache.update(update(broker(2, "A"), broker(1, "A", "B"), a={0: (1, 0), 1: (2, 0)}))
@@ -65,7 +65,7 @@ def test_brokers_are_replaced_and_partitions_are_merged():
     assert cache.partitions("c") == []
 
 
-def test_an_endpoint_needs_a_live_broker_with_that_listener():
+def test_an_endpoint_needs_a_live_broker_with_that_listener() -> None:
     cache = MetadataCache()
     cache.update(update(broker(1, "A", "B")))
     asked = [(1, "B"), (1, "C"), (2, "A")]
@@ -73,7 +73,7 @@ def test_an_endpoint_needs_a_live_broker_with_that_listener():
     assert [cache.is_alive(broker_id) for broker_id in (1, 2)] == [True, False]
 
 
-def test_the_last_update_wins_even_with_an_older_leader_epoch():
+def test_the_last_update_wins_even_with_an_older_leader_epoch() -> None:
     cache = MetadataCache()
     cache.update(update(a={0: (1, 5)}))
     cache.update(update(a={0: (2, 4)}))
@@ -82,7 +82,7 @@ def test_the_last_update_wins_even_with_an_older_leader_epoch():
     assert (info.leader, info.leader_epoch) == (2, 4)
 
 
-def test_a_deleted_partition_is_forgotten_and_with_the_last_one_its_topic():
+def test_a_deleted_partition_is_forgotten_and_with_the_last_one_its_topic() -> None:
     cache = MetadataCache()
     cache.update(update(a={0: (1, 0), 1: (1, 0)}))
     cache.update(update(a={0: (DELETED, 0)}))

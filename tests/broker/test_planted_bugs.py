@@ -147,7 +147,7 @@ async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaClus
     asked = [PartitionFetch((TOPIC, 0), -1, 0, 1000)]
     sessions = cluster[1].sessions
     session, _ = sessions.begin(0, 0, asked, privileged=False).answer([Read(asked[0], ErrorCode.NONE, 0, 0)])
-    told = []
+    told: list[str | list[int]] = []
     for _ in range(2):
         try:
             _, reads = sessions.begin(session, 1, [], privileged=False).answer([Read(asked[0], ErrorCode.NONE, 1, 0)])

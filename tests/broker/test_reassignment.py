@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ async def kill(cluster: WholeCluster, broker_id: int) -> None:
     await cluster.brokers.pop(broker_id).abandon()
 
 
-def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind():
+def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind() -> None:
     async def story(cluster: WholeCluster) -> None:
         assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
         assert await reassign(cluster, [4, 3], controller_id=2) == ErrorCode.NOT_CONTROLLER
@@ -112,7 +113,7 @@ def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind():
         pytest.param(3, id="a replica that stays"),
     ],
 )
-def test_a_death_while_a_partition_moves_delays_it_only(victim: int):
+def test_a_death_while_a_partition_moves_delays_it_only(victim: int) -> None:
     async def story(cluster: WholeCluster) -> None:
         assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
         await kill(cluster, victim)
@@ -127,7 +128,7 @@ def test_a_death_while_a_partition_moves_delays_it_only(victim: int):
     in_cluster(story)
 
 
-def test_a_move_that_waits_for_a_dead_broker_can_be_cancelled():
+def test_a_move_that_waits_for_a_dead_broker_can_be_cancelled() -> None:
     async def story(cluster: WholeCluster) -> None:
         assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
         await kill(cluster, 4)
@@ -141,7 +142,7 @@ def test_a_move_that_waits_for_a_dead_broker_can_be_cancelled():
     in_cluster(story)
 
 
-def test_an_admin_brings_the_lead_home():
+def test_an_admin_brings_the_lead_home() -> None:
     async def story(cluster: WholeCluster) -> None:
         await kill(cluster, 2)
         await until_leader(cluster, 3)
@@ -160,7 +161,7 @@ def test_an_admin_brings_the_lead_home():
     in_cluster(story, auto_leader_rebalance_enable="false")
 
 
-def test_the_lead_goes_home_by_itself():
+def test_the_lead_goes_home_by_itself() -> None:
     async def story(cluster: WholeCluster) -> None:
         await kill(cluster, 2)
         await until_leader(cluster, 3)
@@ -168,14 +169,14 @@ def test_the_lead_goes_home_by_itself():
         await until_leader(cluster, 2)
         assert [(e.strategy, e.trigger) for e in elections(cluster)][-1] == ("preferred", "auto")
 
-    def elections(cluster: WholeCluster) -> list:
+    def elections(cluster: WholeCluster) -> list[Any]:
         return [event for event in cluster.logs[1].events if event.ev == "election"]
 
     in_cluster(story)
 
 
 @pytest.mark.parametrize("how", ["by request", "by configuration"])
-def test_an_unclean_election_ends_a_partition_without_a_leader(how: str):
+def test_an_unclean_election_ends_a_partition_without_a_leader(how: str) -> None:
     async def story(cluster: WholeCluster) -> None:
         await kill(cluster, 3)
         await cluster.until(lambda: alone(cluster), "broker 2 is the ISR")
@@ -199,7 +200,7 @@ def test_an_unclean_election_ends_a_partition_without_a_leader(how: str):
     in_cluster(story)
 
 
-def test_every_step_of_a_move_raises_the_epoch_by_one():
+def test_every_step_of_a_move_raises_the_epoch_by_one() -> None:
     async def story(cluster: WholeCluster) -> None:
         before = state(cluster).leader_epoch
         await reassign(cluster, [2, 3])

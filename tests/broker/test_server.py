@@ -1,6 +1,8 @@
 """What a whole broker does from start to stop, and three of them together."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from harness.broker.log.storage import StorageError
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiVersionsRequest, LeaderAndIsrRequest
 from harness.broker.wire.transport import PeerError
-from harness.broker.zookeeper.client import ConnectionLoss, NotEmpty
+from harness.broker.zookeeper.client import ConnectionLoss, NotEmpty, Op
 from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.events import (
     BrokerRegistered,
@@ -32,8 +34,8 @@ from tests.broker.whole_cluster import HOST, WholeCluster, client_port, listens
 PEER_PORT = Endpoint(name="REPL", host=HOST, port=9101)
 
 
-def test_a_broker_starts_in_order():
-    async def play():
+def test_a_broker_starts_in_order() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             kinds = [event.ev for event in cluster.logs[1].events]
@@ -45,8 +47,8 @@ def test_a_broker_starts_in_order():
     run(play())
 
 
-def test_a_broker_serves_every_api_of_the_table():
-    async def play():
+def test_a_broker_serves_every_api_of_the_table() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
@@ -56,13 +58,13 @@ def test_a_broker_serves_every_api_of_the_table():
     run(play())
 
 
-def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards():
-    async def play():
+def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             broker = cluster.prepare(1)
             asked: list[asyncio.Task[object]] = []
 
-            def before_write(op):
+            def before_write(op: Op) -> None:
                 if op.path == "/brokers/ids/1":
                     assert listens(cluster, client_port(1))
                     asked.append(asyncio.ensure_future(cluster.metadata(1)))
@@ -75,8 +77,8 @@ def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards
     run(play())
 
 
-def test_a_clean_stop_leaves_nothing_to_recover():
-    async def play():
+def test_a_clean_stop_leaves_nothing_to_recover() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             await cluster.create("t", [1])
@@ -94,8 +96,8 @@ def test_a_clean_stop_leaves_nothing_to_recover():
     run(play())
 
 
-def test_a_stop_hands_the_leads_over():
-    async def play():
+def test_a_stop_hands_the_leads_over() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
             await cluster.create("t", [2, 3, 1])
@@ -106,14 +108,14 @@ def test_a_stop_hands_the_leads_over():
             assert strategies[-1] == "controlled_shutdown"
             await cluster.until(lambda: taken_over(cluster), "the next replica leads")
 
-    async def taken_over(cluster):
+    async def taken_over(cluster: WholeCluster) -> bool:
         return await cluster.leader("t", 3) == 3
 
     run(play())
 
 
-def test_a_stop_without_anybody_to_take_over_is_not_controlled():
-    async def play():
+def test_a_stop_without_anybody_to_take_over_is_not_controlled() -> None:
+    async def play() -> None:
         async with WholeCluster({"controlled.shutdown.max.retries": "2"}) as cluster:
             await cluster.start(1, 2)
             await cluster.create("t", [2, 1])
@@ -122,15 +124,15 @@ def test_a_stop_without_anybody_to_take_over_is_not_controlled():
             await cluster.stop(2)
             assert not cluster.of(2, BrokerStop)[-1].controlled
 
-    async def leads_alone(cluster):
+    async def leads_alone(cluster: WholeCluster) -> bool:
         topics = (await cluster.metadata(2)).topics
         return [topic.partitions[0].isr_nodes for topic in topics] == [[2]]
 
     run(play())
 
 
-def test_after_an_expired_session_a_broker_registers_again_and_the_controller_resigns():
-    async def play():
+def test_after_an_expired_session_a_broker_registers_again_and_the_controller_resigns() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
             await cluster.create("t", [1, 2, 3])
@@ -149,18 +151,18 @@ def test_after_an_expired_session_a_broker_registers_again_and_the_controller_re
             assert epochs == [1, 2]
             await cluster.until(lambda: writes(cluster), "a write")
 
-    async def registered_again(cluster, broker_id):
+    async def registered_again(cluster: WholeCluster, broker_id: int) -> bool:
         return len(cluster.of(broker_id, BrokerRegistered)) == 2
 
-    async def writes(cluster):
+    async def writes(cluster: WholeCluster) -> bool:
         leader = await cluster.leader("t", 1)
         return leader > 0 and await cluster.produce(leader, "t", "v") == ErrorCode.NONE
 
     run(play())
 
 
-def test_a_second_broker_of_the_same_id_does_not_start():
-    async def play():
+def test_a_second_broker_of_the_same_id_does_not_start() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             twin = cluster.prepare(1, listeners="PLAINTEXT://h:1,REPL://h:2")
@@ -187,8 +189,10 @@ def test_a_second_broker_of_the_same_id_does_not_start():
         ),
     ],
 )
-def test_a_broker_that_cannot_start_leaves_nothing_behind(prepare, error):
-    async def play():
+def test_a_broker_that_cannot_start_leaves_nothing_behind(
+    prepare: Callable[..., Any], error: type[StorageError] | type[ConnectionLoss] | type[OSError]
+) -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             prepare(cluster)
             broker = cluster.prepare(1)
@@ -202,8 +206,8 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(prepare, error):
     run(play())
 
 
-def test_a_committed_offset_survives_its_coordinator():
-    async def play():
+def test_a_committed_offset_survives_its_coordinator() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
             await cluster.create("t", [1, 2, 3])
@@ -223,20 +227,20 @@ def test_a_committed_offset_survives_its_coordinator():
             (load,) = cluster.of(second, CoordinatorLoad)
             assert (load.groups, load.offsets, load.log_end_offset) == (1, 1, 1)
 
-    async def found(cluster, broker_id):
+    async def found(cluster: WholeCluster, broker_id: int) -> bool:
         return await cluster.coordinator("g", broker_id) in cluster.brokers
 
-    async def committing(cluster, broker_id, offset):
+    async def committing(cluster: WholeCluster, broker_id: int, offset: int) -> bool:
         return await cluster.commit(broker_id, "g", "t", offset) == ErrorCode.NONE
 
-    async def loaded(cluster, broker_id):
+    async def loaded(cluster: WholeCluster, broker_id: int) -> bool:
         return (await cluster.committed(broker_id, "g", "t"))[0] == ErrorCode.NONE
 
     run(play())
 
 
-def test_a_coordinator_that_loses_its_lead_unloads():
-    async def play():
+def test_a_coordinator_that_loses_its_lead_unloads() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
             assert await cluster.controller(1) == 1
@@ -247,17 +251,17 @@ def test_a_coordinator_that_loses_its_lead_unloads():
             await cluster.until(lambda: unloaded(cluster), "broker 2 unloads")
             assert (await cluster.committed(2, "g", "t"))[0] == ErrorCode.NOT_COORDINATOR
 
-    async def coordinates(cluster, broker_id):
+    async def coordinates(cluster: WholeCluster, broker_id: int) -> bool:
         return await cluster.coordinator("g", 1) == broker_id
 
-    async def unloaded(cluster):
+    async def unloaded(cluster: WholeCluster) -> bool:
         return bool(cluster.of(2, CoordinatorUnload))
 
     run(play())
 
 
-def test_a_topics_own_min_insync_replicas_hold_from_its_first_record():
-    async def play():
+def test_a_topics_own_min_insync_replicas_hold_from_its_first_record() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)
             assert await cluster.create("strict", [1, 2], min_insync_replicas="2") == ErrorCode.NONE
@@ -265,14 +269,14 @@ def test_a_topics_own_min_insync_replicas_hold_from_its_first_record():
             await cluster.stop(2)
             await cluster.until(lambda: refused(cluster), "too few replicas")
 
-    async def refused(cluster):
+    async def refused(cluster: WholeCluster) -> bool:
         return await cluster.produce(1, "strict", "v") == ErrorCode.NOT_ENOUGH_REPLICAS
 
     run(play())
 
 
-def test_a_created_topic_is_answered_as_soon_as_it_has_leaders():
-    async def play():
+def test_a_created_topic_is_answered_as_soon_as_it_has_leaders() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)
             began = asyncio.get_running_loop().time()
@@ -283,8 +287,8 @@ def test_a_created_topic_is_answered_as_soon_as_it_has_leaders():
     run(play())
 
 
-def test_a_stopped_broker_answers_nobody():
-    async def play():
+def test_a_stopped_broker_answers_nobody() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             await cluster.stop(1)
@@ -294,8 +298,8 @@ def test_a_stopped_broker_answers_nobody():
     run(play())
 
 
-def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves():
-    async def play():
+def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
             await cluster.create("t", [2, 3, 1])
@@ -308,15 +312,15 @@ def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves():
     run(play())
 
 
-def test_a_full_disk_at_the_end_does_not_keep_the_session():
-    async def play():
+def test_a_full_disk_at_the_end_does_not_keep_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
 
             def refuse(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            cluster.disks[1].replace = refuse
+            monkeypatch.setattr(cluster.disks[1], "replace", refuse)
             await cluster.stop(1)
             assert "/brokers/ids/1" not in cluster.zookeeper.nodes
             assert not cluster.disks[1].exists(".kafka_cleanshutdown")
@@ -324,12 +328,12 @@ def test_a_full_disk_at_the_end_does_not_keep_the_session():
     run(play())
 
 
-def test_a_broker_that_cannot_register_again_says_so():
-    async def play():
+def test_a_broker_that_cannot_register_again_says_so() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
 
-            def refuse(op):
+            def refuse(op: Op) -> None:
                 if op.path == "/brokers/ids/1":
                     raise NotEmpty("nobody expects this")
 
@@ -341,8 +345,8 @@ def test_a_broker_that_cannot_register_again_says_so():
     run(play())
 
 
-def test_a_lead_cannot_be_taken_before_the_topics_configuration_can_be_read():
-    async def play():
+def test_a_lead_cannot_be_taken_before_the_topics_configuration_can_be_read() -> None:
+    async def play() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
             cluster.zookeeper.reachable = False

@@ -53,7 +53,7 @@ def test_what_no_run_is_called_is_no_name(text: str) -> None:
     assert RunName.parse(text) is None
 
 
-class Remembering(MemoryFileSystem):
+class Remembering(MemoryFileSystem):  # type: ignore[misc] # it has no annotations
     """An object storage as most are: a listing is remembered until somebody says that it is old."""
 
     def __init__(self) -> None:
@@ -62,9 +62,8 @@ class Remembering(MemoryFileSystem):
 
     def ls(self, path: str, detail: bool = True, **more: Any) -> list[Any]:
         """Return what was there when it was last looked at."""
-        if detail:
-            return super().ls(path, detail=True, **more)
-        return self.listed.setdefault(path, super().ls(path, detail=False, **more))
+        seen: list[Any] = super().ls(path, detail=detail, **more)
+        return seen if detail else self.listed.setdefault(path, seen)
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """Look again the next time."""
@@ -134,8 +133,13 @@ def test_what_says_that_a_run_is_over_is_published_last(
 ) -> None:
     folder = made(tmp_path, RUN)
     folder.report.write_text("report", encoding="utf-8")
-    put, calls = remote.put, []
-    monkeypatch.setattr(remote, "put", lambda files, places: calls.append(files) or put(files, places))
+    put, calls = remote.put, list[Any]()
+
+    def watched(files: Any, places: Any) -> Any:
+        calls.append(files)
+        return put(files, places)
+
+    monkeypatch.setattr(remote, "put", watched)
     publish(folder.root)
     assert str(folder.verdict) not in calls[0]
     assert str(folder.report) in calls[0]

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import read, remark, sent
-from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -37,5 +37,5 @@ answers = answers_of("aborted-read", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_values_of_failed_sends(case, answers):
+def test_values_of_failed_sends(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -8,6 +8,7 @@ from tests.checks.answers import (
     PASS,
     UNCLEAN,
     UNKNOWN,
+    Answer,
     Case,
     answers_of,
     confirm,
@@ -48,5 +49,5 @@ answers = answers_of("duplicate", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_the_places_where_they_were_read(case, answers):
+def test_values_and_the_places_where_they_were_read(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

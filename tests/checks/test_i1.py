@@ -1,15 +1,15 @@
 import pytest
 
-from tests.analysis.fact_rows import led, state
+from tests.analysis.fact_rows import Row, led, state
 from tests.analysis.protocol_rows import appended
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
 CREATED = state(0, leader=1, epoch=0, isr=[1, 2, 3], writer="controller")
 
 
-def then(version, *, epoch, leader=2, writer="controller", before=CREATED):
+def then(version: int, *, epoch: int, leader: int = 2, writer: str | None = "controller", before: Row = CREATED) -> Row:
     return state(version, leader=leader, epoch=epoch, isr=[2, 3], writer=writer, previous=before)
 
 
@@ -53,7 +53,7 @@ answers = answers_of("I1", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_leader_epochs_along_the_versions_of_the_state(case, answers):
+def test_leader_epochs_along_the_versions_of_the_state(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
@@ -90,5 +90,5 @@ leaders = answers_of("I1", LEADERS)
 
 
 @pytest.mark.parametrize("case", LEADERS)
-def test_one_leader_in_each_epoch(case, leaders):
+def test_one_leader_in_each_epoch(case: str, leaders: dict[str, Answer]) -> None:
     confirm(LEADERS[case], leaders[case])

@@ -9,6 +9,7 @@ from tests.checks.answers import (
     POWER_LOSS,
     UNCLEAN,
     UNKNOWN,
+    Answer,
     Case,
     answers_of,
     confirm,
@@ -97,5 +98,5 @@ answers = answers_of("I10", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_acknowledged_records_in_the_logs_of_later_leaders(case, answers):
+def test_acknowledged_records_in_the_logs_of_later_leaders(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

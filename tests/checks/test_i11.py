@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import claimed, elected_uncleanly, led, marked, truncated
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ answers = answers_of("I11", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_course_of_the_high_watermark(case, answers):
+def test_the_course_of_the_high_watermark(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
@@ -74,5 +74,5 @@ cuts = answers_of("I11", CUTS)
 
 
 @pytest.mark.parametrize("case", CUTS)
-def test_what_is_truncated(case, cuts):
+def test_what_is_truncated(case: str, cuts: dict[str, Answer]) -> None:
     confirm(CUTS[case], cuts[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import held, remark, replica
 from tests.analysis.protocol_rows import appended
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -67,5 +67,5 @@ answers = answers_of("I12", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_epochs_along_a_log(case, answers):
+def test_epochs_along_a_log(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import claimed
 from tests.analysis.protocol_rows import joined, proposed, registered
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -48,5 +48,5 @@ answers = answers_of("I13", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_who_joins_the_isr(case, answers):
+def test_who_joins_the_isr(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

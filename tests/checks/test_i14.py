@@ -1,13 +1,15 @@
+from typing import Any
+
 import pytest
 
 from tests.analysis.fact_rows import claimed
 from tests.analysis.protocol_rows import requested
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
-AT = {"topic": "orders", "partition": 0}
-STOP = {**AT, "api": "StopReplica"}
+AT: dict[str, Any] = {"topic": "orders", "partition": 0}
+STOP: dict[str, Any] = {**AT, "api": "StopReplica"}
 
 CASES = {
     "controllers follow each other": Case(rows=[requested(1, seq=1), requested(2, seq=2)], verdict=PASS),
@@ -112,5 +114,5 @@ answers = answers_of("I14", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_becomes_of_stale_requests(case, answers):
+def test_what_becomes_of_stale_requests(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.analysis.fact_rows import claimed, truncated
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.analysis.fact_rows import Row, claimed, truncated
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -9,7 +9,7 @@ FOLLOWS = claimed(1, 0, high_watermark=0, end=0)
 KNEW = {"latest_epoch": 2, "asked_epoch": 2, "local_epoch": 2, "local_end_offset": 9}
 
 
-def cut(to, **other):
+def cut(to: int, **other: int | str | None) -> Row:
     return truncated(
         2, 9, to, high_watermark=3, epoch=3, **(KNEW | {"answer_epoch": 2, "answer_end_offset": 6} | other)
     )
@@ -72,5 +72,5 @@ answers = answers_of("I15", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_how_far_a_follower_truncates(case, answers):
+def test_how_far_a_follower_truncates(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

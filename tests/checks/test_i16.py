@@ -1,16 +1,18 @@
+from typing import Any
+
 import pytest
 
-from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, read, remark, state
+from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, remark, state
 from tests.analysis.protocol_rows import waited_for
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
 READ = [read("a", 4), waited_for([1, 2], 5)]
 
 
-def logged(offset, **other):
-    of_log = {"source": "log", "process": None, "index": None, "log_partition": 0, "log_offset": 1}
+def logged(offset: int, **other: Any) -> Row:
+    of_log: dict[str, Any] = {"source": "log", "process": None, "index": None, "log_partition": 0, "log_offset": 1}
     row = committed(offset, at=(0, None), **of_log | other)
     return row[0], row[1] | {"invoke_ns": None}
 
@@ -64,5 +66,5 @@ answers = answers_of("I16", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_how_far_commits_go_and_whether_they_last(case, answers):
+def test_how_far_commits_go_and_whether_they_last(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.protocol_rows import registered
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -38,5 +38,5 @@ answers = answers_of("I18", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whose_registration_it_is(case, answers):
+def test_whose_registration_it_is(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

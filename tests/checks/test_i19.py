@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import acknowledged, configured
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -74,5 +74,5 @@ answers = answers_of("I19", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_acknowledged(case, answers):
+def test_what_is_acknowledged(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.analysis.fact_rows import controller, state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.analysis.fact_rows import Row, controller, state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -10,7 +10,7 @@ SECOND = controller(1, 2, zxid=150)
 CREATED = state(0, leader=1, epoch=0, isr=[1, 2], zxid=110, writer="controller")
 
 
-def written_at(zxid, *, epoch, controller_epoch, writer):
+def written_at(zxid: int, *, epoch: int, controller_epoch: int, writer: str | None) -> Row:
     return state(
         1, leader=1, epoch=epoch, isr=[1], zxid=zxid, controller_epoch=controller_epoch, writer=writer, previous=CREATED
     )
@@ -31,7 +31,7 @@ answers = answers_of("I2", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_controller_epochs(case, answers):
+def test_controller_epochs(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
@@ -66,5 +66,5 @@ decisions = answers_of("I2", DECISIONS)
 
 
 @pytest.mark.parametrize("case", DECISIONS)
-def test_decisions_under_an_older_controller_epoch(case, decisions):
+def test_decisions_under_an_older_controller_epoch(case: str, decisions: dict[str, Answer]) -> None:
     confirm(DECISIONS[case], decisions[case])

@@ -1,8 +1,8 @@
 import pytest
 
-from tests.analysis.fact_rows import sent, state
+from tests.analysis.fact_rows import Row, sent, state
 from tests.analysis.protocol_rows import injected, registered, topic
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -12,7 +12,7 @@ LOST = state(1, leader=1, epoch=0, isr=[1, 2], previous=BEGUN)
 UNANSWERED = sent("b", invoke_ns=1_000_000_000, complete_ns=None, index=7)
 
 
-def ended(at_s):
+def ended(at_s: float) -> Row:
     return sent("a", 0, complete_ns=int(at_s * 1e9))
 
 
@@ -126,5 +126,5 @@ answers = answers_of("I20", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_whole_again_in_the_end(case, answers):
+def test_what_is_whole_again_in_the_end(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,14 +1,14 @@
 import pytest
 
-from tests.analysis.fact_rows import held, replica, state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.analysis.fact_rows import Row, held, replica, state
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
 LOG = [replica(1, 9), state(0, leader=1, epoch=0, isr=[1])]
 
 
-def numbered(sequence, offset, *, broker=1, producer=7, epoch=0):
+def numbered(sequence: int, offset: int, *, broker: int = 1, producer: int = 7, epoch: int = 0) -> Row:
     return held(broker, f"v{offset}", offset, producer_id=producer, producer_epoch=epoch, sequence=sequence)
 
 
@@ -46,5 +46,5 @@ answers = answers_of("I21", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sequence_numbers_in_a_log(case, answers):
+def test_sequence_numbers_in_a_log(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.protocol_rows import elected
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -67,5 +67,5 @@ answers = answers_of("I22", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_the_selectors_rule_gives(case, answers):
+def test_what_the_selectors_rule_gives(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import replica
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -27,5 +27,5 @@ answers = answers_of("I23", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_left_of_a_deleted_topic(case, answers):
+def test_what_is_left_of_a_deleted_topic(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

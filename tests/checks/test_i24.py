@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.protocol_rows import served
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -21,5 +21,5 @@ answers = answers_of("I24", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_consumers_are_served(case, answers):
+def test_what_consumers_are_served(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -22,5 +22,5 @@ answers = answers_of("I3", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_leader_the_isr_and_the_assignment(case, answers):
+def test_the_leader_the_isr_and_the_assignment(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

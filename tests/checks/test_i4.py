@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, led, state
 from tests.analysis.protocol_rows import configured, elected
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -124,5 +124,5 @@ answers = answers_of("I4", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_who_is_elected(case, answers):
+def test_who_is_elected(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import wrote
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -34,5 +34,5 @@ answers = answers_of("I5", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_write_replaces(case, answers):
+def test_what_a_write_replaces(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,18 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, remark, replica, state
 from tests.analysis.protocol_rows import appended, waited_for
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import (
+    FAIL,
+    PASS,
+    POWER_LOSS,
+    UNCLEAN,
+    UNKNOWN,
+    Answer,
+    Case,
+    answers_of,
+    confirm,
+    without_each,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -53,5 +64,5 @@ answers = answers_of("I6", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_zookeepers_isr_has(case, answers):
+def test_what_zookeepers_isr_has(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

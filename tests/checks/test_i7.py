@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import claimed, remark, truncated
 from tests.analysis.protocol_rows import appended, waited_for
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -58,5 +58,5 @@ answers = answers_of("I7", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_the_leaders_own_isr_has(case, answers):
+def test_what_the_leaders_own_isr_has(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

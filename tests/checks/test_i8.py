@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import waited_for
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -41,5 +41,5 @@ answers = answers_of("I8", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whom_a_leader_waits_for(case, answers):
+def test_whom_a_leader_waits_for(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

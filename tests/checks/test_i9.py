@@ -3,7 +3,7 @@ import pytest
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -75,7 +75,7 @@ answers = answers_of("I9", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_replicas_offset_by_offset(case, answers):
+def test_replicas_offset_by_offset(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
@@ -106,5 +106,5 @@ incomplete = answers_of("I9", INCOMPLETE)
 
 
 @pytest.mark.parametrize("case", INCOMPLETE)
-def test_an_incomplete_dump_judges_nothing(case, incomplete):
+def test_an_incomplete_dump_judges_nothing(case: str, incomplete: dict[str, Answer]) -> None:
     confirm(INCOMPLETE[case], incomplete[case])

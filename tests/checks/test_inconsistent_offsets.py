@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, read, sent
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -35,10 +35,10 @@ answers = answers_of("inconsistent-offsets", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_offset_and_the_values_seen_there(case, answers):
+def test_one_offset_and_the_values_seen_there(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
-def test_the_finding_shows_who_says_what(answers):
+def test_the_finding_shows_who_says_what(answers: dict[str, Answer]) -> None:
     (evidence,) = answers["two readers read two values"].evidence
     assert len(evidence) == 2

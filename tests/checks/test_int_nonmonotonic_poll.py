@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import read
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -24,5 +24,5 @@ answers = answers_of("int-nonmonotonic-poll", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_order_within_a_poll(case, answers):
+def test_order_within_a_poll(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import sent
 from tests.analysis.protocol_rows import overtaken
-from tests.checks.answers import FAIL, NOT_IDEMPOTENT, PASS, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, NOT_IDEMPOTENT, PASS, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -27,5 +27,5 @@ answers = answers_of("int-nonmonotonic-send", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_order_of_sends_under_way_together(case, answers):
+def test_order_of_sends_under_way_together(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

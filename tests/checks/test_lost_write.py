@@ -10,6 +10,7 @@ from tests.checks.answers import (
     POWER_LOSS,
     UNCLEAN,
     UNKNOWN,
+    Answer,
     Case,
     answers_of,
     confirm,
@@ -107,10 +108,10 @@ answers = answers_of("lost-write", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_acknowledged_records_before_the_last_one_read(case, answers):
+def test_acknowledged_records_before_the_last_one_read(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])
 
 
-def test_the_finding_shows_both_sides(answers):
+def test_the_finding_shows_both_sides(answers: dict[str, Answer]) -> None:
     (evidence,) = answers["an acknowledged record was passed unseen"].evidence
     assert [event[:14] for event in evidence] == ['{"fact":"sends', '{"fact":"polls']

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, read
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -31,5 +31,5 @@ answers = answers_of("nonmonotonic-poll", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_steps_back_from_poll_to_poll(case, answers):
+def test_steps_back_from_poll_to_poll(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, sent
 from tests.analysis.protocol_rows import overtaken
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -53,5 +53,5 @@ answers = answers_of("nonmonotonic-send", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_order_of_sends_one_after_the_other(case, answers):
+def test_order_of_sends_one_after_the_other(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led, remark
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -101,5 +101,5 @@ answers = answers_of("offset-regression", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_committed_offsets_read_back(case, answers):
+def test_committed_offsets_read_back(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

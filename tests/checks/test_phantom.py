@@ -1,7 +1,7 @@
 import pytest
 
 from tests.analysis.fact_rows import read, remark, sent
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -29,5 +29,5 @@ answers = answers_of("phantom", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_was_read_was_sent(case, answers):
+def test_what_was_read_was_sent(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

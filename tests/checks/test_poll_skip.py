@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, read, remark, replica
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Case, answers_of, confirm
+from tests.checks.answers import FAIL, PASS, POWER_LOSS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
 
 pytestmark = pytest.mark.spark
 
@@ -48,5 +48,5 @@ answers = answers_of("poll-skip", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_jumps_from_poll_to_poll(case, answers):
+def test_jumps_from_poll_to_poll(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

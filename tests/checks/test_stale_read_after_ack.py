@@ -2,7 +2,7 @@ import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, sent, state
 from tests.analysis.protocol_rows import ended_at, injected
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm, without_each
 
 pytestmark = pytest.mark.spark
 
@@ -48,5 +48,5 @@ answers = answers_of("stale-read-after-ack", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ends_that_consumers_are_told(case, answers):
+def test_ends_that_consumers_are_told(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

@@ -1,7 +1,18 @@
 import pytest
 
 from tests.analysis.fact_rows import elected_uncleanly, held, read, remark, replica, sent, state
-from tests.checks.answers import FAIL, NOT_UNIQUE, PASS, UNCLEAN, UNKNOWN, Case, answers_of, confirm, without_each
+from tests.checks.answers import (
+    FAIL,
+    NOT_UNIQUE,
+    PASS,
+    UNCLEAN,
+    UNKNOWN,
+    Answer,
+    Case,
+    answers_of,
+    confirm,
+    without_each,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -43,5 +54,5 @@ answers = answers_of("unseen", CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_acknowledged_records_that_nobody_read(case, answers):
+def test_acknowledged_records_that_nobody_read(case: str, answers: dict[str, Answer]) -> None:
     confirm(CASES[case], answers[case])

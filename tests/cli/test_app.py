@@ -1,6 +1,4 @@
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -219,10 +217,8 @@ def test_every_error_has_its_exit_code(
 def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
     chaos: Any, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def no_spark(*_arguments: Any, **_options: Any) -> Iterator[None]:
+    def no_spark(*_arguments: Any, **_options: Any) -> None:
         raise SparkError("Spark did not start: no Java; the end of its log: nothing")
-        yield
 
     monkeypatch.setattr("harness.analysis.session.spark_session", no_spark)
     monkeypatch.setattr("harness.rejudging.rejudge.spark_session", no_spark)

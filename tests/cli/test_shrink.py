@@ -74,7 +74,7 @@ def test_a_sweep_shrinks_the_first_schedule_of_each_finding_and_none_twice(judge
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type]  nobody asks Spark
+    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
     assert [each.what for each in found.violations] == ["I9", "I10"]
     assert [path.name for path in sorted(sweep.shrunk.iterdir())] == ["small-i10.yaml", "small-i9.yaml"]
     for each in found.violations:
@@ -87,5 +87,5 @@ def test_a_small_one_that_shows_two_findings_stands_for_both(monkeypatch: pytest
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])
     summary = summarize(sweep, verdicts, simulated_s=1, judged_s=1)
-    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type]  nobody asks Spark
+    found = with_small_ones(None, sweep, summary, Silent())  # type: ignore[arg-type] # nobody asks Spark
     assert len({each.small for each in found.violations}) == len(list(sweep.shrunk.iterdir())) == 1

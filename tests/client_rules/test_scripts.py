@@ -1,6 +1,6 @@
 """The rules alone: which step comes next, and what is written down of it, given the answers of some shell."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
@@ -84,7 +84,7 @@ def steps_of(
         return steps
 
 
-def in_turn(answers: dict[type, Iterable[Answer]]) -> Callable[[Step], Answer]:
+def in_turn(answers: Mapping[type, Iterable[Answer]]) -> Callable[[Step], Answer]:
     """Return a shell that has these answers for steps of a kind, and then nothing to say."""
     waiting = {kind: iter(each) for kind, each in answers.items()}
     return lambda step: next(waiting.get(type(step), iter(())), DONE)

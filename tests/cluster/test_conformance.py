@@ -165,6 +165,7 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
     assert (server.server_id, server.state, server.client_address) == (1, "running", status.zookeeper_connect)
     for broker in status.brokers:
         assert next(iter(read_jsonl(broker.state_change_log)))["ev"] == "broker_start"
+        assert broker.human_log is not None
         assert "startup.complete" in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
     async with KazooView(status.zookeeper_connect) as view:

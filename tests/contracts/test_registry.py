@@ -1,7 +1,9 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +25,13 @@ def test_plugins_are_found_by_their_file_names() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_plugin_loads_under_its_name(kind: Kind) -> None:
-    load = {Kind.FAULT: registry.fault, Kind.WORKLOAD: registry.workload, Kind.CHECK: registry.check}[kind]
+    load: dict[Kind, Callable[[str], Any]] = {
+        Kind.FAULT: registry.fault,
+        Kind.WORKLOAD: registry.workload,
+        Kind.CHECK: registry.check,
+    }
     for name in registry.names(kind):
-        assert load(name).name.lower() == name
+        assert load[kind](name).name.lower() == name
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:

@@ -99,7 +99,7 @@ def test_values_that_are_no_text_become_digests_and_null_is_empty(tmp_path: Path
 
 
 def test_a_digest_tells_apart_whatever_is_different(tmp_path: Path, log_dir: Path, batch: Any) -> None:
-    contents = [
+    contents: list[dict[str, Any]] = [
         {"key": b"a", "values": (b"b",)},
         {"key": b"ab", "values": (b"",)},
         {"key": b"ab", "values": (None,)},

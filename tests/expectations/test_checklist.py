@@ -5,10 +5,11 @@ session that all tests share, and in Spark by one job for all.
 import contextlib
 import io
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 pytestmark = pytest.mark.spark
@@ -17,7 +18,7 @@ FOR_A_CODE_OWNER = "Has passed a manual review by a code owner for code standard
 
 
 @pytest.fixture(scope="module")
-def custom(gx_context):
+def custom(gx_context: Any) -> dict[str, Any]:
     """All custom expectations, by name."""
     from expectations.row_expectation import RowExpectation
     from expectations.suites import SUITES
@@ -30,7 +31,7 @@ def custom(gx_context):
 
 
 @pytest.mark.filterwarnings("ignore:`result_format` configured at the:UserWarning")
-def test_every_custom_expectation_passes_the_checklist(custom, gx_context):
+def test_every_custom_expectation_passes_the_checklist(custom: dict[str, Any], gx_context: Any) -> None:
     unmet, errors, unrendered = {}, {}, {}
     for name, expectation in custom.items():
         parameters = expectation.examples[0]["tests"][0]["in"]
@@ -45,12 +46,14 @@ def test_every_custom_expectation_passes_the_checklist(custom, gx_context):
         assert diagnostics.execution_engines.SparkDFExecutionEngine
         samples = [sample for one in diagnostics.renderers if one.is_standard for sample in one.samples]
         unrendered[name] = [sample.error_message for sample in samples if not sample.rendered_successfully]
-    nothing = {name: [] for name in custom}
+    nothing: dict[str, list[object]] = {name: [] for name in custom}
     assert (errors, unrendered) == (nothing, nothing)
     assert unmet == {name: [FOR_A_CODE_OWNER] for name in custom}
 
 
-def test_spark_answers_every_example_as_great_expectations_diagnostics_want_it(custom, spark):
+def test_spark_answers_every_example_as_great_expectations_diagnostics_want_it(
+    custom: dict[str, Any], spark: SparkSession
+) -> None:
     from expectations.metrics import spark_marks
 
     answers, expected = [], {}

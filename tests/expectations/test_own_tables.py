@@ -1,9 +1,16 @@
 """The custom expectations on tables that are not ours, in pandas and in Spark."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import pandas as pd
 import pytest
 
 from tests.expectations.conftest import ENGINES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 pytestmark = pytest.mark.spark
 
@@ -12,7 +19,7 @@ TERMS = pd.DataFrame({"shard": ["a", "a", "a", "b"], "term": [2, None, 2, 1], "a
 
 
 @pytest.fixture(scope="module")
-def increase():
+def increase() -> Callable[..., Any]:
     """Make the expectation that terms increase: call with parameters to add."""
     from expectations.leader_epochs import ExpectLeaderEpochsToIncrease
 
@@ -22,7 +29,9 @@ def increase():
 
 
 @in_both_engines
-def test_the_rows_that_break_it_are_shown_and_one_with_a_null_is_not_judged(engine, batch_of, increase):
+def test_the_rows_that_break_it_are_shown_and_one_with_a_null_is_not_judged(
+    engine: str, batch_of: Callable[..., Any], increase: Callable[..., Any]
+) -> None:
     result = batch_of(engine, TERMS).validate(increase())
     assert not result.success
     assert result.result == {
@@ -35,7 +44,9 @@ def test_the_rows_that_break_it_are_shown_and_one_with_a_null_is_not_judged(engi
 
 
 @in_both_engines
-def test_no_more_rows_are_shown_than_the_result_may_have(engine, batch_of, increase):
+def test_no_more_rows_are_shown_than_the_result_may_have(
+    engine: str, batch_of: Callable[..., Any], increase: Callable[..., Any]
+) -> None:
     frame = pd.DataFrame({"shard": "a", "term": 1, "at": range(30)})
     result = batch_of(engine, frame).validate(increase()).result
     assert (result["unexpected_count"], len(result["partial_unexpected_list"])) == (29, 20)
@@ -51,25 +62,37 @@ def test_no_more_rows_are_shown_than_the_result_may_have(engine, batch_of, incre
         pytest.param({"mostly": 0.7}, False, id="two rows of three are not enough"),
     ],
 )
-def test_which_rows_and_how_many_must_meet_it(engine, batch_of, increase, more, success):
+def test_which_rows_and_how_many_must_meet_it(
+    engine: str,
+    batch_of: Callable[..., Any],
+    increase: Callable[..., Any],
+    more: dict[str, dict[str, str]] | dict[str, float],
+    success: bool,
+) -> None:
     assert batch_of(engine, TERMS).validate(increase(**more)).success is success
 
 
 @in_both_engines
-def test_a_table_without_the_column_is_an_error_and_proves_nothing(engine, batch_of, increase):
+def test_a_table_without_the_column_is_an_error_and_proves_nothing(
+    engine: str, batch_of: Callable[..., Any], increase: Callable[..., Any]
+) -> None:
     result = batch_of(engine, TERMS[["shard", "term"]]).validate(increase())
     assert not result.success
     assert "the table has no column at; it has shard, term" in str(result.exception_info)
 
 
 @in_both_engines
-def test_a_second_table_is_not_taken_for_the_first(engine, batch_of, increase):
+def test_a_second_table_is_not_taken_for_the_first(
+    engine: str, batch_of: Callable[..., Any], increase: Callable[..., Any]
+) -> None:
     assert not batch_of(engine, TERMS).validate(increase()).success
     assert batch_of(engine, TERMS[TERMS["shard"] == "b"]).validate(increase()).success
 
 
 @in_both_engines
-def test_without_kinds_a_committed_offset_may_never_be_lower_than_any_before(engine, batch_of):
+def test_without_kinds_a_committed_offset_may_never_be_lower_than_any_before(
+    engine: str, batch_of: Callable[..., Any]
+) -> None:
     from expectations.committed_offsets import ExpectCommittedOffsetsNeverToRegress
 
     expectation = ExpectCommittedOffsetsNeverToRegress(
@@ -80,7 +103,9 @@ def test_without_kinds_a_committed_offset_may_never_be_lower_than_any_before(eng
     assert [row["position"] for row in shown] == [6, 7]
 
 
-def test_all_expectations_about_one_spark_table_are_answered_by_one_job(spark, batch_of):
+def test_all_expectations_about_one_spark_table_are_answered_by_one_job(
+    spark: "SparkSession", batch_of: Callable[..., Any]
+) -> None:
     from great_expectations.core.expectation_suite import ExpectationSuite
 
     from expectations.suites import RECORDS
@@ -91,7 +116,7 @@ def test_all_expectations_about_one_spark_table_are_answered_by_one_job(spark, b
     try:
         result = batch.validate(ExpectationSuite(name="own", expectations=list(RECORDS.expectations)))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # PySpark's annotation forgets that None unsets
     assert result.success
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("judged")) == 1
 
@@ -105,14 +130,16 @@ def test_all_expectations_about_one_spark_table_are_answered_by_one_job(spark, b
         pytest.param({"ordercolumn": "at"}, "ordercolumn", id="a parameter that there is not"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(parameters, wrong):
+def test_what_cannot_be_meant_is_refused(
+    parameters: dict[str, float] | dict[str, list[str]] | dict[str, str], wrong: str
+) -> None:
     from expectations.leader_epochs import ExpectLeaderEpochsToIncrease
 
     with pytest.raises(ValueError, match=wrong):
         ExpectLeaderEpochsToIncrease(**parameters)
 
 
-def test_an_expectation_says_its_sentence_with_the_columns_it_is_about(increase):
+def test_an_expectation_says_its_sentence_with_the_columns_it_is_about(increase: Callable[..., Any]) -> None:
     expectation = increase(only={"kind": "x"}, mostly=0.5)
     sentence = (
         "Where kind is x: term must strictly increase in the order of at, for each shard. "

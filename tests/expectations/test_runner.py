@@ -6,7 +6,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,10 @@ from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
 from tests.verdicts import FAIL, UNKNOWN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +70,7 @@ sys.addaudithook(NETWORK.hook)
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, dict[str, Any]]:
     """A run whose leader epochs go back and whose committed offsets are without a row."""
     from expectations.runner import run
 
@@ -77,7 +82,9 @@ def judged(tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
     return folder, results
 
 
-def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
+def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(
+    judged: tuple[RunFolder, dict[str, Any]],
+) -> None:
     result = judged[1]["leader_epochs"]
     assert (result.verdict, result.evaluated, result.unsuccessful) == (FAIL, 6, 1)
     (failure,) = result.failures
@@ -85,19 +92,19 @@ def test_a_broken_expectation_fails_its_suite_and_is_told_in_a_sentence(judged):
     assert '"leader_epoch": 2' in failure
 
 
-def test_a_fact_without_rows_is_no_evidence(judged):
+def test_a_fact_without_rows_is_no_evidence(judged: tuple[RunFolder, dict[str, Any]]) -> None:
     result = judged[1]["committed_offsets"]
     assert (result.verdict, result.evaluated) == (UNKNOWN, 0)
     assert result.reason == "nothing to judge: no rows in committed_offsets"
 
 
-def test_results_are_kept_as_json(judged):
+def test_results_are_kept_as_json(judged: tuple[RunFolder, dict[str, Any]]) -> None:
     folder, results = judged
     stored = json.loads(folder.expectations.read_text(encoding="utf-8"))
     assert stored == [result.model_dump(mode="json") for result in results.values()]
 
 
-def test_data_docs_show_the_sentence_and_open_without_a_network(judged):
+def test_data_docs_show_the_sentence_and_open_without_a_network(judged: tuple[RunFolder, dict[str, Any]]) -> None:
     folder, _ = judged
     pages = list(folder.data_docs.rglob("*.html"))
     texts = {page.relative_to(folder.data_docs).parts[0]: page.read_text(encoding="utf-8") for page in pages}
@@ -109,20 +116,20 @@ def test_data_docs_show_the_sentence_and_open_without_a_network(judged):
         assert not re.search(r"<(script|link|img)\b[^>]*(src|href)=[\"'](https?:)?//", text)
 
 
-def test_links_of_the_index_lead_to_pages(judged):
+def test_links_of_the_index_lead_to_pages(judged: tuple[RunFolder, dict[str, Any]]) -> None:
     folder, _ = judged
     links = re.findall(r'href="([^"]+)"', (folder.data_docs / "index.html").read_text(encoding="utf-8"))
     assert len(links) >= 3
     assert all((folder.data_docs / link).is_file() for link in links)
 
 
-def test_nothing_is_sent_anywhere(judged):
+def test_nothing_is_sent_anywhere(judged: tuple[RunFolder, dict[str, Any]]) -> None:
     assert NETWORK.hosts == []
 
 
 PAST_THE_END = [committed(6, at=(1, 2), process="c1"), waited_for([1, 2], 5), waited_for([1, 2], 2)]
 
-RUNS = {
+RUNS: dict[str, tuple[list[Row], dict[str, Any], list[str], dict[str, str]]] = {
     "a reader that committed more than it can have read fails": (
         [*PAST_THE_END, led(1, 0), read("a", 0, process="c1"), read("b", 1, process="c1")],
         {},
@@ -175,7 +182,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_what_the_suites_make_of_a_run(case, tmp_path):
+def test_what_the_suites_make_of_a_run(case: str, tmp_path: Path) -> None:
     from expectations.runner import run
 
     rows, settings, checks, verdicts = RUNS[case]
@@ -186,7 +193,9 @@ def test_what_the_suites_make_of_a_run(case, tmp_path):
     assert all("1 rows do not." in sentence for one in results for sentence in one.expected)
 
 
-def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_path, monkeypatch):
+def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from expectations import tables
     from expectations.runner import run
 
@@ -199,6 +208,6 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(spark, tmp_pat
     assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
 
-def test_great_expectations_is_imported_when_a_suite_runs_and_not_before():
+def test_great_expectations_is_imported_when_a_suite_runs_and_not_before() -> None:
     script = "import sys, expectations.runner; sys.exit('great_expectations' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300).returncode == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,10 +12,11 @@ from harness.cli.app import app
 from harness.errors import ScenarioError
 from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
+from harness.verdict import SystemVerdict
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
-def judged(root, **verdicts):
+def judged(root: Path, **verdicts: SystemVerdict) -> RunFolder:
     """A run with these verdicts of suites, with a page for each; the sentence of a failure has something to escape."""
     folder = RunFolder(root)
     results = [
@@ -40,18 +42,20 @@ def judged(root, **verdicts):
 
 
 @pytest.fixture
-def runs(tmp_path):
+def runs(tmp_path: Path) -> list[RunFolder]:
     return [
         judged(tmp_path / "a" / "run-1", leader_epochs=PASS, records=UNKNOWN),
         judged(tmp_path / "b" / "run-1", leader_epochs=FAIL),
     ]
 
 
-def text_of(page):
+def text_of(page: Path) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8")).split())
 
 
-def test_the_index_counts_verdicts_by_suite_and_names_failed_expectations(runs, tmp_path):
+def test_the_index_counts_verdicts_by_suite_and_names_failed_expectations(
+    runs: list[RunFolder], tmp_path: Path
+) -> None:
     text = text_of(site.write(runs, tmp_path / "site"))
     assert "Data Docs of 2 runs" in text
     assert "Suite PASS UNKNOWN FAIL Not judged leader_epochs 1 0 1 0 records 0 1 0 1" in text
@@ -59,39 +63,39 @@ def test_the_index_counts_verdicts_by_suite_and_names_failed_expectations(runs, 
     assert "run-1 (2): an epoch &lt; the one before" in text
 
 
-def test_every_link_leads_to_a_page_in_the_site(runs, tmp_path):
+def test_every_link_leads_to_a_page_in_the_site(runs: list[RunFolder], tmp_path: Path) -> None:
     index = site.write(runs, tmp_path / "site")
     links = re.findall(r'href="([^"]+)"', index.read_text(encoding="utf-8"))
     assert len(links) == 5, "a style sheet, two runs, and two results of the three results"
     assert all((index.parent / link).is_file() for link in links)
 
 
-def test_a_site_is_written_anew_without_the_runs_of_before(runs, tmp_path):
+def test_a_site_is_written_anew_without_the_runs_of_before(runs: list[RunFolder], tmp_path: Path) -> None:
     site.write(runs, tmp_path / "site")
     index = site.write(runs[:1], tmp_path / "site")
     assert sorted(path.name for path in (tmp_path / "site" / "runs").iterdir()) == ["run-1"]
     assert "run-1 (2)" not in text_of(index)
 
 
-def test_a_folder_that_is_something_else_is_left_alone(runs, tmp_path):
+def test_a_folder_that_is_something_else_is_left_alone(runs: list[RunFolder], tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="no site of Data Docs; name a new folder"):
         site.write(runs, tmp_path / "a")
     assert (tmp_path / "a" / "run-1" / "plan.json").is_file()
 
 
-def test_runs_without_data_docs_are_named_before_anything_is_written(runs, tmp_path):
+def test_runs_without_data_docs_are_named_before_anything_is_written(runs: list[RunFolder], tmp_path: Path) -> None:
     runs[1].expectations.unlink()
     with pytest.raises(ScenarioError, match=re.escape(f"no Data Docs in {runs[1].root}: chaos rejudge makes them")):
         site.write(runs, tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 
-def test_the_command_prints_where_the_index_is(runs, tmp_path):
+def test_the_command_prints_where_the_index_is(runs: list[RunFolder], tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["docs", str(runs[0].root), "--into", str(tmp_path / "site")])
     assert (result.exit_code, result.output.strip()) == (0, str(tmp_path / "site" / "index.html"))
 
 
-def test_the_command_refuses_what_is_no_run(tmp_path):
+def test_the_command_refuses_what_is_no_run(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["docs", str(tmp_path), "--into", str(tmp_path / "site")])
     assert isinstance(result.exception, ScenarioError)
     assert "not the folder of a run" in str(result.exception)

@@ -1,6 +1,8 @@
 """The suites on tables of the facts, and the stored form of each."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -8,36 +10,36 @@ import pytest
 from harness.analysis.arrow import ARROW_TYPES
 from harness.analysis.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
-from tests.analysis.fact_rows import RUN, committed, controller, fetched, held, led, marked
+from tests.analysis.fact_rows import RUN, Row, committed, controller, fetched, held, led, marked
 
 _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}
 
 
-def changed(isr, zxid, **other):
+def changed(isr: list[int], zxid: int, **other: object) -> dict[str, Any]:
     """A change of an ISR."""
     row = {**_HERE, "life": 1, "zxid": zxid, "zk_version": zxid, "leader": 1, "leader_epoch": 0, "new_isr": isr}
     return row | {"old_isr": [1, 2, 3], "assignment": [1, 2, 3]} | other
 
 
-def finding(severity, **other):
+def finding(severity: str, **other: object) -> dict[str, Any]:
     """A finding."""
     row = {**_HERE, "check": "I1", "severity": severity, "message": "An epoch went back.", "evidence": ["{}"]}
     return row | other
 
 
-def counted(row):
+def counted(row: Row) -> dict[str, Any]:
     """The row with its place in the sequence, as the fact has it."""
     _, values = row
     at = values["complete_ns"] if values["kind"] == "commit" else values["invoke_ns"]
     return values | {"counts_ns": at}
 
 
-def rows(*named):
+def rows(*named: Row) -> list[dict[str, Any]]:
     """The rows of facts without the names of these."""
     return [row for _, row in named]
 
 
-def produced(offset, sequence, **other):
+def produced(offset: int, sequence: int, **other: Any) -> Row:
     """A record of an idempotent producer."""
     return held(1, f"v{offset}", offset, producer_id=7, producer_epoch=0, sequence=sequence, **other)
 
@@ -179,7 +181,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def validated(gx_context):
+def validated(gx_context: Any) -> Callable[[str, list[dict[str, Any]]], list[str]]:
     """Validate rows by a suite: call with its name and the rows, to get the types of expectation that failed."""
     from great_expectations.core import ValidationDefinition
 
@@ -197,13 +199,13 @@ def validated(gx_context):
         for name, suite in suites.items()
     }
 
-    def failed(name, rows):
+    def failed(name: str, rows: list[dict[str, Any]]) -> list[str]:
         table = TABLES.get(suites[name].table)
         columns = [(column.name, column.type) for column in table.columns] if table else FINDING_COLUMNS
         more = [("readable_end", "bigint")] if name == "committed_offsets" else []
         schema = pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in [*columns, *more]])
         frame = pa.Table.from_pylist(rows, schema).to_pandas(types_mapper=NULLABLE.get)
-        result = definitions[name].run(batch_parameters={"dataframe": frame})
+        result: Any = definitions[name].run(batch_parameters={"dataframe": frame})
         assert not [r for r in result.results if "'raised_exception': True" in str(r.exception_info)]
         return [r.expectation_config.type.removeprefix("expect_") for r in result.results if not r.success]
 
@@ -214,12 +216,14 @@ def validated(gx_context):
     ("name", "case"),
     [pytest.param(name, case, id=f"{name}: {case}") for name, cases in CASES.items() for case in cases],
 )
-def test_a_suite_fails_by_the_expectation_that_is_broken(name, case, validated):
+def test_a_suite_fails_by_the_expectation_that_is_broken(
+    name: str, case: str, validated: Callable[[str, list[dict[str, Any]]], list[str]]
+) -> None:
     rows, types = CASES[name][case]
     assert validated(name, rows) == types
 
 
-def test_every_expectation_of_every_suite_is_broken_by_a_case():
+def test_every_expectation_of_every_suite_is_broken_by_a_case() -> None:
     from expectations.suites import SUITES
 
     for suite in SUITES:
@@ -231,7 +235,7 @@ NEVER_BROKEN = {"column_values_to_not_be_null"}
 """No reader of evidence makes such a row."""
 
 
-def test_a_loss_excuses_only_what_it_explains():
+def test_a_loss_excuses_only_what_it_explains() -> None:
     from expectations.suites import COMMITTED_OFFSETS
 
     excused = [
@@ -243,10 +247,11 @@ def test_a_loss_excuses_only_what_it_explains():
         "expect_committed_offsets_never_to_regress",
         "expect_committed_offsets_not_to_pass_end",
     ]
-    assert all(each.mostly == 1 for each in COMMITTED_OFFSETS.build().expectations)
+    as_built: list[Any] = COMMITTED_OFFSETS.build().expectations
+    assert all(each.mostly == 1 for each in as_built)
 
 
-def test_the_stored_suites_are_those_in_code():
+def test_the_stored_suites_are_those_in_code() -> None:
     from expectations.suites import SUITES, as_json, stored_at
 
     for suite in SUITES:
@@ -254,7 +259,7 @@ def test_the_stored_suites_are_those_in_code():
     assert {path.stem for path in stored_at(SUITES[0]).parent.glob("*.json")} == {suite.name for suite in SUITES}
 
 
-def test_a_stored_suite_is_read_back_as_the_same_expectations():
+def test_a_stored_suite_is_read_back_as_the_same_expectations() -> None:
     from great_expectations.core.expectation_suite import ExpectationSuite
 
     from expectations.suites import SUITES, stored_at

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,15 +110,17 @@ def test_an_error_of_a_fault_is_its_answer_and_ends_nothing(played: Played) -> N
     assert played.notes.remarks == []
 
 
-def test_a_cluster_that_does_not_recover_is_a_remark_and_forbids_pass(played: Played) -> None:
+def test_a_cluster_that_does_not_recover_is_a_remark_and_forbids_pass(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     played.fault.raises = {"heal": ClusterError("no")}
     heal = played.fault.heal
 
-    async def leave_it_broken(*arguments: object) -> None:
+    async def leave_it_broken(*arguments: Any) -> None:
         played.cluster.isr = [1]
-        await heal(*arguments)  # type: ignore[arg-type]
+        await heal(*arguments)
 
-    played.fault.heal = leave_it_broken  # type: ignore[method-assign]
+    monkeypatch.setattr(played.fault, "heal", leave_it_broken)
     played.play()
     (remark,) = played.notes.remarks
     assert remark.text.startswith("after the last heal: steady state: not within 5 s")

@@ -135,7 +135,7 @@ def planned(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> P
     return PlannedFault(**{**values, **more})
 
 
-def verdict_of(stage: Stage) -> tuple[str, str]:
+def verdict_of(stage: Stage) -> tuple[FaultVerdict, str]:
     (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), read_journal(stage.path))
     return result.verdict, result.detail
 
@@ -186,7 +186,7 @@ async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytes
     ],
 )  # fmt: skip
 async def test_whatever_happens_what_was_intended_is_healed(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], steps: list[str], verdict: str
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], steps: list[str], verdict: FaultVerdict
 ) -> None:
     monkeypatch.setattr(nemesis_module, "CONFIRM_TIMEOUT_S", 0.01)
     for name, value in change.items():

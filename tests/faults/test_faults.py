@@ -1,6 +1,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
 
-SOON = {"confirm_timeout_s": 0.1}
+SOON: dict[str, Any] = {"confirm_timeout_s": 0.1}
 CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def cluster(tmp_path: Path) -> FakeCluster:
     ],
 )
 async def test_a_fault_is_confirmed_by_its_effect(
-    cluster: FakeCluster, name: str, parameters: dict[str, object], detail: str
+    cluster: FakeCluster, name: str, parameters: dict[str, Any], detail: str
 ) -> None:
     _, effect = await injected(cluster, name, 1, **parameters)
     assert (effect.verdict, effect.detail) == (CONFIRMED, detail)
@@ -64,7 +65,7 @@ async def test_a_fault_without_an_effect_is_a_mismatch(
     cluster: FakeCluster,
     name: str,
     method: str,
-    parameters: dict[str, object],
+    parameters: dict[str, Any],
     detail: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +101,7 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
 @pytest.mark.parametrize("name", ["bounce", "power-loss"])
 async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     await cluster.kill_broker(1)
-    parameters = {"spares_committed": False} if name == "power-loss" else {}
+    parameters: dict[str, Any] = {"spares_committed": False} if name == "power-loss" else {}
     _, effect = await injected(cluster, name, 1, **parameters)
     assert effect.verdict is INCONCLUSIVE
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.scenario.file import scenario_yaml
@@ -52,7 +53,7 @@ def simulated(candidates: list[Candidate]) -> list[pa.Table]:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory) -> Judged:
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """Everything in one table, judged at once."""
     root = tmp_path_factory.mktemp("histories")
     again = [(each, each.candidate(seed)) for each in AGAIN for seed in seeds_of(each)]

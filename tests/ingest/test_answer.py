@@ -1,5 +1,8 @@
 """What an answer is worth: promises without evidence are named and do not count, everything else does."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, needed_for, settings_in_words
@@ -9,12 +12,11 @@ from harness.verdict import ExitCode, SystemVerdict
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 
-class Needing:
-    def __init__(self, name: str, *needs: str) -> None:
-        self.name, self.promise, self.needs = name, f"promise of {name}", needs
+def needing(name: str, *needs: str) -> Any:
+    return SimpleNamespace(name=name, promise=f"promise of {name}", needs=needs)
 
 
-def answered(check: str, verdict: SystemVerdict, **more: object) -> CheckResult:
+def answered(check: str, verdict: SystemVerdict, **more: Any) -> CheckResult:
     return CheckResult(check=check, promise="p", verdict=verdict, **more)
 
 
@@ -44,13 +46,13 @@ def result_of(*checks: CheckResult, damaged: bool = False) -> HistoryResult:
         pytest.param(result_of(), ExitCode.INCONCLUSIVE, id="nothing judged is no pass"),
     ],
 )
-def test_what_a_history_comes_to(result: HistoryResult, code: ExitCode):
+def test_what_a_history_comes_to(result: HistoryResult, code: ExitCode) -> None:
     assert result.exit_code is code
     assert result.as_json()["exit_code"] == code
 
 
-def test_a_promise_without_evidence_is_named_with_what_it_takes():
-    checks = [Needing("held", "sends"), Needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
+def test_a_promise_without_evidence_is_named_with_what_it_takes() -> None:
+    checks = [needing("held", "sends"), needing("unproven", "sends", "partition_states", "topics", "leader_epochs")]
     counts = {"sends": 3, "partition_states": 0, "topics": 0, "leader_epochs": 0}
     answers = [answered("held", PASS), answered("unproven", UNKNOWN)]
     judged, (unjudged,) = divided(checks, answers, counts, {"operations": ["ops.jsonl"]})
@@ -89,11 +91,13 @@ def test_a_promise_without_evidence_is_named_with_what_it_takes():
         ),
     ],
 )
-def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(facts, given, needed):
+def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(
+    facts: list[str], given: dict[str, list[str]], needed: list[str]
+) -> None:
     assert needed_for(facts, given) == needed
 
 
-def test_nobody_is_accused_of_what_an_unseen_election_may_excuse():
+def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
     lost, phantom = (
         answered("lost-write", FAIL, violations=2, reason="lost a"),
         answered("phantom", FAIL),
@@ -106,7 +110,7 @@ def test_nobody_is_accused_of_what_an_unseen_election_may_excuse():
     assert doubted([lost], AllowedSettings(), {"leader_epochs": 0}) == [lost]
 
 
-def test_every_setting_is_said_and_whether_it_is_assumed():
+def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
     said = {
         each.name: (each.value, each.assumed) for each in settings_in_words(AllowedSettings(acks=1, idempotence=False))
     }

@@ -2,23 +2,24 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.ingest.formats import formats
+from harness.ingest.formats import Format, formats
 from harness.ingest.page import PAGE, page
 from tests.analysis.run_folders import write_intact_run
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_what_the_code_says(monkeypatch):
+def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert (ROOT / PAGE).read_text(encoding="utf-8") == page(), "make it anew: python -m harness.ingest.page"
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory) -> dict[str, list[dict[str, object]]]:
+def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """Every line of an intact run, by the kind of its file."""
     files = write_intact_run(tmp_path_factory.mktemp("runs") / "intact").evidence()
     return {
@@ -28,7 +29,7 @@ def lines(tmp_path_factory) -> dict[str, list[dict[str, object]]]:
 
 
 @pytest.mark.parametrize("form", formats().values(), ids=formats())
-def test_what_the_harness_writes_fits(form, lines):
+def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[str, Any]]]) -> None:
     kinds = {kind.name: kind for kind in form.lines}
     for line in lines[form.kind]:
         kind = kinds[line[form.tells] if form.tells else ""]
@@ -39,14 +40,14 @@ def test_what_the_harness_writes_fits(form, lines):
 
 
 @pytest.mark.parametrize("form", formats().values(), ids=formats())
-def test_what_must_be_there_has_no_default_and_what_need_not_is_explained(form):
+def test_what_must_be_there_has_no_default_and_what_need_not_is_explained(form: Format) -> None:
     for line in form.lines:
         assert line.about
         assert len({field.name for field in line.fields}) == len(line.fields)
         assert not [field.name for field in line.fields if field.required and field.default is not None]
 
 
-def test_an_operation_must_say_what_its_kind_is_about():
+def test_an_operation_must_say_what_its_kind_is_about() -> None:
     required = {line.name: set(line.required) for line in formats()["operations"].lines}
     always = {"index", "time_ns", "process", "type", "kind"}
     assert required["poll"] == always

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 from rich.console import Console
 
-from harness.analysis.judge import Question, judge_sources
+from harness.analysis.judge import Judgement, Question, judge_sources
 from harness.analysis.sources import CORRUPT, SCHEMAS, read
 from harness.cli.judge import show
 from harness.errors import EvidenceError
@@ -57,12 +57,12 @@ def as_parquet(kind: str, paths: list[Path], to: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> RunFolder:
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return write_intact_run(tmp_path_factory.mktemp("elsewhere") / "a+b c")
 
 
 @pytest.fixture(scope="module")
-def counted(spark, run, tmp_path_factory):
+def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judgement]:
     """What a few checks say, and how many rows each fact has: as a run, as JSON Lines, and as Parquet."""
     root = tmp_path_factory.mktemp("given")
     files = run.evidence()
@@ -96,13 +96,17 @@ def counted(spark, run, tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ["texts", "tables"])
-def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(counted, form):
+def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(
+    counted: dict[str, Judgement], form: str
+) -> None:
     assert counted[form].counts == counted["run"].counts
     assert [(each.check, each.verdict) for each in counted[form].checks] == [(name, PASS) for name in BRIEF]
     assert counted[form].remarks == []
 
 
-def test_the_example_of_the_page_comes_to_what_the_page_says(spark, tmp_path, monkeypatch):
+def test_the_example_of_the_page_comes_to_what_the_page_says(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
     given = {"operations": [f"{EXAMPLE}/operations.jsonl"]}
     folder = RunFolder(tmp_path / "example")
@@ -139,7 +143,7 @@ MISFITS = {
 
 
 @pytest.fixture(scope="module")
-def explained(spark, tmp_path_factory) -> dict[str, str]:
+def explained(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What is said of each line that does not fit, which is the third of its file."""
     root = tmp_path_factory.mktemp("misfits")
     files = {name: root / f"{name}.jsonl" for name in MISFITS}
@@ -155,11 +159,11 @@ def explained(spark, tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained, name):
+def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained: dict[str, str], name: str) -> None:
     assert explained[name] == f"4: {MISFITS[name][1]}"
 
 
-def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark, tmp_path):
+def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "ops.jsonl"
     bad = [line for line, _ in MISFITS.values()]
     lines = [json.dumps(line) for line in (SEND, SEND | {"type": "ok", "offset": 0}, *bad)]
@@ -186,14 +190,22 @@ def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark, 
         pytest.param({"records": [[{"at": 1}]]}, "column `records` is array<struct<at:bigint>>", id="other members"),
     ],
 )  # fmt: skip
-def test_a_table_that_does_not_fit_is_refused(spark, tmp_path, columns, said):
+def test_a_table_that_does_not_fit_is_refused(
+    spark: SparkSession,
+    tmp_path: Path,
+    columns: dict[str, None]
+    | dict[str, list[int]]
+    | dict[str, list[list[dict[object, object]]]]
+    | dict[str, list[str]],
+    said: str,
+) -> None:
     row = {name: [value] for name, value in SEND.items()} | columns
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
     with pytest.raises(EvidenceError, match=said):
         RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
 
 
-def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark, tmp_path):
+def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark: SparkSession, tmp_path: Path) -> None:
     record = {"topic": "t", "partition": 0, "offset": 5, "value": "a"}
     sent = {name: [value] for name, value in SEND.items()} | {"records": pa.nulls(1), "offset": pa.array([7], "uint64")}
     polled = {name: [value] for name, value in (SEND | {"kind": "poll", "process": "q"}).items()}
@@ -207,7 +219,7 @@ def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark
     assert rows["q"]["records"][0]["value"] == "a"
 
 
-def test_the_table_that_does_not_fit_is_named_among_others(spark, tmp_path):
+def test_the_table_that_does_not_fit_is_named_among_others(spark: SparkSession, tmp_path: Path) -> None:
     fits = {name: [value] for name, value in SEND.items()}
     parquet.write_table(pa.table(fits), tmp_path / "a.parquet")
     parquet.write_table(pa.table(fits | {"ofset": [7]}), tmp_path / "b.parquet")
@@ -215,7 +227,9 @@ def test_the_table_that_does_not_fit_is_named_among_others(spark, tmp_path):
         RecordedEvidence(spark, {"operations": [str(tmp_path)]})
 
 
-def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(spark, tmp_path):
+def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "a[1]{b}.jsonl"
     first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
     path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
@@ -226,7 +240,7 @@ def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_i
     assert given.explain([f"operations/{path.name}"])[0].startswith(f"{path}:1: not UTF-8: ")
 
 
-def test_a_file_that_breaks_off_within_is_named(spark, tmp_path):
+def test_a_file_that_breaks_off_within_is_named(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "ops.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(SEND).encode())[:-20])
     with pytest.raises(EvidenceError, match=r"the history cannot be judged: .*ops\.jsonl\.gz"):
@@ -242,13 +256,15 @@ def test_a_file_that_breaks_off_within_is_named(spark, tmp_path):
         pytest.param("bad.parquet", b"PAR1 not", "bad.parquet: not Parquet that can be read", id="damaged Parquet"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(spark, tmp_path, name, content, said):
+def test_what_cannot_be_read_is_refused_by_name(
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(EvidenceError, match=said):
         RecordedEvidence(spark, {"operations": [str(tmp_path / name)]})
 
 
-def test_a_file_system_that_hadoop_does_not_know_is_refused(spark):
+def test_a_file_system_that_hadoop_does_not_know_is_refused(spark: SparkSession) -> None:
     with pytest.raises(EvidenceError, match=r"gopher://host/x\.jsonl: cannot be read: .*UnsupportedFileSystem"):
         RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]})

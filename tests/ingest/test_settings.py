@@ -6,14 +6,14 @@ from harness.errors import ScenarioError
 from harness.ingest.settings import AllowedSettings, load_settings
 
 
-def test_nothing_is_excused_unless_somebody_says_so():
+def test_nothing_is_excused_unless_somebody_says_so() -> None:
     settings = load_settings(None, []).for_checks()
     assert settings.acks == {-1}
     assert settings.min_insync_replicas == 1
     assert (settings.unclean_leader_election, settings.power_loss, settings.idempotence) == (False, False, True)
 
 
-def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: Path):
+def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("acks: all\nmin_insync_replicas: 3\n", encoding="utf-8")
     settings = load_settings(file, ["min_insync_replicas=2", "idempotence=false"])
@@ -34,13 +34,13 @@ def test_options_come_before_the_file_and_both_are_remembered_as_said(tmp_path: 
         pytest.param("", ["min_insync_replicas"], r"must be key\.path=value", id="an option without a value"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: list[str], said: str):
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sets: list[str], said: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ScenarioError, match=said):
         load_settings(file if text else None, sets)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read"):
         load_settings(tmp_path / "none.yaml", [])

@@ -52,7 +52,7 @@ def test_confluent_kafka_writes_reads_and_commits(cluster: dict[str, Any], topic
     consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
     try:
         consumer.assign([Position(topic, 0, 0)])
-        read = [message.value().decode() for message in consumer.consume(500, timeout=120)]
+        read = [(message.value() or b"").decode() for message in consumer.consume(500, timeout=120)]
         assert read == [f"value-{number}" for number in range(500)]
         consumer.commit(offsets=[Position(topic, 0, 321)], asynchronous=False)
         assert [found.offset for found in consumer.committed([Position(topic, 0)], timeout=120)] == [321]
@@ -62,7 +62,7 @@ def test_confluent_kafka_writes_reads_and_commits(cluster: dict[str, Any], topic
 
 def test_confluent_kafka_writes_with_idempotence(cluster: dict[str, Any], topic: str) -> None:
     servers = cluster["bootstrap_servers"]
-    delivered: list[int] = []
+    delivered: list[int | None] = []
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 0})
     for number in range(500):
         producer.produce(
@@ -83,7 +83,7 @@ def test_kafkas_console_producer_writes_with_idempotence_as_it_does_by_default(
     consumer = Consumer({"bootstrap.servers": cluster["bootstrap_servers"], "group.id": topic})
     try:
         consumer.assign([Position(topic, partition, 0) for partition in range(2)])
-        read = [message.value().decode() for message in consumer.consume(200, timeout=120)]
+        read = [(message.value() or b"").decode() for message in consumer.consume(200, timeout=120)]
     finally:
         consumer.close()
     assert sorted(read) == sorted(sent.splitlines())
@@ -103,7 +103,7 @@ async def test_aiokafka_writes_and_reads_an_assigned_partition(cluster: dict[str
     consumer.assign([TopicPartition(topic, 0)])
     async with consumer, asyncio.timeout(30):
         await consumer.seek_to_beginning()
-        read = [(await consumer.getone()).value.decode() for _ in range(500)]
+        read = [((await consumer.getone()).value or b"").decode() for _ in range(500)]
     assert read == [f"value-{number}" for number in range(500)]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 CONTEXT = 24
 """Characters around a change that are shown."""
@@ -197,12 +198,12 @@ def _other_values(keyword: ast.keyword) -> Iterator[ast.expr]:
 
 def _negated(condition: ast.expr) -> ast.expr:
     if isinstance(condition, ast.Constant):
-        return ast.Constant(f"NOT ({condition.value})")
+        return ast.Constant(f"NOT ({condition.value!s})")
     return ast.UnaryOp(ast.Invert(), condition)
 
 
 def _with(call: ast.Call, **changed: object) -> ast.Call:
-    parts = {"func": call.func, "args": call.args, "keywords": call.keywords} | changed
+    parts: dict[str, Any] = {"func": call.func, "args": call.args, "keywords": call.keywords} | changed
     return ast.Call(**parts)
 
 

@@ -1,6 +1,7 @@
 """The mutation run itself: what it changes, and that the tests of a check kill and spare what they should."""
 
 import ast
+from typing import TYPE_CHECKING
 
 import pytest
 from ruamel.yaml import YAML
@@ -8,6 +9,10 @@ from ruamel.yaml import YAML
 from tests.mutation.__main__ import EQUIVALENT
 from tests.mutation.mutants import mutants
 from tests.mutation.run import Judge, modules
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 GUARDS = {
     "where(rows.a < 1)": {"rows.a <= 1", "rows.a >= 1", "rows.a < 2"},
@@ -74,7 +79,7 @@ def test_a_mutant_says_where_it_is_and_what_it_changes() -> None:
 
 
 @pytest.mark.spark
-def test_the_tests_of_a_check_kill_its_mutants_and_spare_the_check(spark) -> None:
+def test_the_tests_of_a_check_kill_its_mutants_and_spare_the_check(spark: "SparkSession") -> None:
     module = modules()["i24"]
     judge = Judge(spark)
     assert judge.passes("i24")
@@ -82,7 +87,7 @@ def test_the_tests_of_a_check_kill_its_mutants_and_spare_the_check(spark) -> Non
 
 
 @pytest.mark.spark
-def test_a_mutant_of_what_checks_share_is_put_to_the_tests_of_those_who_use_it(spark) -> None:
+def test_a_mutant_of_what_checks_share_is_put_to_the_tests_of_those_who_use_it(spark: "SparkSession") -> None:
     module = modules()["poll_steps"]
     assert set(module.checks) == {"int_nonmonotonic_poll", "int_poll_skip", "nonmonotonic_poll", "poll_skip"}
     same = next(mutant for mutant in module.mutants() if "!=" not in mutant.change and "same" in mutant.change)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from harness.rejudging.differences import differences
@@ -12,7 +14,7 @@ def result(*checks: CheckResult, suites: tuple[SuiteResult, ...] = ()) -> RunRes
     )
 
 
-def check(name: str, verdict: SystemVerdict, **numbers: int) -> CheckResult:
+def check(name: str, verdict: SystemVerdict, **numbers: Any) -> CheckResult:
     return CheckResult(check=name, promise="p", verdict=verdict, **numbers)
 
 

@@ -64,7 +64,9 @@ def test_violations_come_first_expected_ones_apart_and_many_are_bounded(
 def test_findings_say_where_they_are_and_all_but_the_first_few_unfold(
     folder: RunFolder, add_findings: Callable[..., None]
 ) -> None:
-    places = [{"topic": "orders", "partition": 0, "offset": offset} for offset in (12, 7, 30, 9, 8, 10)]
+    places: list[dict[str, object]] = [
+        {"topic": "orders", "partition": 0, "offset": offset} for offset in (12, 7, 30, 9, 8, 10)
+    ]
     add_findings(*({"check": "I10", "severity": "violation", "message": f"at {p['offset']}"} | p for p in places))
     page = text_of(folder)
     assert "orders-0 offsets 7 to 30" in page

@@ -4,8 +4,10 @@ import faulthandler
 import os
 import resource
 import signal
+from collections.abc import Callable
 from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_more_than_a_pipe_holds_is_handed_over_too() -> None:
         pytest.param(_never_ends, "more CPU time than it may", id="it never ends"),
     ],
 )
-def test_a_death_is_told_with_its_cause(work, said: str) -> None:
+def test_a_death_is_told_with_its_cause(work: Callable[..., Any], said: str) -> None:
     with pytest.raises(ProcessDied, match=said):
         apart(work)
 

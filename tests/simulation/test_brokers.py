@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,9 @@ from harness.simulation.server import MemoryServer
 SESSION_S = 4.0
 
 
-def in_cluster(story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int = 1, **options) -> SimulatedCluster:
+def in_cluster(
+    story: Callable[[SimulatedCluster], Awaitable[None]], *, seed: int = 1, **options: Any
+) -> SimulatedCluster:
     """Tell a story of three brokers that run."""
 
     async def told() -> SimulatedCluster:
@@ -36,7 +39,7 @@ def registered(cluster: SimulatedCluster) -> list[str]:
     return cluster.ensemble.names("/brokers/ids")
 
 
-def said(cluster: SimulatedCluster, broker_id: int, kind: type) -> list:
+def said(cluster: SimulatedCluster, broker_id: int, kind: type[Any]) -> list[Any]:
     return [logged.event for logged in cluster[broker_id].log.events if isinstance(logged.event, kind)]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -24,6 +25,7 @@ FAULTS = {
 
 def digests(name: str, *, backwards: bool = False) -> list[str]:
     """Return the digests of all seeds in their order, whatever order they are simulated in."""
+    digest: Callable[[int], str]
     if name == "every power":
         seeds, digest = STORMS, lambda seed: weather(seed).digest()
     elif name == "every power, through codecs":

@@ -1,6 +1,7 @@
 import errno
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def _renamed(storage: MemoryStorage) -> None:
         pytest.param(_renamed, {"b": b"old"}, id="a rename lasts"),
     ],
 )
-def test_a_power_loss_leaves_what_was_synced(act, left) -> None:
+def test_a_power_loss_leaves_what_was_synced(act: Callable[..., Any], left: dict[str, bytes]) -> None:
     storage = MemoryStorage()
     written(storage, "a", b"old", synced=True)
     act(storage)

@@ -4,7 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from harness.broker.log.batch import Record, build_batch
+from harness.broker.log.batch import build_batch
+from harness.broker.log.records import Record
 from harness.broker.wire.messages import FetchRequest
 from harness.simulation.clients.fetching import Fetching
 from harness.simulation.clients.metadata import Leader

@@ -15,7 +15,9 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,7 +74,7 @@ HERE = Path(__file__)
         pytest.param(lambda: os.posix_spawn("/absent", ["absent"], {}), id="a process without an object"),
     ],
 )
-def test_whoever_reaches_for_something_real_ends_the_run_even_when_that_is_swallowed(reach) -> None:
+def test_whoever_reaches_for_something_real_ends_the_run_even_when_that_is_swallowed(reach: Callable[..., Any]) -> None:
     with pytest.raises(Forbidden, match="in a simulated run"), Guard():
         reach()
     with pytest.raises(Forbidden, match="in a simulated run"), Guard(), contextlib.suppress(Exception):

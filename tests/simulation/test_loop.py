@@ -1,6 +1,8 @@
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -60,7 +62,7 @@ async def _tick() -> None:
         pytest.param(_tick, {"max_time_s": 60}, "more than 60 s of virtual time: _tick", id="too much time"),
     ],
 )
-def test_a_run_without_end_is_ended(work, limits, said) -> None:
+def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, int], said: str) -> None:
     with pytest.raises(LimitReached, match=said):
         run(work(), **limits)
 
@@ -78,7 +80,7 @@ def test_a_run_without_end_is_ended(work, limits, said) -> None:
         pytest.param(lambda loop: loop.call_soon_threadsafe(print), id="another thread's call"),
     ],
 )
-def test_what_reaches_outside_is_refused(reach) -> None:
+def test_what_reaches_outside_is_refused(reach: Callable[..., Any]) -> None:
     async def main() -> None:
         await reach(asyncio.get_running_loop())
 
@@ -129,7 +131,7 @@ class _Worker:
             self.seen.append("listened")
 
 
-def _worked(story) -> list[str]:
+def _worked(story: Callable[[SimulatedLoop, _Worker], Awaitable[None]]) -> list[str]:
     async def main() -> _Worker:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)

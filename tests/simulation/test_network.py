@@ -22,6 +22,12 @@ TIMEOUT_S = 2.0
 VERSION = 8
 
 
+def simulated_loop() -> SimulatedLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return loop
+
+
 @dataclass
 class Stage:
     """One server that answers after as long as it is asked to wait, and clients."""
@@ -41,7 +47,8 @@ class Stage:
         await listening.serve()
 
     async def _answer(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-        name = request.topics[0].name
+        (topic,) = request.topics or []
+        name = topic.name or ""
         self.asked.append(name)
         if name.startswith("slow"):
             await asyncio.sleep(1)
@@ -104,7 +111,7 @@ async def _the_server_dies(stage: Stage) -> None:
     pending = asyncio.ensure_future(stage.ask(connection, "slow"))
     await asyncio.sleep(0.5)
     began = now_s()
-    asyncio.get_running_loop().kill(stage.server)
+    simulated_loop().kill(stage.server)
     stage.network.process_died(stage.server)
     with pytest.raises(PeerError, match="closed before"):
         await pending
@@ -117,7 +124,7 @@ async def _the_host_vanishes(stage: Stage) -> None:
     connection = await stage.connect()
     pending = asyncio.ensure_future(stage.ask(connection, "slow"))
     await asyncio.sleep(0.5)
-    asyncio.get_running_loop().kill(stage.server)
+    simulated_loop().kill(stage.server)
     stage.network.process_died(stage.server, silently=True)
     began = now_s()
     with pytest.raises(PeerError, match="no response within"):
@@ -127,7 +134,7 @@ async def _the_host_vanishes(stage: Stage) -> None:
 
 async def _half_open(stage: Stage) -> None:
     connection = await stage.connect()
-    asyncio.get_running_loop().kill(stage.server)
+    simulated_loop().kill(stage.server)
     stage.network.process_died(stage.server, silently=True)
     await asyncio.sleep(5)
     assert not connection.closed, "nobody has told it"
@@ -180,7 +187,7 @@ async def _slow(stage: Stage) -> None:
 
 async def _paused(stage: Stage) -> None:
     connection = await stage.connect()
-    loop = asyncio.get_running_loop()
+    loop = simulated_loop()
     loop.freeze(stage.server)
     pending = asyncio.ensure_future(stage.ask(connection, "a"))
     another = asyncio.ensure_future(stage.connect())

@@ -1,6 +1,7 @@
 """Whole schedules: every fault of real runs takes effect and heals, and the evidence is whole."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ ALLOW_UNCLEAN = {
 ENSEMBLE = {"cluster": {"zookeeper_servers": 3, "properties": {"offsets.topic.num.partitions": "1"}}}
 
 
-def fault(kind: str, duration_s: float = 0, target: str = "leader(orders,0)", **parameters: object) -> dict:
+def fault(kind: str, duration_s: float = 0, target: str = "leader(orders,0)", **parameters: object) -> dict[str, Any]:
     """Return one fault of a schedule."""
     given = {"kind": kind, "duration_s": duration_s, "target": target, "parameters": parameters}
     return {**given, "at_s": 1.0, "jitter_s": 1.0}
@@ -77,7 +78,9 @@ def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_faults_of_real_runs_work_in_virtual_time(fault: dict, changed: dict, seed: int) -> None:
+def test_the_faults_of_real_runs_work_in_virtual_time(
+    fault: dict[str, Any], changed: dict[str, Any], seed: int
+) -> None:
     history = simulate(scenario(fault, **changed), seed)
     assert steps(history) == ["intended", "injected", "confirmed", "healed"]
     assert history.remarks == []

@@ -53,7 +53,7 @@ async def ask(cluster: SimulatedCluster, message: Message, version: int) -> Mess
 
 async def delete(cluster: SimulatedCluster) -> int:
     response = await ask(cluster, DeleteTopicsRequest(topic_names=["t"], timeout_ms=10_000), 3)
-    return response.responses[0].error_code
+    return int(response.responses[0].error_code)
 
 
 def znodes(cluster: SimulatedCluster) -> list[str]:

@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.sources import from_table, read
@@ -26,7 +29,7 @@ from harness.sweep.jobs import (
     simulate,
 )
 from harness.sweep.share import SimulatedSchedule, simulate_share
-from harness.sweep.sweep import Candidate, Summary, Sweep, new_sweep, schedule_seed, summarize
+from harness.sweep.sweep import Candidate, ScheduleVerdict, Summary, Sweep, new_sweep, schedule_seed, summarize
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
@@ -36,6 +39,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 SCHEDULES = 64
 """A few shares for each core of a small machine."""
+Swept = tuple[Sweep, list[ScheduleVerdict], list[tuple[str, int, int]]]
 TWO_FAULTS = ({**KILL_LEADER, "duration_s": 3.0}, {**EXPIRE_CONTROLLER, "at_s": 6.5})
 
 
@@ -48,7 +52,7 @@ class Watched(Silent):
 
 
 @pytest.fixture(scope="module")
-def swept(spark, tmp_path_factory):
+def swept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Swept:
     """A sweep of a scenario that must hold, and how it said to go on."""
     holds = scenario(*TWO_FAULTS, load={"rate_per_s": 16})
     sweep = Sweep(scenario=holds, seed=7, schedules=SCHEDULES, root=tmp_path_factory.mktemp("holds"))
@@ -57,7 +61,9 @@ def swept(spark, tmp_path_factory):
     return sweep, judge(spark, sweep, [], watched), watched.seen
 
 
-def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
+def test_every_schedule_has_a_verdict_under_its_own_seed(
+    swept: Swept,
+) -> None:
     sweep, verdicts, _ = swept
     assert [verdict.number for verdict in verdicts] == list(range(SCHEDULES))
     assert [verdict.seed for verdict in verdicts] == [schedule_seed(7, number) for number in range(SCHEDULES)]
@@ -68,14 +74,18 @@ def test_every_schedule_has_a_verdict_under_its_own_seed(swept):
     assert json.loads(sweep.verdicts.read_text().splitlines()[3])["seed"] == schedule_seed(7, 3)
 
 
-def test_the_histories_are_those_of_the_seeds_in_any_process(swept):
+def test_the_histories_are_those_of_the_seeds_in_any_process(
+    swept: Swept,
+) -> None:
     sweep, verdicts, _ = swept
     assert len({verdict.digest for verdict in verdicts}) == SCHEDULES
     for verdict in verdicts[::16]:
         assert verdict.digest == simulate_one(sweep.scenario, verdict.seed).digest()
 
 
-def test_progress_goes_from_nothing_to_all(swept):
+def test_progress_goes_from_nothing_to_all(
+    swept: Swept,
+) -> None:
     _, _, seen = swept
     assert seen[0] == ("simulated", 0, SCHEDULES)
     assert ("simulated", SCHEDULES, SCHEDULES) in seen
@@ -85,7 +95,7 @@ def test_progress_goes_from_nothing_to_all(swept):
     )
 
 
-def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, swept):
+def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark: SparkSession, swept: Swept) -> None:
     sweep, _, _ = swept
     (whole,) = batches(spark, sweep.histories)
     parts = batches(spark, sweep.histories, batch_bytes=1)
@@ -93,7 +103,7 @@ def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark, s
     assert len(parts) == len(whole.paths) == SCHEDULES // SHARE
 
 
-def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
+def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark: SparkSession, tmp_path: Path) -> None:
     """Of its four files one is gone and one torn; of the others' schedules it is known what became of them."""
     sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=4, root=tmp_path)
     sweep.histories.mkdir()
@@ -121,7 +131,9 @@ def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark, tmp_path):
     assert len(again) == 4
 
 
-def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spark, tmp_path):
+def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Without Python workers: the table is written here, and judging needs none."""
     sweep = Sweep(scenario=scenario(KILL_LEADER), seed=7, schedules=3, root=tmp_path)
     sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
@@ -141,7 +153,7 @@ def test_one_batch_may_hold_a_bad_seed_a_broken_promise_and_a_sound_history(spar
     assert summary.violations[0].replay == f"chaos run small --seed {losing.seed}"
 
 
-def test_a_sweep_is_judged_again_from_its_folder_alone(spark, tmp_path):
+def test_a_sweep_is_judged_again_from_its_folder_alone(spark: SparkSession, tmp_path: Path) -> None:
     sweep = new_sweep(scenario(KILL_LEADER, checks=["lost-write", "I1"]), 7, 2, tmp_path, "chaos run small")
     sound, losing = simulate_share(scenario_yaml(sweep.scenario), 7, range(2))
     table = pa.Table.from_pylist([sound.row(), lost(losing).row()], schema=to_arrow_schema(HISTORIES))
@@ -171,11 +183,11 @@ def lost(schedule: SimulatedSchedule) -> SimulatedSchedule:
     return replace(schedule, evidence=evidence)
 
 
-def test_the_table_reads_as_the_files_that_it_was_made_of(spark, tmp_path):
+def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, tmp_path: Path) -> None:
     folder = write_intact_run(tmp_path / "intact")
     with folder.state_change_log(1).open("a", encoding="utf-8") as log:
         log.write('\n{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"torn')
-    row = {"run_id": folder.run_id, "error": ""}
+    row: dict[str, Any] = {"run_id": folder.run_id, "error": ""}
     row |= {
         kind: [(str(path.relative_to(folder.root)), path.read_text().splitlines()) for path in paths]
         for kind, paths in folder.evidence().items()
@@ -198,11 +210,11 @@ def test_the_table_reads_as_the_files_that_it_was_made_of(spark, tmp_path):
         pytest.param("spark://host:7077", "spark://host:7077", id="a cluster"),
     ],
 )
-def test_a_local_master_tries_a_lost_task_again(master, patiently):
+def test_a_local_master_tries_a_lost_task_again(master: str | None, patiently: str) -> None:
     assert patient(master) == patiently
 
 
-def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
+def test_a_planted_bug_is_found_with_its_seed(spark: SparkSession, tmp_path: Path) -> None:
     planted = load_scenario("acks-all-on-append", options(None, [], ["workloads.0.parameters.rate_per_s=50"]))
     sweep = Sweep(scenario=planted, seed=1, schedules=2, root=tmp_path)
     simulate(spark, sweep, Watched())
@@ -212,7 +224,7 @@ def test_a_planted_bug_is_found_with_its_seed(spark, tmp_path):
     assert summary.violations[0].seeds[0] in [schedule_seed(1, number) for number in range(2)]
 
 
-def test_candidates_are_judged_together_each_under_its_own_settings(spark, tmp_path):
+def test_candidates_are_judged_together_each_under_its_own_settings(spark: SparkSession, tmp_path: Path) -> None:
     """A lost record is a violation under acks=all and expected under acks=1; a bad plan costs only itself."""
     asked_of = ["workloads.0.parameters.rate_per_s=50", "checks=[lost-write, unseen]"]
     strict = load_scenario("acks-all-on-append", options(None, [], asked_of))

@@ -7,6 +7,7 @@ sample of them is tried; CHAOS_SAMPLE=all tries all.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,10 @@ from harness.sweep.jobs import judge_candidates
 from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of, schedule_seed
 from tests.sampling import sampled
 from tests.verdicts import PASS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
@@ -92,7 +97,7 @@ WITHOUT_SWEEP = {
 
 
 @pytest.fixture(scope="module")
-def verdicts(spark, tmp_path_factory) -> dict[str, list[ScheduleVerdict]]:
+def verdicts(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[ScheduleVerdict]]:
     """The verdicts on every schedule, by planted bug; those on a sound broker by an empty name."""
     asked = [
         (bug, sweep.scenario_of(bug, planted=True), number)

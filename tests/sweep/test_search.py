@@ -123,7 +123,7 @@ def test_a_number_is_bisected_to_about_what_it_takes(
 
 def test_dials_that_can_be_turned_for_themselves_only_are_not_turned_together() -> None:
     def rule(asked: Scenario, _: int) -> bool:
-        return load(asked)["producers"] + load(asked)["consumers"] >= 3
+        return bool(load(asked)["producers"] + load(asked)["consumers"] >= 3)
 
     found, _ = shrunk(storm(), rule)
     assert load(found.candidate.scenario)["producers"] + load(found.candidate.scenario)["consumers"] == 3

@@ -9,7 +9,9 @@ import pytest
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
+from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate, simulate_plan
+from harness.store.folder import RunFolder
 from harness.store.result import RunResult, forbidding
 from harness.sweep import share
 from harness.sweep.share import simulate_candidates, simulate_share
@@ -94,28 +96,28 @@ def test_a_schedule_whose_memory_explodes_is_an_error(monkeypatch: pytest.Monkey
 
 
 def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def separated(history: SimulatedHistory, folder: share.RunFolder) -> None:
+    def separated(history: SimulatedHistory, folder: RunFolder) -> None:
         written(history, folder)
         folder.journal.write_text('{"detail":"one\u2028line"}\n{"detail":"another"}\n', encoding="utf-8")
 
-    written = share.write_evidence
+    written = write_evidence
     monkeypatch.setattr(share, "write_evidence", separated)
     monkeypatch.setattr(share, "assembled", assembled_without)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
 
 
-def assembled_without(folder: share.RunFolder, _scenario: Scenario, _plan: Plan) -> RunResult:
+def assembled_without(folder: RunFolder, _scenario: Scenario, _plan: Plan) -> RunResult:
     """Stand in for what reads the journal."""
     return RunResult(run_id=folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0)
 
 
 def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(history: SimulatedHistory, folder: share.RunFolder) -> None:
+    def silent(history: SimulatedHistory, folder: RunFolder) -> None:
         written(history, folder)
         folder.zookeeper.write_text("")
 
-    written = share.write_evidence
+    written = write_evidence
     monkeypatch.setattr(share, "write_evidence", silent)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     result = RunResult.from_json(schedule.result.encode(), schedule.run_id)

@@ -44,7 +44,7 @@ def verdict(
     return verdict_of(number=number, seed=100 + number, digest=f"digest {number}", result=result)
 
 
-DAMAGED = {"remarks": [Remark(text="a line is missing", forbids_pass=True)]}
+DAMAGED: dict[str, Any] = {"remarks": [Remark(text="a line is missing", forbids_pass=True)]}
 BROKEN = failed(number=9, seed=109, run_id="small-9", error="SimulationError: it does not end")
 
 

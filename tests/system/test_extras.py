@@ -76,7 +76,11 @@ def test_a_command_names_the_extra_that_it_takes(
     tmp_path: Path, absent: str, arguments: list[str], exit_code: int, sentence: str
 ) -> None:
     (tmp_path / "plan.json").write_text("{}")
-    where = {"run": ["--runs", tmp_path / "runs"], "rejudge": [tmp_path], "cluster": ["--dir", tmp_path / "cluster"]}
+    where: dict[str, list[str | Path]] = {
+        "run": ["--runs", tmp_path / "runs"],
+        "rejudge": [tmp_path],
+        "cluster": ["--dir", tmp_path / "cluster"],
+    }
     ended = chaos_without([absent], *arguments, *where.get(arguments[0], []))
     assert (ended.returncode, ended.stdout) == (exit_code, "")
     assert ended.stderr.startswith(sentence)
@@ -99,7 +103,7 @@ def test_a_command_names_the_extra_that_it_takes(
     ],
 )
 def test_what_takes_no_extra_works_without_any(tmp_path: Path, arguments: list[str], exit_code: int) -> None:
-    where = ["--into", tmp_path / "judged"] if arguments[0] == "judge" else []
+    where: list[str | Path] = ["--into", tmp_path / "judged"] if arguments[0] == "judge" else []
     ended = chaos_without([*EXTRAS], *arguments, *where)
     assert ended.returncode == exit_code, ended.stderr
     assert ended.stdout

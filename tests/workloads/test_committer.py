@@ -37,7 +37,7 @@ class FakeGroup:
         self.partly = False
         self.closed = 0
 
-    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> "list[_Answered]":
         assert not asynchronous
         if self.refusal is not None and not self.partly:
             raise KafkaException(self.refusal)
@@ -45,7 +45,7 @@ class FakeGroup:
             (self.stored,) = [place.offset for place in offsets]
         return [_Answered(place, self.refusal) for place in offsets]
 
-    def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+    def committed(self, places: list[TopicPartition], timeout: float) -> "list[_Answered]":
         if self.refusal is not None and not self.partly:
             raise KafkaException(self.refusal)
         return [_Answered(TopicPartition(place.topic, place.partition, self.stored), self.refusal) for place in places]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from pydantic import ValidationError
 
 from harness.client_rules.reading import AGAIN, Reading
@@ -14,7 +14,7 @@ from harness.client_rules.steps import Restart, carry_out
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, OpKind, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients.group_member import Consumer, GroupMember, value_id
+from kafka_chaos.workloads.clients.group_member import GroupMember, value_id
 from kafka_chaos.workloads.clients.producer import Sender, configuration
 from kafka_chaos.workloads.produce_consume import Parameters, ProduceConsume
 
@@ -135,13 +135,15 @@ class TestSender:
         recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
         return Sender(plan, recorder, cast("Producer", producer))
 
-    def test_the_invoke_is_on_file_before_the_record_is_handed_over(self, path: Path) -> None:
+    def test_the_invoke_is_on_file_before_the_record_is_handed_over(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         producer = FakeProducer()
 
         def produce(_topic: str, **_record: Any) -> None:
             assert [line["type"] for line in lines(path)] == ["invoke"]
 
-        producer.produce = produce  # type: ignore[method-assign]
+        monkeypatch.setattr(producer, "produce", produce)
         self.sender(path, producer).send()
 
     def test_invoke_and_end_share_an_index_and_values_are_unique(self, path: Path) -> None:

@@ -40,6 +40,7 @@ class FakeController:
     answers: list[Any]
     asked: list[ControlledShutdownRequest] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
+    closed: bool = False
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "FakeController":
         self.ports.append(port)

@@ -22,7 +22,7 @@ def ids(broker_id: int, zookeeper: SimulatedZooKeeper) -> ProducerIds:
     return ProducerIds(broker_id=broker_id, zookeeper=lambda: zookeeper)
 
 
-def test_brokers_hand_out_ids_of_their_own_blocks():
+def test_brokers_hand_out_ids_of_their_own_blocks() -> None:
     async def main() -> None:
         ensemble = Ensemble()
         ensemble.put(PRODUCER_ID_BLOCK)
@@ -36,7 +36,7 @@ def test_brokers_hand_out_ids_of_their_own_blocks():
     run(main())
 
 
-def test_the_block_is_written_as_kafka_writes_it():
+def test_the_block_is_written_as_kafka_writes_it() -> None:
     async def main() -> None:
         ensemble = Ensemble()
         ensemble.put(PRODUCER_ID_BLOCK)
@@ -47,7 +47,7 @@ def test_the_block_is_written_as_kafka_writes_it():
     run(main())
 
 
-def test_without_a_session_nobody_gets_an_id_and_none_is_lost():
+def test_without_a_session_nobody_gets_an_id_and_none_is_lost() -> None:
     async def main() -> None:
         ensemble = Ensemble()
         ensemble.put(PRODUCER_ID_BLOCK)
@@ -62,7 +62,7 @@ def test_without_a_session_nobody_gets_an_id_and_none_is_lost():
     run(main())
 
 
-def test_a_block_without_sense_is_never_overwritten():
+def test_a_block_without_sense_is_never_overwritten() -> None:
     async def main() -> None:
         ensemble = Ensemble()
         ensemble.put(PRODUCER_ID_BLOCK, b"{}")

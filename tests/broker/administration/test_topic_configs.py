@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.broker.zookeeper.znodes import encode_config
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.recording_state_log import RecordingStateLog
+from tests.broker.sessions import simulated
 
 CONFIG = parse_config(
     {
@@ -66,10 +68,13 @@ async def test_a_topic_is_read_when_it_is_first_heard_of(configs: TopicConfigs, 
 
 
 async def test_a_notification_has_the_topic_read_again(configs: TopicConfigs, zookeeper: Ensemble) -> None:
+    def is_read(value: str) -> bool:
+        return min_isr(configs) == int(value)
+
     for number, value in enumerate(("4", "5")):
         zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": value}))
         zookeeper.put(f"/config/changes/config_change_{number}", CHANGE)
-        assert await soon(lambda value=value: min_isr(configs) == int(value))
+        assert await soon(partial(is_read, value))
 
 
 async def test_without_a_notification_nothing_is_read_again(configs: TopicConfigs, zookeeper: Ensemble) -> None:
@@ -82,8 +87,8 @@ async def test_after_a_lost_connection_everything_is_read_again(
     configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
 ) -> None:
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
-    session.current.disconnect()
-    session.current.reconnect()
+    simulated(session.current).disconnect()
+    simulated(session.current).reconnect()
     assert await soon(lambda: min_isr(configs) == 4)
 
 
@@ -109,19 +114,19 @@ async def test_listeners_hear_of_changes_alone(
     heard: list[tuple[str, int]] = []
     configs.on_change(lambda topic, config: heard.append((topic, config["min.insync.replicas"])))
     await configs.load(["new"])
-    session.current.disconnect()
-    session.current.reconnect()
+    simulated(session.current).disconnect()
+    simulated(session.current).reconnect()
     assert not await soon(lambda: bool(heard))
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
-    session.current.disconnect()
-    session.current.reconnect()
+    simulated(session.current).disconnect()
+    simulated(session.current).reconnect()
     assert await soon(lambda: heard == [("t", 4)])
 
 
 async def test_after_a_new_session_everything_is_read_again_and_followed(
     configs: TopicConfigs, session: ZooKeeperSession, zookeeper: Ensemble
 ) -> None:
-    session.current.expire()
+    simulated(session.current).expire()
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "4"}))
     assert await soon(lambda: min_isr(configs) == 4)
     zookeeper.put("/config/topics/t", encode_config({"min.insync.replicas": "5"}))
@@ -151,8 +156,8 @@ async def test_what_is_set_for_this_broker_goes_before_what_is_set_for_all(
 ) -> None:
     zookeeper.put("/config/brokers/<default>", encode_config({"min.insync.replicas": "5", "log.segment.bytes": "99"}))
     zookeeper.put("/config/brokers/1", encode_config({"min.insync.replicas": "4"}))
-    session.current.disconnect()
-    session.current.reconnect()
+    simulated(session.current).disconnect()
+    simulated(session.current).reconnect()
     assert await soon(lambda: configs.of("x")["segment.bytes"] == 99)
     assert min_isr(configs, "x") == 4
 
@@ -170,8 +175,8 @@ async def test_nonsense_for_brokers_counts_as_nothing(
 ) -> None:
     zookeeper.put("/config/brokers/1", content)
     zookeeper.put("/config/brokers/<default>", encode_config({"min.insync.replicas": "5"}))
-    session.current.disconnect()
-    session.current.reconnect()
+    simulated(session.current).disconnect()
+    simulated(session.current).reconnect()
     assert await soon(lambda: min_isr(configs, "x") == 5)
 
 

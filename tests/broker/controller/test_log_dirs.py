@@ -45,7 +45,7 @@ async def test_what_works_again_is_online_again(world: World) -> None:
     await world.create("t", {0: [1, 2]})
     await fail(world, 2, ("t", 0))
     await fail(world, 2)
-    assert world.brokers[1].controller._active._context.offline_dirs == {1: set(), 2: set()}
+    assert world.brokers[1].active._context.offline_dirs == {1: set(), 2: set()}
 
 
 async def test_a_new_controller_drops_old_notifications(world: World) -> None:

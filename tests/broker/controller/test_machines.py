@@ -21,7 +21,7 @@ async def ready(world: World) -> World:
 
 @pytest.mark.parametrize("target", list(PartitionStatus))
 async def test_partitions(ready: World, target: PartitionStatus, caplog: pytest.LogCaptureFixture) -> None:
-    active = ready.brokers[1].controller._active
+    active = ready.brokers[1].active
     illegal = sorted(set(PartitionStatus) - PARTITION_PREVIOUS[target])
     for previous in illegal:
         active._context.partition_status["t", 0] = previous
@@ -39,7 +39,7 @@ async def test_partitions(ready: World, target: PartitionStatus, caplog: pytest.
 
 @pytest.mark.parametrize("target", list(ReplicaStatus))
 async def test_replicas(ready: World, target: ReplicaStatus, caplog: pytest.LogCaptureFixture) -> None:
-    active = ready.brokers[1].controller._active
+    active = ready.brokers[1].active
     illegal = sorted(set(ReplicaStatus) - REPLICA_PREVIOUS[target])
     for previous in illegal:
         active._context.replica_status["t", 0, 1] = previous

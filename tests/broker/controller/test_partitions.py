@@ -1,6 +1,7 @@
 """The whole controller over a fake ZooKeeper and a fake network: what becomes of partitions."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,11 @@ def state(leader: int, leader_epoch: int, *isr: int, controller_epoch: int = 1) 
     return PartitionStateZnode(leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=controller_epoch)
 
 
-def told(world: World, broker_id: int, kind: type) -> list:
+def told(world: World, broker_id: int, kind: type[Any]) -> list[Any]:
     return [message for message in world.transport.to(broker_id) if isinstance(message, kind)]
 
 
-def controller_events(world: World, kind: type) -> list:
+def controller_events(world: World, kind: type[Any]) -> list[Any]:
     (active,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
     return active.events(kind)
 
@@ -73,8 +74,8 @@ async def test_a_first_state_whose_answer_was_lost_is_found(world: World) -> Non
     await world.start(1)
     world.server.lose_answer_to = world.path()
     await world.create("t", {0: [1]})
-    assert world.server.lose_answer_to is None
     assert controller_events(world, PartitionStateChange)[-1].to_state == "OnlinePartition"
+    assert world.server.lose_answer_to is None
 
 
 async def test_partitions_that_are_added_come_up_and_the_others_stay_as_they_are(world: World) -> None:

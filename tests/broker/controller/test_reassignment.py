@@ -9,7 +9,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import LeaderAndIsrRequest, StopReplicaRequest
 from harness.broker.zookeeper.znodes import REASSIGN_PARTITIONS, TopicAssignment, encode_reassignments, topic_path
 from harness.events import Election, EpochBump, ReplicaStateChange, ZkWrite
-from tests.broker.controller.world import World, settle
+from tests.broker.controller.world import FakeBroker, World, settle
 
 T = ("t", 0)
 CONTROLLER = 5
@@ -37,7 +37,7 @@ async def in_sync(world: World, *isr: int) -> None:
     await settle()
 
 
-def active(world: World):
+def active(world: World) -> FakeBroker:
     (found,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
     return found
 
@@ -108,7 +108,7 @@ async def test_a_leader_that_goes_hands_over_to_a_target_replica(moving: World) 
 async def test_replicas_go_their_way_through_the_states(moving: World) -> None:
     await ask(moving, 1, 3)
     await in_sync(moving, 1, 2, 3)
-    moves = {replica: [] for replica in (2, 3)}
+    moves: dict[int, list[str]] = {replica: [] for replica in (2, 3)}
     for event in active(moving).events(ReplicaStateChange):
         if event.replica in moves:
             moves[event.replica].append(event.to_state)

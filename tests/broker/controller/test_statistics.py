@@ -54,7 +54,7 @@ async def test_topics_that_are_to_go_are_counted_with_their_replicas(world: Worl
 async def test_a_preferred_replica_that_is_being_added_counts_once_it_is_in_the_isr(world: World) -> None:
     await world.start(1, 2)
     await world.create("t", {0: [2, 1]})
-    context = world.brokers[1].controller._active._context
+    context = world.brokers[1].active._context
     known, state = context.topics["t"], context.leadership["t", 0]
     moving = type(known)(partitions={0: (3, 2, 1)}, adding={0: (3,)}, topic_id=known.topic_id)
     context.topics["t"] = moving

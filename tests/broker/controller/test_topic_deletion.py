@@ -1,6 +1,7 @@
 """Deleting topics, as the whole controller does it over a ZooKeeper and a network in memory."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,9 @@ def deletions(world: World, broker_id: int) -> list[tuple[str, list[int]]]:
     ]
 
 
-def moves(world: World, kind: type, **where: int) -> list[str]:
+def moves(world: World, kind: type[Any], **where: int) -> list[str]:
     (active,) = [broker for broker in world.brokers.values() if broker.controller.is_active]
-    found = [event for event in active.events(kind) if all(getattr(event, k) == v for k, v in where.items())]
+    found: list[Any] = [event for event in active.events(kind) if all(getattr(event, k) == v for k, v in where.items())]
     return [event.to_state for event in found]
 
 
@@ -220,7 +221,7 @@ async def test_partitions_are_not_added_to_a_topic_that_goes(world: World) -> No
 async def test_a_topic_that_is_being_reassigned_waits_until_that_is_over(world: World) -> None:
     await world.start(1, 2)
     await world.create("t", {0: [1, 2]})
-    active = world.brokers[1].controller._active
+    active = world.brokers[1].active
     active._context.reassigning.add(("t", 0))
     await delete(world)
     assert (wishes(world), world.state().leader, deletions(world, 1)) == (["t"], 1, [])

@@ -2,7 +2,8 @@ import pytest
 
 from harness.broker.controller.transitions import PARTITION_PREVIOUS, REPLICA_PREVIOUS, PartitionStatus, ReplicaStatus
 
-P, R = PartitionStatus, ReplicaStatus
+P = PartitionStatus
+R = ReplicaStatus
 
 
 @pytest.mark.parametrize("previous", list(P))

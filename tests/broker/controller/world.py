@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from harness.broker.configs.config import BrokerConfig, Endpoint, parse_config
+from harness.broker.controller.active import ActiveController
 from harness.broker.controller.controller import Controller
 from harness.broker.rules import ProtocolRules
 from harness.broker.zookeeper.registration import ensure_persistent_paths, register_broker
@@ -84,6 +85,12 @@ class FakeBroker:
     async def stop(self) -> None:
         await self.controller.stop()
         await self.session.stop()
+
+    @property
+    def active(self) -> ActiveController:
+        active = self.controller._active
+        assert active is not None
+        return active
 
     def events(self, kind: type[E]) -> list[E]:
         return [event for event in self.log.events if isinstance(event, kind)]

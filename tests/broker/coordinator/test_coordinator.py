@@ -232,7 +232,7 @@ async def test_reading_back_is_logged() -> None:
     assert OffsetFetch(group="g", topic="t", partition=4, offset=-1, error=0) in events(coordinating)
 
 
-async def test_positions_in_a_deleted_partition_are_gone_now_and_for_later_coordinators():
+async def test_positions_in_a_deleted_partition_are_gone_now_and_for_later_coordinators() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
     await coordinating.commit(request(5, 6))
@@ -243,7 +243,7 @@ async def test_positions_in_a_deleted_partition_are_gone_now_and_for_later_coord
     assert (committed(later, 0), committed(later, 1)) == (None, 6)
 
 
-async def test_a_commit_that_was_on_its_way_when_its_partition_was_deleted_does_not_stay():
+async def test_a_commit_that_was_on_its_way_when_its_partition_was_deleted_does_not_stay() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
     await coordinating.commit(request(5))
@@ -259,7 +259,7 @@ async def test_a_commit_that_was_on_its_way_when_its_partition_was_deleted_does_
     assert committed(await leading(topic, leader_epoch=4)) is None
 
 
-async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwards():
+async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwards() -> None:
     topic = FakeTopic()
     await (await leading(topic)).commit(request(5, 6))
     coordinating = coordinator(topic)
@@ -271,7 +271,7 @@ async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwa
     assert committed(await leading(topic, leader_epoch=5), 1) is None
 
 
-async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixture):
+async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
     await coordinating.commit(request(5))

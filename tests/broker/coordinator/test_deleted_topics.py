@@ -1,12 +1,14 @@
 """A whole cluster: what a group committed in a topic goes with the topic, wherever the group is coordinated."""
 
+from collections.abc import Awaitable, Callable
+
 from harness.broker.wire.messages import DeleteTopicsRequest
 from tests.broker.whole_cluster import WholeCluster
 
 QUICK = {"offsets.topic.replication.factor": "2", "log.segment.delete.delay.ms": "0"}
 
 
-async def test_a_deleted_topic_leaves_no_committed_offset_though_its_coordinator_dies_and_it_is_made_again():
+async def test_a_deleted_topic_leaves_no_committed_offset_though_its_coordinator_dies_and_it_is_made_again() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2)
         for topic in ("orders", "others"):
@@ -35,14 +37,14 @@ async def test_a_deleted_topic_leaves_no_committed_offset_though_its_coordinator
         assert await cluster.committed(second, "g", "orders") == (0, -1)
 
 
-def known(cluster: WholeCluster, topic: str, leader: int):
+def known(cluster: WholeCluster, topic: str, leader: int) -> Callable[[], Awaitable[bool]]:
     async def seen() -> bool:
         return [await cluster.leader(topic, broker_id) for broker_id in cluster.brokers] == [leader, leader]
 
     return seen
 
 
-def coordinated(cluster: WholeCluster):
+def coordinated(cluster: WholeCluster) -> Callable[[], Awaitable[bool]]:
     async def seen() -> bool:
         return await cluster.coordinator("g", 1) >= 0
 

@@ -13,6 +13,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.zookeeper.ensemble import Ensemble
+from tests.broker.sessions import simulated
 
 Context = Callable[..., RequestContext]
 Tell = Callable[..., None]
@@ -40,7 +41,7 @@ def handlers(creator: TopicCreator, tell: Tell) -> AdminHandlers:
 
 def asks(*names: str, timeout_ms: int = 1000, validate_only: bool = False, **fields: Any) -> CreateTopicsRequest:
     topic = CreateTopicsRequest.CreatableTopic
-    given = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+    given: dict[str, Any] = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
     return CreateTopicsRequest(
         topics=[topic(name=name, **given) for name in names], timeout_ms=timeout_ms, validate_only=validate_only
     )
@@ -127,12 +128,14 @@ async def test_a_placement_by_hand_is_written_as_given(
 async def test_a_lost_session_refuses_without_a_crash(
     handlers: AdminHandlers, context: Context, session: ZooKeeperSession
 ) -> None:
-    session.current.expire()
+    simulated(session.current).expire()
     assert await create(handlers, context, asks("t")) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 async def test_a_broker_that_stops_hears_what_it_still_leads(handlers: AdminHandlers, context: Context) -> None:
-    response = await handlers.controlled_shutdown(ControlledShutdownRequest(broker_id=2, broker_epoch=77), context(3))
+    response: Any = await handlers.controlled_shutdown(
+        ControlledShutdownRequest(broker_id=2, broker_epoch=77), context(3)
+    )
     assert isinstance(handlers.controller, FakeController)
     assert handlers.controller.asked == [(2, 77)]
     assert response.error_code == ErrorCode.NONE
@@ -152,5 +155,7 @@ async def test_a_refused_controlled_shutdown_has_its_code(
     handlers: AdminHandlers, context: Context, error: Exception, code: ErrorCode
 ) -> None:
     handlers.controller = FakeController(error=error)
-    response = await handlers.controlled_shutdown(ControlledShutdownRequest(broker_id=2, broker_epoch=1), context(3))
+    response: Any = await handlers.controlled_shutdown(
+        ControlledShutdownRequest(broker_id=2, broker_epoch=1), context(3)
+    )
     assert response.error_code == code

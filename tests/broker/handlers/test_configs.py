@@ -16,6 +16,7 @@ from harness.broker.zookeeper.registration import ensure_persistent_paths
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import decode_config, encode_config
 from harness.simulation.zookeeper.ensemble import Ensemble
+from tests.broker.sessions import simulated
 
 Context = Callable[..., RequestContext]
 TOPIC, BROKER = Resource.TOPIC, Resource.BROKER
@@ -30,7 +31,7 @@ CONFIG = parse_config(
     }
 )
 
-Described = dict[str, tuple[str | None, int, bool, list[tuple[str, str, int]]]]
+Described = dict[str, tuple[str | None, int, bool, list[tuple[str, str | None, int]]]]
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ async def test_what_cannot_be_described(
 async def test_a_lost_session_refuses_without_a_crash(
     handlers: ConfigHandlers, context: Context, session: ZooKeeperSession
 ) -> None:
-    session.current.expire()
+    simulated(session.current).expire()
     assert await alter(handlers, context, TOPIC, "t", {}) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert await amend(handlers, context, TOPIC, "t") == ErrorCode.UNKNOWN_SERVER_ERROR
     assert await describe(handlers, context, TOPIC, "t") == (ErrorCode.UNKNOWN_SERVER_ERROR, {})

@@ -1,7 +1,9 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch as a client or follower sees them."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,12 +32,22 @@ _Epochs = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 TRANSACTIONAL = 0x10
 
 
-def compressed(codec):
+def compressed(codec: int) -> bytes:
     sent = bytearray(batch("a"))
     return bytes(recompressed(sent, parse_header(sent), codec))
 
 
-async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitions=(0,), timeout_ms=1000, version=8):
+async def produce(
+    cluster: ReplicaCluster,
+    broker_id: int,
+    records: bytes | None,
+    *,
+    acks: int = -1,
+    topic: str = TOPIC,
+    partitions: Sequence[int] = (0,),
+    timeout_ms: int = 1000,
+    version: int = 8,
+) -> list[tuple[int, int, int]] | None:
     request = ProduceRequest(
         transactional_id=None,
         acks=acks,
@@ -48,12 +60,24 @@ async def produce(cluster, broker_id, records, *, acks=-1, topic=TOPIC, partitio
         ],
     )
     response = await cluster[broker_id].data.produce(request, context(ApiKey.PRODUCE, version))
-    return response and [
-        (p.index, p.error_code, p.base_offset) for t in response.responses for p in t.partition_responses
-    ]
+    return (
+        None
+        if response is None
+        else [(p.index, p.error_code, p.base_offset) for t in response.responses for p in t.partition_responses]
+    )
 
 
-async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, max_bytes=10_000, **options):
+async def fetch(
+    cluster: ReplicaCluster,
+    broker_id: int,
+    offset: int,
+    *,
+    replica: int = -1,
+    epoch: int = -1,
+    wait_ms: int = 0,
+    max_bytes: int = 10_000,
+    **options: Any,
+) -> list[Any]:
     partitions = options.get("partitions", (0,))
     request = FetchRequest(
         replica_id=replica,
@@ -82,7 +106,16 @@ async def fetch(cluster, broker_id, offset, *, replica=-1, epoch=-1, wait_ms=0, 
     return [p for t in response.responses for p in t.partitions]
 
 
-async def list_offset(cluster, broker_id, timestamp, *, replica=-1, epoch=-1, version=5, partitions=(0,)):
+async def list_offset(
+    cluster: ReplicaCluster,
+    broker_id: int,
+    timestamp: int,
+    *,
+    replica: int = -1,
+    epoch: int = -1,
+    version: int = 5,
+    partitions: Sequence[int] = (0,),
+) -> list[tuple[int, int, int, int]]:
     request = ListOffsetsRequest(
         replica_id=replica,
         isolation_level=0,
@@ -101,7 +134,9 @@ async def list_offset(cluster, broker_id, timestamp, *, replica=-1, epoch=-1, ve
     return [(p.error_code, p.offset, p.timestamp, p.leader_epoch) for p in answers]
 
 
-async def epoch_end(cluster, broker_id, asked, *, current=-1, replica=2):
+async def epoch_end(
+    cluster: ReplicaCluster, broker_id: int, asked: int, *, current: int = -1, replica: int = 2
+) -> tuple[int, int, int]:
     request = OffsetForLeaderEpochRequest(
         replica_id=replica,
         topics=[
@@ -145,19 +180,21 @@ async def epoch_end(cluster, broker_id, asked, *, current=-1, replica=2):
         pytest.param(1, compressed(GZIP), {"version": 6}, 0, id="with gzip, which was always there"),
     ],
 )
-def test_produce(broker_id, records, options, error):
-    async def play():
+def test_produce(
+    broker_id: int, records: bytes | None, options: dict[str, int] | dict[str, str] | dict[str, tuple[int]], error: int
+) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
-            [(_, code, base)] = await produce(cluster, broker_id, records, **options)
+            [(_, code, base)] = await produce(cluster, broker_id, records, **options) or []
             assert (code, base) == (error, 0 if error == 0 else -1)
             assert cluster[1].replica().log.log_end_offset == (1 if error == 0 else 0)
 
     run(play())
 
 
-def test_one_partition_that_fails_does_not_hold_back_the_others():
-    async def play():
+def test_one_partition_that_fails_does_not_hold_back_the_others() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(2, partition=1)
@@ -168,8 +205,8 @@ def test_one_partition_that_fails_does_not_hold_back_the_others():
     run(play())
 
 
-def test_each_partition_is_answered_by_what_became_of_it_while_waiting():
-    async def play():
+def test_each_partition_is_answered_by_what_became_of_it_while_waiting() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, partition=1)
@@ -182,8 +219,8 @@ def test_each_partition_is_answered_by_what_became_of_it_while_waiting():
     run(play())
 
 
-def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection():
-    async def play():
+def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             assert await produce(cluster, 1, batch("a"), acks=0) is None
@@ -194,8 +231,8 @@ def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection():
     run(play())
 
 
-def test_acks_1_is_answered_before_anybody_else_has_the_record():
-    async def play():
+def test_acks_1_is_answered_before_anybody_else_has_the_record() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             assert await produce(cluster, 1, batch("a"), acks=1) == [(0, 0, 0)]
@@ -204,8 +241,8 @@ def test_acks_1_is_answered_before_anybody_else_has_the_record():
     run(play())
 
 
-def test_the_answer_is_on_the_state_change_log():
-    async def play():
+def test_the_answer_is_on_the_state_change_log() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             cluster.network.isolate(1)
@@ -229,8 +266,8 @@ def test_the_answer_is_on_the_state_change_log():
         pytest.param("gzip", 9, 0, id="nothing is asked where it is another codec"),
     ],
 )
-def test_what_a_topic_compresses_with_zstd_is_read(compression, version, error):
-    async def play():
+def test_what_a_topic_compresses_with_zstd_is_read(compression: str, version: int, error: int) -> None:
+    async def play() -> None:
         async with ReplicaCluster(compression_type=compression) as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -260,10 +297,12 @@ def test_what_a_topic_compresses_with_zstd_is_read(compression, version, error):
         pytest.param(2, 0, {"epoch": 0}, 74, 0, id="the epoch is looked at before the role"),
     ],
 )
-def test_fetch(broker_id, offset, options, error, records):
+def test_fetch(
+    broker_id: int, offset: int, options: dict[str, int] | dict[str, tuple[int]], error: int, records: int
+) -> None:
     """One committed record, one that only the leader has."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1)
@@ -283,8 +322,8 @@ def test_fetch(broker_id, offset, options, error, records):
     run(play())
 
 
-def test_the_first_batch_may_start_before_the_offset_asked_for():
-    async def play():
+def test_the_first_batch_may_start_before_the_offset_asked_for() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a", "b", "c")
@@ -296,8 +335,8 @@ def test_the_first_batch_may_start_before_the_offset_asked_for():
     run(play())
 
 
-def test_limits_are_for_the_whole_answer_but_one_batch_always_comes():
-    async def play():
+def test_limits_are_for_the_whole_answer_but_one_batch_always_comes() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             for partition in (0, 1):
                 await cluster.elect(1, partition=partition)
@@ -313,8 +352,8 @@ def test_limits_are_for_the_whole_answer_but_one_batch_always_comes():
     run(play())
 
 
-def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
-    async def play():
+def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             loop, one = asyncio.get_running_loop(), len(batch("a"))
@@ -327,7 +366,8 @@ def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
             assert len(answer.records) == 2 * one
             began = loop.time()
             [answer] = await fetch(cluster, 1, 2, wait_ms=700)
-            assert (loop.time() - began, answer.records or b"") == (pytest.approx(0.7), b"")
+            assert loop.time() - began == pytest.approx(0.7)
+            assert (answer.records or b"") == b""
 
     run(play())
 
@@ -340,8 +380,8 @@ def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long():
         pytest.param({"replica": 2}, 6, id="for a follower"),
     ],
 )
-def test_a_fetch_that_waits_ends_when_the_lead_is_lost(options, error):
-    async def play():
+def test_a_fetch_that_waits_ends_when_the_lead_is_lost(options: dict[str, int], error: int) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, **options))
@@ -353,8 +393,8 @@ def test_a_fetch_that_waits_ends_when_the_lead_is_lost(options, error):
     run(play())
 
 
-def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything():
-    async def play():
+def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             cluster.network.isolate(1)
             await cluster.elect(1)
@@ -387,10 +427,10 @@ def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything():
         pytest.param(-1, {"epoch": 2}, (75, -1, -1, -1), id="in a leader epoch that this broker does not know"),
     ],
 )
-def test_list_offsets(timestamp, options, expected):
+def test_list_offsets(timestamp: int, options: dict[str, Any], expected: tuple[int, ...]) -> None:
     """Two committed records of the first leader epoch; in the second one, a record that only the leader has."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
@@ -413,10 +453,12 @@ def test_list_offsets(timestamp, options, expected):
         pytest.param(-1, 3, False, id="the last offset for a follower"),
     ],
 )
-def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(version, error, timestamp, replica, is_refused):
+def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(
+    version: int, error: int, timestamp: int, replica: int, is_refused: bool
+) -> None:
     """KIP-207: its predecessor may have told a consumer more."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -428,8 +470,8 @@ def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(version, erro
     run(play())
 
 
-def test_a_partition_named_twice_is_refused():
-    async def play():
+def test_a_partition_named_twice_is_refused() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, partition=1)
@@ -455,10 +497,10 @@ def test_a_partition_named_twice_is_refused():
         pytest.param(2, 0, 2, (6, -1, -1), id="from a follower"),
     ],
 )
-def test_offset_for_leader_epoch(broker_id, asked, current, expected):
+def test_offset_for_leader_epoch(broker_id: int, asked: int, current: int, expected: tuple[int, ...]) -> None:
     """Broker 1 leads in the epochs 0 and 2."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")

@@ -1,11 +1,14 @@
 """Fetch sessions as a client has them of a broker, and as followers use them."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey, FetchRequest
+from harness.broker.wire.transport import Message
 from harness.simulation.loop import run
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
 
@@ -13,7 +16,16 @@ _Topic = FetchRequest.FetchTopic
 ONE = len(batch("a"))
 
 
-async def fetch(cluster, session_id, epoch, *named, forgotten=(), wait_ms=0, replica=-1, version=11):
+async def fetch(
+    cluster: ReplicaCluster,
+    session_id: int,
+    epoch: int,
+    *named: tuple[int, int],
+    forgotten: Sequence[int] = (),
+    wait_ms: int = 0,
+    replica: int = -1,
+    version: int = 11,
+) -> tuple[int, int, list[tuple[int, int, int, int]]]:
     """Ask broker 1 for (partition, offset) pairs: error, session, and (partition, error, high watermark, bytes)."""
     request = FetchRequest(
         replica_id=replica,
@@ -45,8 +57,8 @@ async def fetch(cluster, session_id, epoch, *named, forgotten=(), wait_ms=0, rep
     return response.error_code, response.session_id, told
 
 
-def test_a_session_from_its_first_fetch_to_its_last():
-    async def play():
+def test_a_session_from_its_first_fetch_to_its_last() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             for partition in (0, 1):
                 await cluster.elect(1, partition=partition)
@@ -65,8 +77,8 @@ def test_a_session_from_its_first_fetch_to_its_last():
     run(play())
 
 
-def test_a_session_waits_for_any_of_its_partitions():
-    async def play():
+def test_a_session_waits_for_any_of_its_partitions() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             for partition in (0, 1):
                 await cluster.elect(1, partition=partition)
@@ -78,8 +90,8 @@ def test_a_session_waits_for_any_of_its_partitions():
     run(play())
 
 
-def test_of_two_requests_at_once_the_earlier_is_refused():
-    async def play():
+def test_of_two_requests_at_once_the_earlier_is_refused() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             _, session, _ = await fetch(cluster, 0, 0, (0, 0))
@@ -91,8 +103,8 @@ def test_of_two_requests_at_once_the_earlier_is_refused():
     run(play())
 
 
-def test_followers_name_only_what_changed():
-    async def play():
+def test_followers_name_only_what_changed() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             for partition in range(3):
                 await cluster.elect(1, partition=partition)
@@ -101,7 +113,7 @@ def test_followers_name_only_what_changed():
             asked: list[FetchRequest] = []
             serve = cluster[1].data.fetch
 
-            async def listen(request, context):
+            async def listen(request: FetchRequest, context: RequestContext) -> Message | None:
                 asked.append(request)
                 return await serve(request, context)
 
@@ -118,8 +130,8 @@ def test_followers_name_only_what_changed():
 
 
 @pytest.mark.parametrize("slots", ["0", "1", "1000"], ids=["no sessions", "one for two followers", "sessions for all"])
-def test_replicas_become_equal_whatever_sessions_there_are(slots):
-    async def play():
+def test_replicas_become_equal_whatever_sessions_there_are(slots: str) -> None:
+    async def play() -> None:
         async with ReplicaCluster(max_incremental_fetch_session_cache_slots=slots) as cluster:
             for partition in (0, 1):
                 await cluster.elect(1, partition=partition)
@@ -135,8 +147,8 @@ def test_replicas_become_equal_whatever_sessions_there_are(slots):
     run(play())
 
 
-def test_followers_whose_sessions_the_leader_has_lost_begin_anew():
-    async def play():
+def test_followers_whose_sessions_the_leader_has_lost_begin_anew() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")

@@ -68,7 +68,7 @@ def fetches(topics: dict[str, list[int]] | None) -> OffsetFetchRequest:
     return OffsetFetchRequest(group_id="g", topics=asked)
 
 
-def told(response: OffsetFetchResponse) -> dict[tuple[str, int], tuple[int, int, str, int]]:
+def told(response: OffsetFetchResponse) -> dict[tuple[str, int], tuple[int, int, str | None, int]]:
     return {
         (topic.name, p.partition_index): (p.committed_offset, p.committed_leader_epoch, p.metadata, p.error_code)
         for topic in response.topics
@@ -120,7 +120,7 @@ async def test_another_brokers_group_is_refused(
     context: Context,
     version: int,
     top_level: ErrorCode,
-    partitions: dict[tuple[str, int], tuple[int, int, str, int]],
+    partitions: dict[tuple[str, int], tuple[int, int, str | None, int]],
 ) -> None:
     handlers.coordinator.store.unload(0, 2)
     response = await handlers.fetch(fetches({"t": [0]}), context(version))

@@ -30,7 +30,7 @@ def asks(*topics: str, create: bool = True) -> MetadataRequest:
     return MetadataRequest(topics=[topic(name=name) for name in topics], allow_auto_topic_creation=create)
 
 
-def codes(response: MetadataResponse) -> dict[str, int]:
+def codes(response: MetadataResponse) -> dict[str | None, int]:
     return {topic.name: topic.error_code for topic in response.topics}
 
 

@@ -23,10 +23,12 @@ from tests.broker.replica_cluster import ReplicaCluster, batch
         pytest.param(0, {"partitions": (7,)}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0, id="a partition unknown to all"),
     ],
 )
-def test_a_follower_serves_consumers(offset, options, error, records):
+def test_a_follower_serves_consumers(
+    offset: int, options: dict[str, int] | dict[str, tuple[int]], error: ErrorCode, records: int
+) -> None:
     """It has two records and has heard that one is committed."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1)
@@ -43,8 +45,8 @@ def test_a_follower_serves_consumers(offset, options, error, records):
     run(play())
 
 
-def test_a_consumer_waits_at_a_follower_for_what_is_committed():
-    async def play():
+def test_a_consumer_waits_at_a_follower_for_what_is_committed() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             waiting = await cluster.begin(fetch(cluster, 2, 0, wait_ms=60_000))
@@ -57,8 +59,8 @@ def test_a_consumer_waits_at_a_follower_for_what_is_committed():
     run(play())
 
 
-def test_a_consumer_that_waits_at_a_follower_hears_of_a_new_epoch():
-    async def play():
+def test_a_consumer_that_waits_at_a_follower_hears_of_a_new_epoch() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             waiting = await cluster.begin(fetch(cluster, 2, 0, wait_ms=60_000, epoch=0))
@@ -70,10 +72,10 @@ def test_a_consumer_that_waits_at_a_follower_hears_of_a_new_epoch():
     run(play())
 
 
-def test_an_answer_is_smaller_where_there_is_less_room_when_it_is_made():
+def test_an_answer_is_smaller_where_there_is_less_room_when_it_is_made() -> None:
     """What slow clients have not taken is kept in memory, so that there is less for the next ones."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             one, room = len(batch("a")), [0]

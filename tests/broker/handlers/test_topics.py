@@ -15,6 +15,7 @@ from harness.broker.zookeeper.registration import ensure_persistent_paths
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.znodes import TopicAssignment
 from harness.simulation.zookeeper.ensemble import Ensemble
+from tests.broker.sessions import simulated
 
 Context = Callable[..., RequestContext]
 Tell = Callable[..., None]
@@ -47,14 +48,18 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def delete(handlers: TopicHandlers, context: Context, *names: str, version: int = 3, timeout_ms: int = 1000):
+async def delete(
+    handlers: TopicHandlers, context: Context, *names: str, version: int = 3, timeout_ms: int = 1000
+) -> dict[str | None, int]:
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
     response = await handlers.delete_topics(request, context(version))
     response.encode(version=version)
     return {result.name: result.error_code for result in response.responses}
 
 
-async def grow(handlers: TopicHandlers, context: Context, *topics: Wanted, timeout_ms: int = 0, validate_only=False):
+async def grow(
+    handlers: TopicHandlers, context: Context, *topics: Wanted, timeout_ms: int = 0, validate_only: bool = False
+) -> dict[str, int]:
     request = CreatePartitionsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
     response = await handlers.create_partitions(request, context(1))
     response.encode(version=1)
@@ -158,7 +163,7 @@ async def test_validation_alone_writes_nothing(handlers: TopicHandlers, context:
 async def test_a_lost_session_refuses_without_a_crash(
     handlers: TopicHandlers, context: Context, session: ZooKeeperSession
 ) -> None:
-    session.current.expire()
+    simulated(session.current).expire()
     assert await delete(handlers, context, "t") == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
     wanted = Wanted(name="t", count=2, assignments=None)
     assert await grow(handlers, context, wanted) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}

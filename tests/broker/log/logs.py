@@ -10,6 +10,7 @@ from harness.broker.log.batch import BatchHeader, build_batch, iter_batches, sea
 from harness.broker.log.log import Log, LogSettings
 from harness.broker.log.records import Record
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
+from harness.broker.log.storage import Storage
 from harness.broker.rules import ProtocolRules
 from harness.simulation.disk import MemoryStorage
 
@@ -59,7 +60,7 @@ class Heard:
 
 
 def opened(
-    storage: MemoryStorage,
+    storage: Storage,
     *,
     clean: bool = False,
     recovery_point: int = 0,

@@ -18,25 +18,25 @@ def holding(data: bytes) -> MemoryStorage:
     return storage
 
 
-def test_epochs_are_written_as_kafka_writes_them():
+def test_epochs_are_written_as_kafka_writes_them() -> None:
     storage = MemoryStorage()
     write_epochs(storage, "file", [EpochEntry(0, 0), EpochEntry(7, 123)])
     assert storage.read("file") == b"0\n2\n0 0\n7 123\n"
     assert read_epochs(storage, "file") == [(0, 0), (7, 123)]
 
 
-def test_offsets_are_written_as_kafka_writes_them_and_sorted():
+def test_offsets_are_written_as_kafka_writes_them_and_sorted() -> None:
     storage = MemoryStorage()
     write_offsets(storage, "file", {("b", 0): 5, ("a", 10): 0, ("a", 9): 2**40})
     assert storage.read("file") == b"0\n3\na 9 1099511627776\na 10 0\nb 0 5\n"
     assert read_offsets(storage, "file") == {("a", 9): 2**40, ("a", 10): 0, ("b", 0): 5}
 
 
-def test_an_absent_file_has_no_entries():
+def test_an_absent_file_has_no_entries() -> None:
     assert (read_epochs(MemoryStorage(), "file"), read_offsets(MemoryStorage(), "file")) == ([], {})
 
 
-def test_a_file_without_entries():
+def test_a_file_without_entries() -> None:
     storage = MemoryStorage()
     write_epochs(storage, "file", [])
     assert (storage.read("file"), read_epochs(storage, "file")) == (b"0\n0\n", [])
@@ -59,7 +59,7 @@ def test_a_file_without_entries():
         pytest.param(b"\xff\xfe\n", "not text", id="no text at all"),
     ],
 )
-def test_a_malformed_epoch_checkpoint_is_a_storage_error_that_says_where(data, where):
+def test_a_malformed_epoch_checkpoint_is_a_storage_error_that_says_where(data: bytes, where: str) -> None:
     with pytest.raises(MalformedCheckpoint, match=where) as error:
         read_epochs(holding(data), "file")
     assert isinstance(error.value, StorageError)
@@ -67,6 +67,6 @@ def test_a_malformed_epoch_checkpoint_is_a_storage_error_that_says_where(data, w
 
 
 @pytest.mark.parametrize("line", [b"t 0", b"t 0 1 2", b"t x 1", b"t 0 -1"])
-def test_a_malformed_offset_checkpoint_is_a_storage_error(line):
+def test_a_malformed_offset_checkpoint_is_a_storage_error(line: bytes) -> None:
     with pytest.raises(MalformedCheckpoint, match="line 3"):
         read_offsets(holding(b"0\n1\n" + line + b"\n"), "file")

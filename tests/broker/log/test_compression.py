@@ -17,7 +17,7 @@ LARGE = b"".join(b"record-%06d" % number for number in range(20_000))
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"x", LARGE], ids=["a byte", "more than a block"])
-def test_what_is_compressed_comes_back_and_an_independent_library_reads_it(codec, data):
+def test_what_is_compressed_comes_back_and_an_independent_library_reads_it(codec: int, data: bytes) -> None:
     squeezed = compress(data, codec)
     assert decompress(squeezed, codec) == data
     assert compress(data, codec) == squeezed
@@ -34,19 +34,19 @@ def test_what_is_compressed_comes_back_and_an_independent_library_reads_it(codec
         pytest.param(compress(LARGE, 2)[:16] + b"\0\0\0\4junk", id="a block that is none"),
     ],
 )
-def test_a_broken_stream_of_snappy_is_refused(data):
+def test_a_broken_stream_of_snappy_is_refused(data: bytes) -> None:
     with pytest.raises(BadCompression, match="snappy"):
         decompress(data, 2)
 
 
-def test_a_codec_that_does_not_exist_is_refused():
+def test_a_codec_that_does_not_exist_is_refused() -> None:
     with pytest.raises(BadCompression, match="unknown codec 5"):
         decompress(b"", 5)
 
 
 @pytest.mark.parametrize("sent", CODECS)
 @pytest.mark.parametrize(("wanted", "codec"), [("producer", None), *COMPRESSION_TYPES.items()])
-def test_a_topic_keeps_the_producers_codec_or_has_its_own(sent, wanted, codec):
+def test_a_topic_keeps_the_producers_codec_or_has_its_own(sent: int, wanted: str, codec: int | None) -> None:
     plain = from_producer(0, 3, timestamp_ms=7)
     produced = recompressed(plain, parse_header(plain), sent)
     log = new_log(settings=LogSettings(compression=wanted))
@@ -63,7 +63,7 @@ def test_a_topic_keeps_the_producers_codec_or_has_its_own(sent, wanted, codec):
     assert log.offset_for_timestamp(8) == (2, 8)
 
 
-def test_a_batch_that_grows_past_the_limit_by_its_new_codec_is_refused():
+def test_a_batch_that_grows_past_the_limit_by_its_new_codec_is_refused() -> None:
     squeezed = recompressed(batch(50), parse_header(batch(50)), 1)
     log = new_log(settings=LogSettings(compression="uncompressed", max_batch_bytes=len(squeezed)))
     with pytest.raises(InvalidRecords) as refused:

@@ -1,5 +1,8 @@
 """A data directory notes the first error of its disk, passes it on, and is not touched again."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from harness.broker.log.directory import DirectoryOffline, LogDirectory
@@ -20,10 +23,10 @@ class BrokenFile:
 
 
 class BrokenStorage(MemoryStorage):
-    def open_append(self, path):
+    def open_append(self, path: str) -> Any:
         return BrokenFile()
 
-    def rename(self, old, new):
+    def rename(self, old: str, new: str) -> None:
         raise OSError("read-only file system")
 
 
@@ -43,7 +46,7 @@ def listened(storage: MemoryStorage) -> tuple[LogDirectory, list[str]]:
         pytest.param(lambda file: file.sync(), id="sync"),
     ],
 )
-def test_the_first_error_of_a_file_is_told_once_and_raised_every_time(act):
+def test_the_first_error_of_a_file_is_told_once_and_raised_every_time(act: Callable[..., Any]) -> None:
     directory, heard = listened(BrokenStorage())
     file = directory.open_append("f")
     for _ in range(2):
@@ -64,7 +67,7 @@ def test_the_first_error_of_a_file_is_told_once_and_raised_every_time(act):
         pytest.param(lambda d: d.remove("g"), id="remove"),
     ],
 )
-def test_a_failed_directory_is_not_touched_again(act):
+def test_a_failed_directory_is_not_touched_again(act: Callable[..., Any]) -> None:
     directory, heard = listened(BrokenStorage())
     with pytest.raises(OSError, match="read-only"):
         directory.rename("a", "b")
@@ -73,21 +76,21 @@ def test_a_failed_directory_is_not_touched_again(act):
     assert heard == ["read-only file system"]
 
 
-def test_while_nobody_listens_errors_are_only_raised():
+def test_while_nobody_listens_errors_are_only_raised() -> None:
     directory = LogDirectory(BrokenStorage())
     with pytest.raises(OSError, match="read-only"):
         directory.rename("a", "b")
     assert not directory.failed
 
 
-def test_a_file_that_is_absent_is_no_failure():
+def test_a_file_that_is_absent_is_no_failure() -> None:
     directory, heard = listened(MemoryStorage())
     with pytest.raises(FileNotFoundError):
         directory.read("absent")
     assert heard == []
 
 
-def test_a_failed_directory_is_never_marked_as_cleanly_stopped():
+def test_a_failed_directory_is_never_marked_as_cleanly_stopped() -> None:
     storage = MemoryStorage()
     directory, heard = listened(storage)
     logs = LogManager(directory)

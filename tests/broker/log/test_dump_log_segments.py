@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def gzipped() -> bytes:
     return bytes(batch)
 
 
-def test_kafka_reads_what_was_compressed_here(tmp_path):
+def test_kafka_reads_what_was_compressed_here(tmp_path: Path) -> None:
     segments = {}
     for compression in ("uncompressed", "gzip", "snappy", "lz4", "zstd"):
         logs = LogManager(FileStorage(tmp_path / compression), LogSettings(compression=compression))
@@ -52,7 +53,7 @@ def test_kafka_reads_what_was_compressed_here(tmp_path):
         assert [record[0] for record in RECORD_LINE.findall(dumped[segment])] == ["0", "1"]
 
 
-def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path):
+def test_kafka_reads_what_a_leader_and_a_follower_wrote(tmp_path: Path) -> None:
     logs = LogManager(FileStorage(tmp_path), LogSettings(segment_bytes=300))
     logs.load()
     leader, follower = logs.get_or_create("leader", 0), logs.get_or_create("follower", 0)

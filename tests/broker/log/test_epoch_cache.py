@@ -6,7 +6,7 @@ ENTRIES = [(1, 0), (3, 10), (5, 20)]
 LOG_END = 30
 
 
-def cache(entries) -> LeaderEpochCache:
+def cache(entries: list[tuple[int, int]]) -> LeaderEpochCache:
     return LeaderEpochCache(entries)
 
 
@@ -27,20 +27,20 @@ def cache(entries) -> LeaderEpochCache:
         pytest.param(0, 0, [(0, 0)], True, id="epoch 0 at offset 0 drops everything"),
     ],
 )
-def test_assign(epoch, start, expected, changed):
+def test_assign(epoch: int, start: int, expected: list[tuple[int, int]], changed: bool) -> None:
     epochs = cache(ENTRIES)
     assert epochs.assign(epoch, start) is changed
     assert list(epochs) == expected
 
 
-def test_assign_to_an_empty_cache():
+def test_assign_to_an_empty_cache() -> None:
     epochs = cache([])
     assert epochs.assign(0, 0)
     assert (list(epochs), epochs.latest_epoch, len(epochs)) == ([(0, 0)], 0, 1)
 
 
 @pytest.mark.parametrize(("epoch", "start"), [(-1, 0), (0, -1)])
-def test_an_epoch_or_offset_below_zero_is_refused(epoch, start):
+def test_an_epoch_or_offset_below_zero_is_refused(epoch: int, start: int) -> None:
     with pytest.raises(ValueError, match="cannot start"):
         cache([]).assign(epoch, start)
 
@@ -61,7 +61,7 @@ def test_an_epoch_or_offset_below_zero_is_refused(epoch, start):
         pytest.param(ENTRIES, 4, (3, 20), id="the last skipped epoch answers with the largest below it"),
     ],
 )
-def test_end_offset_for(entries, epoch, expected):
+def test_end_offset_for(entries: list[tuple[int, int]], epoch: int, expected: tuple[int, int]) -> None:
     assert cache(entries).end_offset_for(epoch, LOG_END) == expected
 
 
@@ -74,7 +74,7 @@ def test_end_offset_for(entries, epoch, expected):
         pytest.param(0, [], id="at zero drops all"),
     ],
 )
-def test_truncate_from_end(end, expected):
+def test_truncate_from_end(end: int, expected: list[tuple[int, int]]) -> None:
     epochs = cache(ENTRIES)
     assert epochs.truncate_from_end(end) is (expected != ENTRIES)
     assert list(epochs) == expected
@@ -92,21 +92,21 @@ def test_truncate_from_end(end, expected):
         pytest.param([], 10, [], id="an empty cache stays empty"),
     ],
 )
-def test_truncate_from_start(entries, start, expected):
+def test_truncate_from_start(entries: list[tuple[int, int]], start: int, expected: list[tuple[int, int]]) -> None:
     epochs = cache(entries)
     assert epochs.truncate_from_start(start) is (expected != entries)
     assert list(epochs) == expected
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(0, 1), (9, 1), (10, 3), (19, 3), (20, 5), (1000, 5)])
-def test_epoch_at(offset, epoch):
+def test_epoch_at(offset: int, epoch: int) -> None:
     assert cache(ENTRIES).epoch_at(offset) == epoch
 
 
-def test_no_epoch_wrote_what_lies_before_the_first_entry():
+def test_no_epoch_wrote_what_lies_before_the_first_entry() -> None:
     assert cache([(4, 50)]).epoch_at(49) == -1
 
 
-def test_clear():
+def test_clear() -> None:
     epochs = cache(ENTRIES)
     assert (epochs.clear(), epochs.clear(), list(epochs), epochs.latest_epoch) == (True, False, [], -1)

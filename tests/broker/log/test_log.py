@@ -1,10 +1,11 @@
 import gzip
+from typing import Any
 
 import pytest
 
 from harness.broker.log.batch import HEADER_BYTES, build_batch, crc_matches, iter_batches, seal
 from harness.broker.log.checkpoint import read_epochs
-from harness.broker.log.log import InvalidRecords, LogSettings, OffsetOutOfRange, OffsetsOutOfOrder
+from harness.broker.log.log import InvalidRecords, Log, LogSettings, OffsetOutOfRange, OffsetsOutOfOrder
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
 from harness.simulation.disk import MemoryStorage
@@ -14,7 +15,7 @@ EPOCHS = "t-0/leader-epoch-checkpoint"
 BATCH = len(batch())
 
 
-def filled(count: int = 10, epoch: int = 1, **kwargs):
+def filled(count: int = 10, epoch: int = 1, **kwargs: Any) -> Log:
     """A log of `count` batches of two records each, in several segments."""
     log = new_log(**kwargs)
     for _ in range(count):
@@ -22,7 +23,7 @@ def filled(count: int = 10, epoch: int = 1, **kwargs):
     return log
 
 
-def test_a_leader_stamps_offset_and_epoch():
+def test_a_leader_stamps_offset_and_epoch() -> None:
     log = new_log()
     first = log.append_as_leader(batch(3), 5)
     second = log.append_as_leader(batch(2), 6)
@@ -35,13 +36,13 @@ def test_a_leader_stamps_offset_and_epoch():
     assert log.log_end_offset == 5
 
 
-def test_bytes_after_the_batch_are_not_stored():
+def test_bytes_after_the_batch_are_not_stored() -> None:
     log = new_log()
     log.append_as_leader(batch() + b"trailing", 1)
     assert len(everything(log)) == BATCH
 
 
-def test_a_refused_batch_changes_nothing():
+def test_a_refused_batch_changes_nothing() -> None:
     heard = Heard()
     log = new_log(heard=heard)
     with pytest.raises(InvalidRecords):
@@ -49,13 +50,13 @@ def test_a_refused_batch_changes_nothing():
     assert (log.log_end_offset, len(log.epochs), heard.epochs) == (0, 0, [])
 
 
-def test_a_batch_larger_than_a_segment_is_refused():
+def test_a_batch_larger_than_a_segment_is_refused() -> None:
     with pytest.raises(InvalidRecords) as refused:
         new_log(settings=LogSettings(segment_bytes=BATCH - 1)).append_as_leader(batch(), 1)
     assert refused.value.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed():
+def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed() -> None:
     storage = MemoryStorage()
     filled(storage=storage)
     segments = [name for name in storage.list("t-0") if name.endswith(".log")]
@@ -63,7 +64,7 @@ def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed(
     assert all(len(storage.read(f"t-0/{name}")) <= SMALL.segment_bytes for name in segments)
 
 
-def test_a_follower_stores_what_the_leader_sent_byte_for_byte():
+def test_a_follower_stores_what_the_leader_sent_byte_for_byte() -> None:
     leader, follower = filled(), new_log()
     sent = everything(leader)
     assert follower.append_as_follower(sent) == headers(sent)
@@ -72,7 +73,7 @@ def test_a_follower_stores_what_the_leader_sent_byte_for_byte():
     assert [s.base_offset for s in follower.segments] == [0, 8, 16]
 
 
-def test_a_follower_notes_every_epoch_it_is_sent():
+def test_a_follower_notes_every_epoch_it_is_sent() -> None:
     heard = Heard()
     follower = new_log(heard=heard)
     follower.append_as_follower(
@@ -82,14 +83,14 @@ def test_a_follower_notes_every_epoch_it_is_sent():
     assert heard.epochs == [("t", 0, 0, 0), ("t", 0, 4, 2)]
 
 
-def test_a_follower_leaves_out_a_batch_that_is_cut_short():
+def test_a_follower_leaves_out_a_batch_that_is_cut_short() -> None:
     follower = new_log()
     assert len(follower.append_as_follower(batch() + batch(base_offset=1)[:-1])) == 1
     assert follower.append_as_follower(b"") == []
     assert follower.log_end_offset == 1
 
 
-def test_a_follower_takes_a_batch_larger_than_its_segments_and_gives_it_one_of_its_own():
+def test_a_follower_takes_a_batch_larger_than_its_segments_and_gives_it_one_of_its_own() -> None:
     sent = [batch(30, epoch=1), batch(base_offset=30, epoch=1), batch(30, base_offset=31, epoch=1)]
     follower = new_log()
     follower.append_as_follower(b"".join(sent))
@@ -97,7 +98,7 @@ def test_a_follower_takes_a_batch_larger_than_its_segments_and_gives_it_one_of_i
     assert everything(follower) == b"".join(sent)
 
 
-def test_a_follower_keeps_the_gaps_of_its_leader():
+def test_a_follower_keeps_the_gaps_of_its_leader() -> None:
     follower = new_log()
     follower.append_as_follower(batch(base_offset=3, epoch=1) + batch(base_offset=9, epoch=1))
     assert spans(everything(follower)) == [(3, 3), (9, 9)]
@@ -105,7 +106,7 @@ def test_a_follower_keeps_the_gaps_of_its_leader():
 
 
 @pytest.mark.parametrize("second", [0, 1])
-def test_a_follower_refuses_offsets_that_do_not_come_after_its_log_end(second):
+def test_a_follower_refuses_offsets_that_do_not_come_after_its_log_end(second: int) -> None:
     follower = new_log()
     follower.append_as_follower(batch(2, epoch=1))
     with pytest.raises(OffsetsOutOfOrder, match="expected 2"):
@@ -116,7 +117,7 @@ def test_a_follower_refuses_offsets_that_do_not_come_after_its_log_end(second):
 
 
 @pytest.mark.parametrize("position", [16, 17, 23, 70])
-def test_a_follower_refuses_a_corrupt_batch_and_the_good_ones_with_it(position):
+def test_a_follower_refuses_a_corrupt_batch_and_the_good_ones_with_it(position: int) -> None:
     bad = bytearray(batch(base_offset=1, epoch=1))
     bad[position] ^= 0x81
     follower = new_log()
@@ -127,20 +128,20 @@ def test_a_follower_refuses_a_corrupt_batch_and_the_good_ones_with_it(position):
 
 
 @pytest.mark.parametrize("offset", range(20))
-def test_a_read_starts_with_the_batch_that_holds_the_offset(offset):
+def test_a_read_starts_with_the_batch_that_holds_the_offset(offset: int) -> None:
     found = spans(filled().read(offset, max_bytes=1 << 20, up_to=20, at_least_one=False))
     assert found == [(base, base + 1) for base in range(offset // 2 * 2, 20, 2)]
 
 
 @pytest.mark.parametrize("up_to", range(21))
-def test_no_batch_reaches_past_the_limit(up_to):
+def test_no_batch_reaches_past_the_limit(up_to: int) -> None:
     found = spans(filled().read(0, max_bytes=1 << 20, up_to=up_to, at_least_one=True))
     assert found == [(base, base + 1) for base in range(0, up_to - 1, 2)]
 
 
 @pytest.mark.parametrize("at_least_one", [True, False])
 @pytest.mark.parametrize("offset", [0, 3, 8, 19])
-def test_a_read_holds_as_many_whole_batches_as_fit(offset, at_least_one):
+def test_a_read_holds_as_many_whole_batches_as_fit(offset: int, at_least_one: bool) -> None:
     log = filled()
     size = len(everything(log)) // 10
     left = 10 - offset // 2
@@ -152,7 +153,7 @@ def test_a_read_holds_as_many_whole_batches_as_fit(offset, at_least_one):
         assert spans(found) == [(b, b + 1) for b in range(offset // 2 * 2, 20, 2)][:wanted]
 
 
-def test_a_batch_too_large_for_a_read_leaves_no_hole_behind_it():
+def test_a_batch_too_large_for_a_read_leaves_no_hole_behind_it() -> None:
     log = new_log()
     for count in (1, 20, 1):
         log.append_as_leader(batch(count), 1)
@@ -160,7 +161,7 @@ def test_a_batch_too_large_for_a_read_leaves_no_hole_behind_it():
 
 
 @pytest.mark.parametrize("offset", [-1, 4, 21])
-def test_an_offset_out_of_range_is_refused(offset):
+def test_an_offset_out_of_range_is_refused(offset: int) -> None:
     log = filled()
     log.advance_log_start(5)
     with pytest.raises(OffsetOutOfRange, match="5 to 20"):
@@ -168,7 +169,7 @@ def test_an_offset_out_of_range_is_refused(offset):
     assert log.read(20, max_bytes=1, up_to=20, at_least_one=True) == b""
 
 
-def test_the_epoch_history_is_on_disk_before_anybody_hears_of_it():
+def test_the_epoch_history_is_on_disk_before_anybody_hears_of_it() -> None:
     storage, heard = MemoryStorage(), Heard()
     log = new_log(storage, heard=heard)
     on_disk = []
@@ -180,7 +181,7 @@ def test_the_epoch_history_is_on_disk_before_anybody_hears_of_it():
 
 
 @pytest.mark.parametrize("offset", range(21))
-def test_truncation_drops_whole_batches(offset):
+def test_truncation_drops_whole_batches(offset: int) -> None:
     storage = MemoryStorage()
     log = filled(storage=storage)
     log.truncate_to(offset)
@@ -192,7 +193,7 @@ def test_truncation_drops_whole_batches(offset):
     assert log.offset_for_timestamp(2) is None
 
 
-def test_truncation_drops_the_epochs_that_it_leaves_without_records():
+def test_truncation_drops_the_epochs_that_it_leaves_without_records() -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     for epoch in (1, 2, 3):
@@ -202,7 +203,7 @@ def test_truncation_drops_the_epochs_that_it_leaves_without_records():
 
 
 @pytest.mark.parametrize("offset", [2, 5])
-def test_truncation_at_or_past_the_end_still_cleans_the_epochs(offset):
+def test_truncation_at_or_past_the_end_still_cleans_the_epochs(offset: int) -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     log.append_as_leader(batch(2), 1)
@@ -212,7 +213,7 @@ def test_truncation_at_or_past_the_end_still_cleans_the_epochs(offset):
     assert log.log_end_offset == 2
 
 
-def test_truncation_below_the_recovery_point_says_so_before_the_files_change():
+def test_truncation_below_the_recovery_point_says_so_before_the_files_change() -> None:
     heard = Heard()
     log = filled(heard=heard)
     log.flush()
@@ -225,7 +226,7 @@ def test_truncation_below_the_recovery_point_says_so_before_the_files_change():
     assert log.recovery_point == 4
 
 
-def test_starting_over_drops_everything():
+def test_starting_over_drops_everything() -> None:
     storage = MemoryStorage()
     log = filled(storage=storage)
     log.truncate_fully_and_start_at(500)
@@ -235,7 +236,7 @@ def test_starting_over_drops_everything():
     assert [name for name in storage.list("t-0") if name.endswith(".log")] == [f"{500:020d}.log"]
 
 
-def test_truncation_before_the_first_segment_starts_over_there():
+def test_truncation_before_the_first_segment_starts_over_there() -> None:
     log = new_log()
     log.truncate_fully_and_start_at(500)
     log.append_as_leader(batch(), 1)
@@ -243,7 +244,7 @@ def test_truncation_before_the_first_segment_starts_over_there():
     assert (log.log_start_offset, log.log_end_offset) == (400, 400)
 
 
-def test_the_log_start_moves_forward_only_and_takes_the_epochs_along():
+def test_the_log_start_moves_forward_only_and_takes_the_epochs_along() -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     for epoch in (1, 2, 3):
@@ -258,7 +259,7 @@ def test_the_log_start_moves_forward_only_and_takes_the_epochs_along():
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
 
 
-def test_the_first_record_of_a_time_is_found():
+def test_the_first_record_of_a_time_is_found() -> None:
     log = new_log()
     for start in range(0, 100, 10):
         log.append_as_leader(batch(5, timestamp_ms=start), 1)
@@ -274,14 +275,14 @@ def test_the_first_record_of_a_time_is_found():
     assert log.offset_for_timestamp(0) == (12, 22)
 
 
-def test_the_first_record_of_a_time_is_found_though_times_go_back():
+def test_the_first_record_of_a_time_is_found_though_times_go_back() -> None:
     log = new_log()
     for start in (50, 10, 90, 20, 70, 95, 30):
         log.append_as_leader(batch(timestamp_ms=start), 1)
     assert [log.offset_for_timestamp(t) for t in (11, 51, 91, 96)] == [(0, 50), (2, 90), (5, 95), None]
 
 
-def test_a_time_that_was_truncated_away_is_forgotten():
+def test_a_time_that_was_truncated_away_is_forgotten() -> None:
     log = new_log()
     for start in (10, 20, 90, 30):
         log.append_as_leader(batch(timestamp_ms=start), 1)
@@ -289,7 +290,7 @@ def test_a_time_that_was_truncated_away_is_forgotten():
     assert [segment.max_timestamp for segment in log.segments] == [20]
 
 
-def test_a_time_in_a_batch_that_cannot_be_looked_into_is_its_first_offset():
+def test_a_time_in_a_batch_that_cannot_be_looked_into_is_its_first_offset() -> None:
     records = [Record(value=b"v", timestamp_ms=t) for t in (10, 20)]
     log = new_log()
     for base_offset in (0, 2):  # from a leader that took what this broker would not
@@ -301,7 +302,7 @@ def test_a_time_in_a_batch_that_cannot_be_looked_into_is_its_first_offset():
     assert log.offset_for_timestamp(15) == (2, 20)
 
 
-def test_a_time_is_found_inside_gzip():
+def test_a_time_is_found_inside_gzip() -> None:
     plain = build_batch([Record(value=b"v", timestamp_ms=t) for t in (10, 20, 30)], attributes=1)
     squeezed = bytearray(plain[:HEADER_BYTES] + gzip.compress(plain[HEADER_BYTES:]))
     squeezed[8:12] = (len(squeezed) - 12).to_bytes(4, "big")
@@ -312,7 +313,7 @@ def test_a_time_is_found_inside_gzip():
 
 
 @pytest.mark.parametrize("space", [0, BATCH - 1])
-def test_a_full_disk_leaves_a_leaders_log_as_it_was(space):
+def test_a_full_disk_leaves_a_leaders_log_as_it_was(space: int) -> None:
     storage = MemoryStorage()
     log = filled(3, storage=storage)
     before = everything(log)
@@ -324,7 +325,7 @@ def test_a_full_disk_leaves_a_leaders_log_as_it_was(space):
     assert log.append_as_leader(batch(), 1).base_offset == 6
 
 
-def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was():
+def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was() -> None:
     sent = everything(filled())
     more = b"".join(batch(base_offset=20 + i, epoch=5 + i) for i in range(8))
     storage = MemoryStorage()
@@ -340,7 +341,7 @@ def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was
     assert everything(follower) == sent + more
 
 
-async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel():
+async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel() -> None:
     storage = MemoryStorage()
     log = filled(storage=storage)
     await log.flush_rolled()
@@ -350,7 +351,7 @@ async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kern
     assert storage.read(f"t-0/{16:020d}.log") == b""
 
 
-def test_flushing_makes_everything_survive():
+def test_flushing_makes_everything_survive() -> None:
     storage = MemoryStorage()
     log = filled(storage=storage)
     before = everything(log)

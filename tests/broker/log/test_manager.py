@@ -23,7 +23,7 @@ def fill(logs: LogManager, topic: str, partition: int, count: int = 10) -> bytes
     return everything(log)
 
 
-def test_a_log_is_created_once():
+def test_a_log_is_created_once() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     assert logs.get("t", 0) is None
@@ -33,7 +33,7 @@ def test_a_log_is_created_once():
     assert storage.list("t-0") == ["00000000000000000000.log"]
 
 
-def test_a_topic_may_have_settings_of_its_own():
+def test_a_topic_may_have_settings_of_its_own() -> None:
     logs = manager(MemoryStorage())
     own = LogSettings(segment_bytes=5000)
     assert logs.get_or_create("a", 0, own).settings == own
@@ -42,21 +42,21 @@ def test_a_topic_may_have_settings_of_its_own():
     assert logs.get_or_create("b", 0).settings == own
 
 
-def test_the_owner_hears_of_epochs():
+def test_the_owner_hears_of_epochs() -> None:
     heard = Heard()
     logs = manager(MemoryStorage(), heard)
     logs.get_or_create("a-b", 3).append_as_leader(batch(), 9)
     assert heard.epochs == [("a-b", 3, 9, 0)]
 
 
-def test_logs_are_sorted_by_topic_and_partition_number():
+def test_logs_are_sorted_by_topic_and_partition_number() -> None:
     logs = manager(MemoryStorage())
     for topic, partition in (("b", 10), ("a-1", 2), ("b", 9), ("a", 0)):
         logs.get_or_create(topic, partition)
     assert [(log.topic, log.partition) for log in logs.logs()] == [("a", 0), ("a-1", 2), ("b", 9), ("b", 10)]
 
 
-def test_a_clean_stop_is_trusted_once():
+def test_a_clean_stop_is_trusted_once() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     before = fill(logs, "t", 0)
@@ -73,12 +73,12 @@ def test_a_clean_stop_is_trusted_once():
     assert not loaded.clean
 
 
-def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch):
+def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
 
-    def broken(_file) -> None:
+    def broken(_file: object) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", broken)
@@ -87,7 +87,7 @@ def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch):
     assert not storage.exists(".kafka_cleanshutdown")
 
 
-def test_loading_after_a_crash_is_sorted_and_checked():
+def test_loading_after_a_crash_is_sorted_and_checked() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     for topic, partition in (("b", 10), ("b", 9), ("a", 0)):
@@ -103,7 +103,7 @@ def test_loading_after_a_crash_is_sorted_and_checked():
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n3\na 0 20\nb 9 18\nb 10 20\n"
 
 
-async def test_recovery_starts_where_the_checkpoint_says():
+async def test_recovery_starts_where_the_checkpoint_says() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
@@ -114,7 +114,7 @@ async def test_recovery_starts_where_the_checkpoint_says():
     assert (loaded.recovery_point, loaded.log_end_offset) == (16, 16)
 
 
-async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once():
+async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
@@ -123,7 +123,7 @@ async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 6\n"
 
 
-async def test_the_log_start_survives_a_restart():
+async def test_the_log_start_survives_a_restart() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
@@ -135,7 +135,9 @@ async def test_the_log_start_survives_a_restart():
 
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
-def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(name, caplog):
+def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = MemoryStorage()
     fill(manager(storage), "t", 0)
     storage.replace(name, b"0\n9\n")
@@ -144,7 +146,7 @@ def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(name, caplo
     assert name in caplog.text
 
 
-def test_high_watermarks_are_kept():
+def test_high_watermarks_are_kept() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     assert logs.read_high_watermarks() == {}
@@ -153,14 +155,14 @@ def test_high_watermarks_are_kept():
     assert logs.read_high_watermarks() == {("t", 0): 17, ("t", 1): 0}
 
 
-def test_a_malformed_high_watermark_checkpoint_is_a_storage_error():
+def test_a_malformed_high_watermark_checkpoint_is_a_storage_error() -> None:
     storage = MemoryStorage()
     storage.replace("replication-offset-checkpoint", b"x")
     with pytest.raises(StorageError, match="replication-offset-checkpoint"):
         manager(storage).read_high_watermarks()
 
 
-async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it():
+async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it() -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     for partition in (0, 1):
@@ -178,7 +180,7 @@ async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it():
     assert logs.get_or_create("t", 0).log_end_offset == 0
 
 
-def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog):
+def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog: pytest.LogCaptureFixture) -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     topic = "t" * 249
@@ -192,7 +194,7 @@ def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog):
     assert not [record for record in caplog.records if "log.ignored" in record.msg]
 
 
-def test_what_is_no_log_is_left_alone_and_named(caplog):
+def test_what_is_no_log_is_left_alone_and_named(caplog: pytest.LogCaptureFixture) -> None:
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
@@ -202,19 +204,21 @@ def test_what_is_no_log_is_left_alone_and_named(caplog):
         storage.make_folder(name)
     with caplog.at_level(logging.WARNING):
         assert len(LogManager(storage, SMALL).load()) == 1
-    ignored = [record.args[0] for record in caplog.records if "log.ignored" in record.msg]
+    ignored = [
+        record.args[0] for record in caplog.records if "log.ignored" in record.msg and isinstance(record.args, tuple)
+    ]
     assert ignored == ["lost+found", "spaced out-0", "t-x"]
     assert storage.exists("t-x")
 
 
-def test_a_data_directory_is_claimed_once():
+def test_a_data_directory_is_claimed_once() -> None:
     storage = MemoryStorage()
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
     assert storage.read("meta.properties") == b"version=0\nbroker.id=1\ncluster.id=abc\n"
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
 
 
-def test_what_kafka_wrote_is_understood():
+def test_what_kafka_wrote_is_understood() -> None:
     storage = MemoryStorage()
     storage.replace("meta.properties", b"#\n#Mon Nov 02 10:00:00 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=abc\n")
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
@@ -229,7 +233,7 @@ def test_what_kafka_wrote_is_understood():
         pytest.param(b"", "broker.id=None, expected 1", id="an empty file"),
     ],
 )
-def test_a_data_directory_of_somebody_else_is_refused(content, said):
+def test_a_data_directory_of_somebody_else_is_refused(content: bytes, said: str) -> None:
     storage = MemoryStorage()
     storage.replace("meta.properties", content)
     with pytest.raises(StorageError, match=said):

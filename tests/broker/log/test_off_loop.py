@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,14 +61,14 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 
 
 @pytest.fixture
-def storage(tmp_path) -> FileStorage:
+def storage(tmp_path: Path) -> FileStorage:
     storage = FileStorage(tmp_path)
     storage.make_folder("t-0")
     storage.replace("t-0/file", b"old")
     return storage
 
 
-def contents(tmp_path) -> dict[str, bytes]:
+def contents(tmp_path: Path) -> dict[str, bytes]:
     """Every file, temporary ones too."""
     return {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
@@ -93,7 +94,12 @@ def contents(tmp_path) -> dict[str, bytes]:
     ],
 )
 async def test_what_is_done_to_a_file_that_a_thread_writes_comes_after_it(
-    disk: SlowDisk, storage: FileStorage, tmp_path, act: Callable[[FileStorage], None], in_place, left
+    disk: SlowDisk,
+    storage: FileStorage,
+    tmp_path: Path,
+    act: Callable[[FileStorage], None],
+    in_place: bool,
+    left: dict[str, bytes],
 ) -> None:
     writing = await disk.reached_by(storage.replace_off_loop("t-0/file", b"new"))
     assert (storage.read("t-0/file"), storage.exists("t-0/file"), storage.list("t-0")) == (b"new", True, ["file"])
@@ -104,7 +110,9 @@ async def test_what_is_done_to_a_file_that_a_thread_writes_comes_after_it(
     assert contents(tmp_path) == before == left
 
 
-async def test_a_folder_that_moves_does_not_take_along_what_a_thread_writes(disk, storage, tmp_path) -> None:
+async def test_a_folder_that_moves_does_not_take_along_what_a_thread_writes(
+    disk: SlowDisk, storage: FileStorage, tmp_path: Path
+) -> None:
     writing = await disk.reached_by(storage.replace_off_loop("t-0/file", b"new"))
     storage.rename("t-0", "t-0.0-delete")
     disk.go_on()
@@ -113,7 +121,9 @@ async def test_a_folder_that_moves_does_not_take_along_what_a_thread_writes(disk
     assert (storage.list("t-0.0-delete"), storage.read("t-0.0-delete/file")) == (["file"], b"old")
 
 
-async def test_a_file_whose_folder_has_gone_before_its_turn_came_is_not_missed(disk, storage) -> None:
+async def test_a_file_whose_folder_has_gone_before_its_turn_came_is_not_missed(
+    disk: SlowDisk, storage: FileStorage
+) -> None:
     first = await disk.reached_by(storage.replace_off_loop("first", b""))
     waiting = asyncio.create_task(storage.replace_off_loop("t-0/file", b"new"))
     await asyncio.sleep(0)
@@ -122,7 +132,7 @@ async def test_a_file_whose_folder_has_gone_before_its_turn_came_is_not_missed(d
     assert (await first, await waiting, storage.list("")) == (True, False, ["first"])
 
 
-async def test_of_several_threads_the_last_one_wins(disk, storage, tmp_path) -> None:
+async def test_of_several_threads_the_last_one_wins(disk: SlowDisk, storage: FileStorage, tmp_path: Path) -> None:
     first = await disk.reached_by(storage.replace_off_loop("t-0/file", b"1"))
     others = [asyncio.create_task(storage.replace_off_loop("t-0/file", data)) for data in (b"2", b"3")]
     await asyncio.sleep(0)
@@ -132,7 +142,9 @@ async def test_of_several_threads_the_last_one_wins(disk, storage, tmp_path) -> 
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["is put in place all the same", "gives way to a later one"])
-async def test_what_a_cancelled_task_wanted_to_write(disk, storage, tmp_path, replaced) -> None:
+async def test_what_a_cancelled_task_wanted_to_write(
+    disk: SlowDisk, storage: FileStorage, tmp_path: Path, replaced: bool
+) -> None:
     writing = await disk.reached_by(storage.replace_off_loop("t-0/file", b"new"))
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
@@ -143,7 +155,7 @@ async def test_what_a_cancelled_task_wanted_to_write(disk, storage, tmp_path, re
     assert contents(tmp_path) == {"t-0/file": b"newer" if replaced else b"new", "other": b""}
 
 
-async def test_an_absent_file_is_there_as_soon_as_a_thread_is_to_write_it(disk, storage) -> None:
+async def test_an_absent_file_is_there_as_soon_as_a_thread_is_to_write_it(disk: SlowDisk, storage: FileStorage) -> None:
     writing = await disk.reached_by(storage.replace_off_loop("t-0/absent", b"new"))
     assert (storage.exists("t-0/absent"), storage.read("t-0/absent")) == (True, b"new")
     storage.remove("t-0/absent")
@@ -163,7 +175,9 @@ async def test_an_absent_file_is_there_as_soon_as_a_thread_is_to_write_it(disk, 
         pytest.param(lambda storage, file: file.append(b"more"), id="it grows"),
     ],
 )
-async def test_a_sync_off_the_loop_bears_what_is_done_meanwhile(disk, storage, act) -> None:
+async def test_a_sync_off_the_loop_bears_what_is_done_meanwhile(
+    disk: SlowDisk, storage: FileStorage, act: Callable[..., Any]
+) -> None:
     file = storage.open_append("t-0/file.log")
     file.append(b"data")
     syncing = await disk.reached_by(file.sync_off_loop())
@@ -173,7 +187,9 @@ async def test_a_sync_off_the_loop_bears_what_is_done_meanwhile(disk, storage, a
     file.close()
 
 
-async def test_an_error_in_a_thread_takes_the_directory_offline_on_the_loop(disk, storage) -> None:
+async def test_an_error_in_a_thread_takes_the_directory_offline_on_the_loop(
+    disk: SlowDisk, storage: FileStorage
+) -> None:
     heard: list[tuple[str, int]] = []
     directory = LogDirectory(storage)
     directory.on_failure(lambda error: heard.append((str(error), threading.get_ident())))
@@ -196,7 +212,7 @@ async def test_an_error_in_a_thread_takes_the_directory_offline_on_the_loop(disk
 
 
 @pytest.fixture
-def logs(tmp_path) -> LogManager:
+def logs(tmp_path: Path) -> LogManager:
     """Logs of two partitions, of three segments each, none of them synced."""
     logs = LogManager(LogDirectory(FileStorage(tmp_path / "data")), SMALL)
     logs.load()
@@ -210,11 +226,13 @@ def fill(log: Log) -> None:
         log.append_as_leader(batch(2, timestamp_ms=log.log_end_offset), 1)
 
 
-def checkpoint(tmp_path, name: str) -> dict[tuple[str, int], int]:
+def checkpoint(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:
     return read_offsets(FileStorage(tmp_path / "data"), name)
 
 
-async def test_a_log_that_is_deleted_while_high_watermarks_are_written_is_not_among_them(disk, logs, tmp_path) -> None:
+async def test_a_log_that_is_deleted_while_high_watermarks_are_written_is_not_among_them(
+    disk: SlowDisk, logs: LogManager, tmp_path: Path
+) -> None:
     writing = await disk.reached_by(logs.checkpoint_high_watermarks({("t", 0): 20, ("t", 1): 18}))
     logs.delete("t", 0)
     disk.go_on()
@@ -266,7 +284,13 @@ def emptied(logs: LogManager) -> None:
         pytest.param(lambda logs: logs.delete("t", 0), {("t", 1): 16}, id="the log is deleted"),
     ],
 )
-async def test_a_recovery_point_is_no_further_than_what_was_synced(disk, logs, tmp_path, act, recovery_points) -> None:
+async def test_a_recovery_point_is_no_further_than_what_was_synced(
+    disk: SlowDisk,
+    logs: LogManager,
+    tmp_path: Path,
+    act: Callable[..., Any],
+    recovery_points: dict[tuple[str, int], int],
+) -> None:
     work = await disk.reached_by(logs.checkpoint_recovery_points())
     act(logs)
     read = {log.folder: everything(log) for log in logs.logs()}
@@ -293,7 +317,14 @@ async def test_a_recovery_point_is_no_further_than_what_was_synced(disk, logs, t
         pytest.param(lambda logs: logs.delete("t", 0), id="the log is deleted"),
     ],
 )
-async def test_an_index_that_is_written_meanwhile_is_right_or_absent(disk, logs, tmp_path, caplog, act, quick) -> None:
+async def test_an_index_that_is_written_meanwhile_is_right_or_absent(
+    disk: SlowDisk,
+    logs: LogManager,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    act: Callable[..., Any],
+    quick: int,
+) -> None:
     logs.delete("t", 1)
     log = logs.get_or_create("t", 0)
     log.flush()
@@ -321,7 +352,9 @@ def check_index(log: Log) -> None:
     assert [segment.max_timestamp for segment in log.segments] == [each.next_offset - 1 for each in log.segments]
 
 
-async def test_a_clean_stop_comes_after_a_checkpoint_that_is_under_way(disk, logs, tmp_path) -> None:
+async def test_a_clean_stop_comes_after_a_checkpoint_that_is_under_way(
+    disk: SlowDisk, logs: LogManager, tmp_path: Path
+) -> None:
     work = await disk.reached_by(logs.checkpoint_recovery_points())
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)

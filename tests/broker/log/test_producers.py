@@ -42,7 +42,9 @@ def written(*batches: tuple[int, ...]) -> Log:
         pytest.param([(5, 1, -1)], (9, 1, 0), 1, id="after no epoch any sequence starts the first one"),
     ],
 )
-def test_is_written(before, sent, base_offset):
+def test_is_written(
+    before: list[tuple[int, ...]] | list[tuple[int, int]], sent: tuple[int, ...] | tuple[int], base_offset: int
+) -> None:
     log = written(*before)
     sequence, *rest = sent
     assert append(log, sequence, *rest[:1], epoch=rest[1] if len(rest) > 1 else 0) == base_offset
@@ -65,7 +67,11 @@ def test_is_written(before, sent, base_offset):
         ),
     ],
 )
-def test_is_refused_and_nothing_written(before, sent, error):
+def test_is_refused_and_nothing_written(
+    before: list[tuple[int, ...]] | list[tuple[int, int]],
+    sent: tuple[int, ...] | tuple[int, int] | tuple[int],
+    error: ErrorCode,
+) -> None:
     log = written(*before)
     end = log.log_end_offset
     sequence, *rest = sent
@@ -75,7 +81,7 @@ def test_is_refused_and_nothing_written(before, sent, error):
 
 
 @pytest.mark.parametrize("sequence", range(1, 6))
-def test_each_of_the_last_five_batches_is_answered_with_its_first_offset(sequence):
+def test_each_of_the_last_five_batches_is_answered_with_its_first_offset(sequence: int) -> None:
     log = written(*[(n, 1) for n in range(6)])
     info = log.append_as_leader(from_producer(sequence), 3)
     assert (info.base_offset, info.last_offset, info.batches) == (sequence, sequence, [])
@@ -83,27 +89,27 @@ def test_each_of_the_last_five_batches_is_answered_with_its_first_offset(sequenc
     assert log.epochs.latest_epoch == 0, "a duplicate begins no leader epoch"
 
 
-def test_a_duplicate_that_spans_the_largest_sequence_is_known():
+def test_a_duplicate_that_spans_the_largest_sequence_is_known() -> None:
     log = written((LAST - 1, 4))
     assert append(log, LAST - 1, 4) == 0
     assert log.log_end_offset == 4
 
 
-def test_a_duplicate_says_the_largest_timestamp_of_its_batch():
+def test_a_duplicate_says_the_largest_timestamp_of_its_batch() -> None:
     log = new_log()
     sent = from_producer(0, 3, timestamp_ms=100)
     assert log.append_as_leader(sent, 0).duplicate_timestamp_ms == -1
     assert log.append_as_leader(sent, 0).duplicate_timestamp_ms == 102
 
 
-def test_producers_do_not_mix():
+def test_producers_do_not_mix() -> None:
     log = written((0, 2))
     assert append(log, 0, producer_id=8) == 2
     assert append(log, 2) == 3
     assert append(log, 1, producer_id=8) == 4
 
 
-def test_a_write_that_the_disk_refused_is_not_remembered():
+def test_a_write_that_the_disk_refused_is_not_remembered() -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     append(log, 0)
@@ -115,7 +121,7 @@ def test_a_write_that_the_disk_refused_is_not_remembered():
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_remembers(clean):
+def test_a_restart_remembers(clean: bool) -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     for sequence in range(9):
@@ -126,27 +132,27 @@ def test_a_restart_remembers(clean):
     assert append(again, 9) == 9
 
 
-def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice():
+def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice() -> None:
     storage = MemoryStorage()
     append(new_log(storage), 0)
     again, _ = opened(storage, rules=rules_with(["producer-state-lost"]))
     assert append(again, 0) == 1
 
 
-def test_a_truncation_forgets_what_it_dropped_and_no_more():
+def test_a_truncation_forgets_what_it_dropped_and_no_more() -> None:
     log = written(*[(n, 1) for n in range(8)])
     log.truncate_to(6)
     assert append(log, 6) == 6
     assert append(log, 2) == 2, "the fifth last"
 
 
-def test_a_log_that_starts_over_knows_nobody():
+def test_a_log_that_starts_over_knows_nobody() -> None:
     log = written((0, 1), (1, 1))
     log.truncate_fully_and_start_at(10)
     assert append(log, 0) == 10
 
 
-def test_a_follower_remembers_what_its_leader_wrote():
+def test_a_follower_remembers_what_its_leader_wrote() -> None:
     leader, follower = written((0, 2), (2, 1)), new_log()
     assert len(follower.producers) == 0
     follower.append_as_follower(everything(leader))
@@ -154,7 +160,7 @@ def test_a_follower_remembers_what_its_leader_wrote():
     assert append(follower, 3) == 3
 
 
-def test_producers_that_wrote_nothing_for_long_are_forgotten():
+def test_producers_that_wrote_nothing_for_long_are_forgotten() -> None:
     states = ProducerStates()
     for producer_id, timestamp_ms in ((1, 100), (2, 101)):
         states.note(parse_header(from_producer(0, producer_id=producer_id, timestamp_ms=timestamp_ms)))
@@ -175,7 +181,7 @@ sends = st.lists(
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(sends)
-def test_what_is_known_is_always_what_the_log_holds(steps):
+def test_what_is_known_is_always_what_the_log_holds(steps: list[tuple[str, int, int, int, int]]) -> None:
     """And no sequence number of one epoch is ever in the log twice, or missing in between."""
     log = new_log()
     for kind, producer_id, epoch, sequence, count in steps:

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from harness.broker.log.checkpoint import MalformedCheckpoint, read_epochs
@@ -21,7 +24,7 @@ def written() -> tuple[MemoryStorage, bytes]:
     return storage, everything(log)
 
 
-def test_what_is_sound_stays():
+def test_what_is_sound_stays() -> None:
     storage, before = written()
     heard = Heard()
     log, loaded = opened(storage, heard=heard)
@@ -31,7 +34,7 @@ def test_what_is_sound_stays():
     assert heard.epochs == []
 
 
-def test_a_tail_torn_at_any_byte_costs_the_last_batch_only():
+def test_a_tail_torn_at_any_byte_costs_the_last_batch_only() -> None:
     storage, before = written()
     whole = storage.read(segment(16))
     last = len(whole) // 2
@@ -44,7 +47,7 @@ def test_a_tail_torn_at_any_byte_costs_the_last_batch_only():
         assert log.append_as_leader(batch(), 4).base_offset == 18
 
 
-def test_a_flipped_bit_anywhere_but_in_the_leader_epoch_costs_its_batch_and_what_follows():
+def test_a_flipped_bit_anywhere_but_in_the_leader_epoch_costs_its_batch_and_what_follows() -> None:
     storage, _ = written()
     whole = storage.read(segment(16))
     for position in [*range(12), *range(16, len(whole) // 2)]:
@@ -65,7 +68,7 @@ def test_a_flipped_bit_anywhere_but_in_the_leader_epoch_costs_its_batch_and_what
         pytest.param(lambda data: data.extend(bytes(data)), 20, id="the same batches again"),
     ],
 )
-def test_damage_to_the_last_segment(damage, log_end):
+def test_damage_to_the_last_segment(damage: Callable[..., Any], log_end: int) -> None:
     storage, before = written()
     damage(storage.files[segment(16)].data)
     log, _ = opened(storage)
@@ -83,7 +86,7 @@ def test_damage_to_the_last_segment(damage, log_end):
         pytest.param(lambda data: data.extend(b"x"), 16, id="bytes after the end"),
     ],
 )
-def test_damage_to_a_segment_in_the_middle_costs_the_later_ones(damage, log_end):
+def test_damage_to_a_segment_in_the_middle_costs_the_later_ones(damage: Callable[..., Any], log_end: int) -> None:
     storage, before = written()
     damage(storage.files[segment(8)].data)
     log, loaded = opened(storage)
@@ -94,34 +97,34 @@ def test_damage_to_a_segment_in_the_middle_costs_the_later_ones(damage, log_end)
     assert list(log.epochs) == read_epochs(storage, EPOCHS) == ([(0, 0), (3, 10)] if log_end > 10 else [(0, 0)])
 
 
-def test_what_lies_before_the_segment_of_the_recovery_point_is_trusted():
+def test_what_lies_before_the_segment_of_the_recovery_point_is_trusted() -> None:
     storage, _ = written()
     storage.files[segment(0)].data[70] ^= 1
     assert opened(storage, recovery_point=8)[0].log_end_offset == 20
     assert opened(storage, recovery_point=7)[0].log_end_offset == 0
 
 
-def test_the_segment_of_the_recovery_point_is_checked_from_its_start():
+def test_the_segment_of_the_recovery_point_is_checked_from_its_start() -> None:
     storage, _ = written()
     storage.files[segment(8)].data[70] ^= 1
     assert opened(storage, recovery_point=15)[0].log_end_offset == 8
 
 
-def test_a_recovery_point_past_the_end_checks_the_last_segment():
+def test_a_recovery_point_past_the_end_checks_the_last_segment() -> None:
     storage, _ = written()
     storage.files[segment(16)].data[70] ^= 1
     log, _ = opened(storage, recovery_point=1000)
     assert (log.log_end_offset, log.recovery_point) == (16, 16)
 
 
-def test_after_a_clean_stop_no_crc_is_checked():
+def test_after_a_clean_stop_no_crc_is_checked() -> None:
     storage, _ = written()
     storage.files[segment(16)].data[70] ^= 1
     log, loaded = opened(storage, clean=True, recovery_point=20)
     assert (log.log_end_offset, loaded.clean, log.recovery_point) == (20, True, 20)
 
 
-def test_even_after_a_clean_stop_half_a_batch_is_dropped():
+def test_even_after_a_clean_stop_half_a_batch_is_dropped() -> None:
     storage, _ = written()
     del storage.files[segment(16)].data[-1:]
     log, loaded = opened(storage, clean=True, recovery_point=20)
@@ -130,7 +133,7 @@ def test_even_after_a_clean_stop_half_a_batch_is_dropped():
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_missing_epoch_checkpoint_is_made_from_the_batches(clean):
+def test_a_missing_epoch_checkpoint_is_made_from_the_batches(clean: bool) -> None:
     storage, before = written()
     storage.remove(EPOCHS)
     log, _ = opened(storage, clean=clean, recovery_point=20)
@@ -138,33 +141,33 @@ def test_a_missing_epoch_checkpoint_is_made_from_the_batches(clean):
     assert everything(log) == before
 
 
-def test_epochs_that_the_checkpoint_lacks_are_noted_from_the_batches_epoch_0_too():
+def test_epochs_that_the_checkpoint_lacks_are_noted_from_the_batches_epoch_0_too() -> None:
     storage, _ = written()
     storage.replace(EPOCHS, b"0\n0\n")
     assert list(opened(storage)[0].epochs) == [(0, 0), (3, 10)]
 
 
-def test_epochs_that_no_record_has_are_dropped():
+def test_epochs_that_no_record_has_are_dropped() -> None:
     storage, _ = written()
     storage.replace(EPOCHS, b"0\n4\n0 0\n3 10\n4 20\n5 30\n")
     assert list(opened(storage)[0].epochs) == read_epochs(storage, EPOCHS) == [(0, 0), (3, 10)]
 
 
-def test_a_malformed_epoch_checkpoint_is_refused():
+def test_a_malformed_epoch_checkpoint_is_refused() -> None:
     storage, _ = written()
     storage.replace(EPOCHS, b"0\n2\n0 0\n")
     with pytest.raises(MalformedCheckpoint, match="leader-epoch-checkpoint"):
         opened(storage)
 
 
-def test_the_log_start_is_taken_from_its_checkpoint():
+def test_the_log_start_is_taken_from_its_checkpoint() -> None:
     storage, _ = written()
     log, _ = opened(storage, log_start_offset=11)
     assert (log.log_start_offset, list(log.epochs)) == (11, [(3, 11)])
     assert spans(log.read(11, max_bytes=1000, up_to=20, at_least_one=True))[0] == (10, 11)
 
 
-def test_without_a_checkpoint_the_log_starts_with_its_first_segment():
+def test_without_a_checkpoint_the_log_starts_with_its_first_segment() -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     log.truncate_fully_and_start_at(500)
@@ -173,13 +176,13 @@ def test_without_a_checkpoint_the_log_starts_with_its_first_segment():
     assert (again.log_start_offset, again.log_end_offset) == (500, 501)
 
 
-def test_every_segment_knows_its_end_before_anybody_has_read_it():
+def test_every_segment_knows_its_end_before_anybody_has_read_it() -> None:
     storage, _ = written()
     log, _ = opened(storage, clean=True, recovery_point=20)
     assert [segment.next_offset for segment in log.segments] == [8, 16, 20]
 
 
-def test_a_log_that_ends_before_its_start_begins_again_there():
+def test_a_log_that_ends_before_its_start_begins_again_there() -> None:
     storage, _ = written()
     storage.files[segment(0)].data.clear()
     log, loaded = opened(storage, log_start_offset=11)
@@ -187,7 +190,7 @@ def test_a_log_that_ends_before_its_start_begins_again_there():
     assert log.append_as_leader(batch(), 7).base_offset == 11
 
 
-def test_files_of_other_kinds_are_left_alone():
+def test_files_of_other_kinds_are_left_alone() -> None:
     storage, before = written()
     for name in ("00000000000000000000.index", "5.log", "00000000000000000000.log.deleted", "partition.metadata"):
         storage.open_append(f"t-0/{name}").append(b"x")
@@ -195,7 +198,7 @@ def test_files_of_other_kinds_are_left_alone():
     assert storage.read("t-0/5.log") == b"x"
 
 
-def test_an_unclean_start_syncs_what_it_found():
+def test_an_unclean_start_syncs_what_it_found() -> None:
     storage, before = written()
     opened(storage)
     storage.lose_power()
@@ -203,7 +206,7 @@ def test_an_unclean_start_syncs_what_it_found():
 
 
 @pytest.mark.parametrize("flushed_after", range(11))
-def test_a_power_loss_costs_nothing_that_was_flushed(flushed_after):
+def test_a_power_loss_costs_nothing_that_was_flushed(flushed_after: int) -> None:
     storage = MemoryStorage()
     log = new_log(storage)
     kept = b""

@@ -104,7 +104,7 @@ class ReplicatedLogs(RuleBasedStateMachine):
             and self.replicas[knows.leader].knows.leader_epoch == knows.leader_epoch
         ]
 
-    @precondition(leaders)
+    @precondition(lambda self: bool(self.leaders()))
     @rule(pick=picks, count=st.integers(1, 3))
     def append(self, pick: int, count: int) -> None:
         number = _picked(self.leaders(), pick)
@@ -177,7 +177,7 @@ class ReplicatedLogs(RuleBasedStateMachine):
                 for pick in range(len(self.followers(truncating=truncating)))[::-1]:
                     self.truncate(pick) if truncating else self.fetch(pick, 1 << 20)
 
-    @precondition(leaders)
+    @precondition(lambda self: bool(self.leaders()))
     @rule(pick=picks, out=replicas)
     def shrink(self, pick: int, out: int) -> None:
         """A leader finds that a follower lags."""

@@ -1,6 +1,7 @@
 """When a segment is full or old enough for the next one to begin, and when it goes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.broker.log.logs import SMALL, batch, everything, new_log, opened, spa
 HOUR_MS = 3_600_000
 
 
-def with_segments(timestamps: list[int], **settings: int | bool) -> Log:
+def with_segments(timestamps: list[int], **settings: Any) -> Log:
     """A log with one batch of one record a segment, each of the given timestamp."""
     log = new_log(settings=replace(SMALL, segment_bytes=len(batch()), **settings))
     for timestamp_ms in timestamps:
@@ -35,7 +36,9 @@ def bases(log: Log) -> list[int]:
     ],
 )
 @pytest.mark.parametrize("reopened", [False, True])
-def test_a_segment_ends_when_a_batch_is_much_younger_than_its_first(timestamps, segments, reopened):
+def test_a_segment_ends_when_a_batch_is_much_younger_than_its_first(
+    timestamps: list[int], segments: list[int], reopened: bool
+) -> None:
     storage, settings = MemoryStorage(), replace(SMALL, segment_bytes=10_000, segment_ms=HOUR_MS)
     log = new_log(storage, settings)
     for timestamp_ms in timestamps:
@@ -45,7 +48,7 @@ def test_a_segment_ends_when_a_batch_is_much_younger_than_its_first(timestamps, 
     assert bases(log) == segments
 
 
-def test_a_follower_rolls_where_its_leader_did_though_it_gets_all_at_once():
+def test_a_follower_rolls_where_its_leader_did_though_it_gets_all_at_once() -> None:
     settings = replace(SMALL, segment_bytes=10_000, segment_ms=HOUR_MS)
     leader, follower = new_log(settings=settings), new_log(settings=settings)
     for timestamp_ms in (0, 5, HOUR_MS + 1, HOUR_MS + 2, 5 * HOUR_MS):
@@ -54,7 +57,7 @@ def test_a_follower_rolls_where_its_leader_did_though_it_gets_all_at_once():
     assert bases(follower) == bases(leader) == [0, 2, 4]
 
 
-def test_a_segment_that_was_emptied_takes_the_time_of_its_next_first_batch():
+def test_a_segment_that_was_emptied_takes_the_time_of_its_next_first_batch() -> None:
     log = new_log(settings=replace(SMALL, segment_bytes=10_000, segment_ms=HOUR_MS))
     log.append_as_leader(batch(timestamp_ms=0), 0)
     log.truncate_to(0)
@@ -80,7 +83,9 @@ def test_a_segment_that_was_emptied_takes_the_time_of_its_next_first_batch():
         pytest.param({"retention_bytes": -1}, 4, 0, [0, 1, 2, 3], id="any size"),
     ],
 )
-def test_segments_go_by_age_and_size(settings, high_watermark, now_ms, left):
+def test_segments_go_by_age_and_size(
+    settings: dict[str, int], high_watermark: int, now_ms: int, left: list[int]
+) -> None:
     log = with_segments([100, 111, 112, 113], **settings)
     before = len(log.segments)
     assert delete_old_segments(log, high_watermark, now_ms) == before - len([base for base in left if base < 4])
@@ -89,26 +94,26 @@ def test_segments_go_by_age_and_size(settings, high_watermark, now_ms, left):
     assert spans(everything(log)) == [(base, base) for base in left if base < 4]
 
 
-def test_an_old_segment_behind_a_young_one_stays():
+def test_an_old_segment_behind_a_young_one_stays() -> None:
     log = with_segments([100, 900, 100], retention_ms=10)
     delete_old_segments(log, 3, 500)
     assert bases(log) == [1, 2]
 
 
 @pytest.mark.parametrize("deletes", [True, False])
-def test_what_is_before_the_log_start_goes_whatever_the_policy(deletes):
+def test_what_is_before_the_log_start_goes_whatever_the_policy(deletes: bool) -> None:
     log = with_segments([1, 2, 3], deletes=deletes)
     log.advance_log_start(2)
     assert delete_old_segments(log, 3, 0) == 2
     assert bases(log) == [2]
 
 
-def test_an_empty_log_is_left_alone():
+def test_an_empty_log_is_left_alone() -> None:
     log = new_log(settings=replace(SMALL, retention_ms=0, retention_bytes=0))
     assert delete_old_segments(log, 0, 10**15) == 0
 
 
-def test_deleted_segments_leave_the_disk_and_the_epochs():
+def test_deleted_segments_leave_the_disk_and_the_epochs() -> None:
     storage = MemoryStorage()
     log = new_log(storage, replace(SMALL, segment_bytes=len(batch()), retention_ms=10))
     for epoch, timestamp_ms in ((0, 1), (3, 2), (5, 900)):
@@ -120,7 +125,7 @@ def test_deleted_segments_leave_the_disk_and_the_epochs():
     assert (again.log_start_offset, again.log_end_offset, loaded.truncated_bytes) == (2, 3, 0)
 
 
-def test_producers_are_remembered_beyond_their_records_until_a_restart():
+def test_producers_are_remembered_beyond_their_records_until_a_restart() -> None:
     """As in Kafka since KIP-360, but for the restart."""
     log = with_segments([1, 2], retention_ms=10)
     assert len(log.producers) == 0

@@ -1,5 +1,8 @@
 """Where a segment's index lies, what it costs to ask it, and that a wrong one is noticed."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from harness.broker.log.file_storage import FileStorage
@@ -65,7 +68,7 @@ def index_files(storage: MemoryStorage) -> list[str]:
     return sorted(path for path in storage.files if path.endswith("index"))
 
 
-def test_rolled_segments_have_their_index_on_disk_and_the_last_one_has_not():
+def test_rolled_segments_have_their_index_on_disk_and_the_last_one_has_not() -> None:
     storage = MemoryStorage()
     log = filled(storage)
     stems = [segment.path.removesuffix(".log") for segment in log.segments]
@@ -73,7 +76,7 @@ def test_rolled_segments_have_their_index_on_disk_and_the_last_one_has_not():
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["after a clean stop", "after a crash"])
-def test_asking_an_old_segment_reads_a_few_kilobytes_of_it(clean):
+def test_asking_an_old_segment_reads_a_few_kilobytes_of_it(clean: bool) -> None:
     storage = CountingStorage()
     log = filled(storage)
     point = log.recovery_point
@@ -93,7 +96,7 @@ def test_asking_an_old_segment_reads_a_few_kilobytes_of_it(clean):
         assert CountingFile.read_bytes - before < 25_000
 
 
-def test_a_start_after_a_clean_stop_reads_nothing_of_old_segments():
+def test_a_start_after_a_clean_stop_reads_nothing_of_old_segments() -> None:
     storage = CountingStorage()
     log = filled(storage)
     log.flush()
@@ -111,7 +114,7 @@ def test_a_start_after_a_clean_stop_reads_nothing_of_old_segments():
     assert log.offset_for_timestamp(99_999) == (BATCHES, 99_999)
 
 
-def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not():
+def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not() -> None:
     storage = MemoryStorage()
     sealed = filled(storage)
     assert [sealed.offset_for_timestamp(time) for time in range(0, 32_000, 531)] == [
@@ -124,11 +127,16 @@ def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not():
     assert answers(fresh) == said
 
 
-def moved(data: bytearray, by: int, at: int, width: int) -> None:
+def move(data: bytearray, by: int, at: int, width: int) -> None:
     data[at : at + width] = (int.from_bytes(data[at : at + width]) + by).to_bytes(width)
 
 
-DAMAGE = {
+def move_all(data: bytearray, width: int) -> None:
+    for at in range(0, len(data), width):
+        move(data, 1, at + 4, 4)
+
+
+DAMAGE: dict[str, Callable[[MemoryStorage, str], object]] = {
     "it is missing": lambda storage, path: storage.remove(path),
     "it is empty": lambda storage, path: storage.files[path].data.clear(),
     "it lacks half an entry": lambda storage, path: storage.files[path].data.__delitem__(slice(-3, None)),
@@ -139,17 +147,18 @@ DAMAGE = {
     "it is noise": lambda storage, path: storage.files[path].data.__setitem__(
         slice(None), bytes(range(1, 121)) * (len(storage.files[path].data) // 120)
     ),
-    "its last entry is wrong": lambda storage, path: moved(storage.files[path].data, 1, -8, 8),
-    "all of its entries are wrong": lambda storage, path: [
-        moved(storage.files[path].data, 1, at + 4, 4)
-        for at in range(0, len(storage.files[path].data), 8 if path.endswith(".index") else 12)
-    ],
+    "its last entry is wrong": lambda storage, path: move(storage.files[path].data, 1, -8, 8),
+    "all of its entries are wrong": lambda storage, path: move_all(
+        storage.files[path].data, 8 if path.endswith(".index") else 12
+    ),
 }
 
 
 @pytest.mark.parametrize("ending", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-async def test_a_wrong_index_is_noticed_and_made_anew(damage, ending):
+async def test_a_wrong_index_is_noticed_and_made_anew(
+    damage: Callable[[MemoryStorage, str], object], ending: str
+) -> None:
     storage = MemoryStorage()
     log = filled(storage)
     said, path = answers(log), log.segments[1].path.removesuffix(".log") + ending
@@ -165,7 +174,7 @@ async def test_a_wrong_index_is_noticed_and_made_anew(damage, ending):
     assert {path: bytes(storage.files[path].data) for path in index_files(storage)} == right
 
 
-def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on():
+def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on() -> None:
     storage = MemoryStorage()
     log = filled(storage)
     log.truncate_to(log.segments[1].base_offset + 100)
@@ -176,7 +185,7 @@ def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on():
     assert everything(log) == everything(opened(storage, settings=SETTINGS)[0])
 
 
-def test_recovery_drops_the_index_of_what_it_reads_through():
+def test_recovery_drops_the_index_of_what_it_reads_through() -> None:
     storage = MemoryStorage()
     log = filled(storage)
     second = log.segments[1].base_offset
@@ -184,14 +193,14 @@ def test_recovery_drops_the_index_of_what_it_reads_through():
     assert [path[2:26] for path in index_files(storage)] == ["0/" + "0" * 20 + ".i", "0/" + "0" * 20 + ".t"]
 
 
-def test_a_deleted_segment_takes_its_index_with_it():
+def test_a_deleted_segment_takes_its_index_with_it() -> None:
     storage = MemoryStorage()
     log = filled(storage)
     log.delete_oldest(2)
     assert index_files(storage) == []
 
 
-async def test_a_full_disk_leaves_the_index_in_memory():
+async def test_a_full_disk_leaves_the_index_in_memory() -> None:
     storage = MemoryStorage()
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):
@@ -209,7 +218,7 @@ def full(path: str, data: bytes) -> None:
 @pytest.mark.cluster
 @pytest.mark.real_time("Kafka's tool is a process of its own, which is waited for")
 @needs_kafka
-def test_kafka_finds_nothing_wrong_with_an_index(tmp_path):
+def test_kafka_finds_nothing_wrong_with_an_index(tmp_path: Path) -> None:
     log = filled(FileStorage(tmp_path))
     files = sorted(str(file) for file in (tmp_path / "t-0").glob("*index"))
     assert len(files) == 4

@@ -3,6 +3,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +13,11 @@ from harness.simulation.disk import MemoryStorage
 
 
 @pytest.fixture(params=["on disk", "in memory"])
-def storage(request: pytest.FixtureRequest, tmp_path) -> Storage:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return FileStorage(tmp_path / "data") if request.param == "on disk" else MemoryStorage()
 
 
-def test_a_file_grows_at_its_end_and_is_read_anywhere(storage):
+def test_a_file_grows_at_its_end_and_is_read_anywhere(storage: Storage) -> None:
     file = storage.open_append("a.log")
     file.append(b"0123")
     file.append(memoryview(bytearray(b"4567")))
@@ -25,7 +26,7 @@ def test_a_file_grows_at_its_end_and_is_read_anywhere(storage):
     file.close()
 
 
-def test_an_opened_file_goes_on_where_it_ended(storage):
+def test_an_opened_file_goes_on_where_it_ended(storage: Storage) -> None:
     first = storage.open_append("a.log")
     first.append(b"01")
     first.close()
@@ -36,7 +37,7 @@ def test_an_opened_file_goes_on_where_it_ended(storage):
 
 
 @pytest.mark.parametrize(("size", "left"), [(2, b"01"), (0, b""), (4, b"0123"), (9, b"0123")])
-def test_truncation_drops_the_end_and_never_grows_a_file(storage, size, left):
+def test_truncation_drops_the_end_and_never_grows_a_file(storage: Storage, size: int, left: bytes) -> None:
     file = storage.open_append("a.log")
     file.append(b"0123")
     file.truncate(size)
@@ -46,13 +47,13 @@ def test_truncation_drops_the_end_and_never_grows_a_file(storage, size, left):
     file.close()
 
 
-def test_replace_puts_a_whole_file_in_place_and_leaves_nothing_else(storage):
+def test_replace_puts_a_whole_file_in_place_and_leaves_nothing_else(storage: Storage) -> None:
     storage.replace("a", b"old")
     storage.replace("a", b"new")
     assert (storage.read("a"), storage.list("")) == (b"new", ["a"])
 
 
-def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage):
+def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage: Storage) -> None:
     storage.make_folder("t-0/deep")
     storage.make_folder("t-0/deep")
     for name in ("b", "a"):
@@ -68,7 +69,7 @@ def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage):
     assert (storage.list(""), storage.list("absent"), storage.exists("t-1")) == ([], [], False)
 
 
-def test_an_absent_file_cannot_be_read(storage):
+def test_an_absent_file_cannot_be_read(storage: Storage) -> None:
     with pytest.raises(FileNotFoundError):
         storage.read("absent")
 
@@ -86,7 +87,7 @@ def small_disk() -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_write_that_does_not_fit_is_cut_back(tmp_path):
+def test_a_write_that_does_not_fit_is_cut_back(tmp_path: Path) -> None:
     file = FileStorage(tmp_path).open_append("a.log")
     file.append(b"a" * 900)
     with small_disk(), pytest.raises(OSError, match="too large") as refused:

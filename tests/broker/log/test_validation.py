@@ -2,6 +2,8 @@ import gzip
 import struct
 import tracemalloc
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from cramjam import snappy
@@ -95,7 +97,7 @@ INVALID, CORRUPT = ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE
         pytest.param(with_records(b"", codec=4), INVALID, id="no bytes of zstd"),
     ],
 )
-def test_refused(records, error):
+def test_refused(records: bytes, error: ErrorCode) -> None:
     with pytest.raises(InvalidRecords) as refused:
         validate_for_leader(records, max_batch_bytes=1 << 20)
     assert refused.value.error_code == error
@@ -116,13 +118,13 @@ def test_refused(records, error):
         pytest.param(edited({ATTRIBUTES: int16(0x10)}), id="transactional, for the caller to judge"),
     ],
 )
-def test_accepted(records):
+def test_accepted(records: bytes) -> None:
     header = validate_for_leader(records, max_batch_bytes=1 << 20)
     assert header.records_count == 3
     assert header.size <= len(records)
 
 
-def test_the_size_limit_counts_the_whole_batch():
+def test_the_size_limit_counts_the_whole_batch() -> None:
     assert validate_for_leader(GOOD, max_batch_bytes=len(GOOD)).size == len(GOOD)
     with pytest.raises(InvalidRecords) as refused:
         validate_for_leader(edited({70: b"\xff"}, sealed=False), max_batch_bytes=len(GOOD) - 1)
@@ -142,18 +144,20 @@ def test_the_size_limit_counts_the_whole_batch():
         pytest.param(SHUFFLED, lambda data: data, "incremental offsets", id="records that do not follow each other"),
     ],
 )
-def test_what_is_wrong_inside_a_compressed_batch_is_found(codec, section, damage, why):
+def test_what_is_wrong_inside_a_compressed_batch_is_found(
+    codec: int, section: bytes, damage: Callable[..., Any], why: str
+) -> None:
     with pytest.raises(InvalidRecords, match=why) as refused:
         validate_for_leader(with_records(damage(compress(section, codec)), codec=codec), max_batch_bytes=1 << 20)
     assert refused.value.error_code == INVALID
 
 
-def test_the_offsets_inside_an_uncompressed_batch_are_not_looked_at():
+def test_the_offsets_inside_an_uncompressed_batch_are_not_looked_at() -> None:
     assert validate_for_leader(with_records(SHUFFLED), max_batch_bytes=1 << 20).records_count == 3
 
 
 @pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD], ids=["snappy", "lz4", "zstd"])
-def test_a_batch_that_expands_past_the_bound_is_refused_and_holds_no_more_memory_than_that(codec):
+def test_a_batch_that_expands_past_the_bound_is_refused_and_holds_no_more_memory_than_that(codec: int) -> None:
     bomb = with_records(compress(bytes(MAX_DECOMPRESSED_BYTES + (1 << 20)), codec), codec=codec)
     tracemalloc.start()
     try:
@@ -166,7 +170,7 @@ def test_a_batch_that_expands_past_the_bound_is_refused_and_holds_no_more_memory
     assert peak < 2.5 * MAX_DECOMPRESSED_BYTES
 
 
-def test_gzip_that_expands_without_end_is_refused():
+def test_gzip_that_expands_without_end_is_refused() -> None:
     squeezer = zlib.compressobj(wbits=31)
     zeros = bytes(1 << 20)
     bomb = (

@@ -1,5 +1,7 @@
 """What a broker says of itself in numbers, against what it was made to do."""
 
+from collections.abc import Awaitable, Callable
+
 from harness.broker.controller.statistics import ControllerStatistics
 from harness.broker.metrics.metrics import BrokerMetrics
 from tests.broker.whole_cluster import WholeCluster
@@ -11,7 +13,7 @@ def led_by(cluster: WholeCluster, broker_id: int) -> BrokerMetrics:
     return cluster.brokers[broker_id].metrics()
 
 
-async def test_a_leader_counts_what_comes_in_and_its_followers_what_they_copy():
+async def test_a_leader_counts_what_comes_in_and_its_followers_what_they_copy() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2, 3)
         assert await cluster.create("orders", [2, 1, 3]) == 0
@@ -29,7 +31,7 @@ async def test_a_leader_counts_what_comes_in_and_its_followers_what_they_copy():
         assert leader.delayed_fetches == 2
 
 
-async def test_a_partition_counts_as_under_replicated_from_the_shrink_to_the_expansion():
+async def test_a_partition_counts_as_under_replicated_from_the_shrink_to_the_expansion() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2, 3)
         assert await cluster.create("orders", [2, 1, 3], min_insync_replicas="3") == 0
@@ -50,7 +52,7 @@ async def test_a_partition_counts_as_under_replicated_from_the_shrink_to_the_exp
         assert led_by(cluster, 2).counters.isr_expands == 1
 
 
-async def test_only_the_controller_counts_the_cluster():
+async def test_only_the_controller_counts_the_cluster() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2)
         assert await cluster.create("orders", [2, 1]) == 0
@@ -66,7 +68,7 @@ async def test_only_the_controller_counts_the_cluster():
         assert led_by(cluster, controller_id).event_times.queued.count > other.event_times.queued.count
 
 
-async def test_replicas_on_a_failed_disk_count_as_offline():
+async def test_replicas_on_a_failed_disk_count_as_offline() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1)
         assert await cluster.create("orders", [1]) == 0
@@ -80,7 +82,7 @@ async def test_replicas_on_a_failed_disk_count_as_offline():
         await cluster.until(offline, "the replica offline")
 
 
-def led(cluster: WholeCluster, topic: str, leader_id: int):
+def led(cluster: WholeCluster, topic: str, leader_id: int) -> Callable[[], Awaitable[bool]]:
     async def seen() -> bool:
         return await cluster.leader(topic, leader_id) == leader_id
 

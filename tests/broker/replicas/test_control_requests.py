@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,14 @@ from harness.simulation.loop import run
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
 
 
-async def tell(cluster: ReplicaCluster, broker_id: int, **changed) -> list[int]:
+async def tell(cluster: ReplicaCluster, broker_id: int, **changed: Any) -> list[int]:
     """Errors of a LeaderAndIsr for one partition; the whole request's error comes first."""
     request = cluster.leader_and_isr(**changed)
     response = await cluster[broker_id].control.leader_and_isr(request, context(ApiKey.LEADER_AND_ISR, 4))
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
 
 
-async def stop(cluster: ReplicaCluster, broker_id: int, **asked) -> list[int]:
+async def stop(cluster: ReplicaCluster, broker_id: int, **asked: Any) -> list[int]:
     request = cluster.stop_replica(**asked)
     response = await cluster[broker_id].control.stop_replica(request, context(ApiKey.STOP_REPLICA, 3))
     return [response.error_code, *(error.error_code for error in response.partition_errors)]
@@ -42,8 +43,10 @@ async def stop(cluster: ReplicaCluster, broker_id: int, **asked) -> list[int]:
         pytest.param({"leader_epoch": 6, "leader": -1}, [0, 0], "leader_unavailable", 1, id="there is no leader"),
     ],
 )
-def test_what_a_leader_makes_of_leader_and_isr(changed, errors, verdict, leads):
-    async def play():
+def test_what_a_leader_makes_of_leader_and_isr(
+    changed: dict[str, Any] | dict[str, int], errors: list[int], verdict: str, leads: int
+) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             for _ in range(6):
                 await cluster.elect(1, tell=[1])
@@ -57,8 +60,8 @@ def test_what_a_leader_makes_of_leader_and_isr(changed, errors, verdict, leads):
     run(play())
 
 
-def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet():
-    async def play():
+def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, tell=[2])
             replica_of = cluster[3].manager.replicas.get
@@ -71,8 +74,8 @@ def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet():
     run(play())
 
 
-def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written():
-    async def play():
+def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
@@ -99,8 +102,8 @@ def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written
         pytest.param(50, 2, 11, "stale_controller_epoch", id="from an earlier controller"),
     ],
 )
-def test_a_request_is_fenced_as_a_whole(broker_epoch, controller_epoch, error, verdict):
-    async def play():
+def test_a_request_is_fenced_as_a_whole(broker_epoch: int, controller_epoch: int, error: int, verdict: str) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             cluster.controller_epoch = 3
             await cluster.elect(1)
@@ -118,8 +121,8 @@ def test_a_request_is_fenced_as_a_whole(broker_epoch, controller_epoch, error, v
 @pytest.mark.parametrize(
     ("bug", "stale"), [("no-broker-epoch", {"broker_epoch": 49}), ("no-controller-epoch-check", {})]
 )
-def test_without_a_fence_stale_requests_are_obeyed(bug, stale):
-    async def play():
+def test_without_a_fence_stale_requests_are_obeyed(bug: str, stale: dict[str, int]) -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=[bug]) as cluster:
             cluster.controller_epoch = 3
             await cluster.elect(1)
@@ -132,13 +135,13 @@ def test_without_a_fence_stale_requests_are_obeyed(bug, stale):
 
 @pytest.mark.parametrize("api", ["stop_replica", "update_metadata"])
 @pytest.mark.parametrize(("what", "error"), [("broker", 77), ("controller", 11)])
-def test_the_other_control_requests_are_fenced_too(api, what, error):
-    async def play():
+def test_the_other_control_requests_are_fenced_too(api: str, what: str, error: int) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             cluster.controller_epoch = 3
             await cluster.elect(1)
-            request = cluster.metadata_request() if api == "update_metadata" else None
-            request = request or cluster.stop_replica(leader_epoch=-2, delete=True)
+            stopping = cluster.stop_replica(leader_epoch=-2, delete=True)
+            request = cluster.metadata_request() if api == "update_metadata" else stopping
             if what == "broker":
                 request.broker_epoch = 49
             else:
@@ -161,8 +164,8 @@ def test_the_other_control_requests_are_fenced_too(api, what, error):
         pytest.param(1, False, 0, False, id="stopping keeps the replica"),
     ],
 )
-def test_stop_replica(leader_epoch, delete, error, gone):
-    async def play():
+def test_stop_replica(leader_epoch: int, delete: bool, error: int, gone: bool) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -178,8 +181,8 @@ def test_stop_replica(leader_epoch, delete, error, gone):
     run(play())
 
 
-def test_a_log_without_a_partition_can_be_deleted():
-    async def play():
+def test_a_log_without_a_partition_can_be_deleted() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.kill(3)
@@ -192,8 +195,8 @@ def test_a_log_without_a_partition_can_be_deleted():
     run(play())
 
 
-def test_a_deleted_leader_ends_what_waits_for_it():
-    async def play():
+def test_a_deleted_leader_ends_what_waits_for_it() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             lost = []
@@ -207,13 +210,13 @@ def test_a_deleted_leader_ends_what_waits_for_it():
     run(play())
 
 
-def test_listeners_hear_of_leads_gained_and_lost_once_they_are():
-    async def play():
+def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             heard = []
             manager = cluster[1].manager
             manager.control.on_leadership_change(
-                lambda gained, lost: heard.append((gained, lost, manager.replicas.get(TOPIC, 0).leader))
+                lambda gained, lost: heard.append((gained, lost, cluster[1].replica().leader))
             )
             await cluster.elect(1)
             await cluster.tell(1)  # a resend is no news
@@ -224,8 +227,8 @@ def test_listeners_hear_of_leads_gained_and_lost_once_they_are():
     run(play())
 
 
-def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody():
-    async def play():
+def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, partition=1)
@@ -246,15 +249,15 @@ def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_an
     run(play())
 
 
-def test_a_full_disk_is_one_partitions_storage_error():
-    async def play():
+def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, tell=[2])
 
             def refuse(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            cluster[1].logs.get_or_create = refuse
+            monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
             assert await tell(cluster, 1) == [0, 56]
             assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
             assert cluster[1].manager.replicas.get(TOPIC, 0) is None
@@ -262,8 +265,8 @@ def test_a_full_disk_is_one_partitions_storage_error():
     run(play())
 
 
-def test_the_isr_and_replicas_of_the_event_are_those_of_the_request():
-    async def play():
+def test_the_isr_and_replicas_of_the_event_are_those_of_the_request() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, isr=[1, 3])
             [partition] = cluster[1].of(ControlReceive)[-1].partitions

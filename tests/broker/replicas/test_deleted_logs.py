@@ -1,10 +1,16 @@
 import asyncio
 
+from harness.broker.log.directories import DataDirectory, LogDirectories
+from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.replicas.deleted_logs import DeletedLogs
 from harness.simulation.disk import MemoryStorage
 
 FOLDER = "t-0.0-delete"
+
+
+def directories(logs: LogManager, storage: MemoryStorage) -> LogDirectories:
+    return LogDirectories({"d": DataDirectory(disk=LogDirectory(storage), logs=logs)})
 
 
 def storage_with_a_deleted_log() -> MemoryStorage:
@@ -18,8 +24,8 @@ def storage_with_a_deleted_log() -> MemoryStorage:
 
 async def test_a_deleted_log_is_removed_when_its_time_has_come() -> None:
     storage = storage_with_a_deleted_log()
-    removing = DeletedLogs(LogManager(storage), delay_s=60)
-    removing.remove_later(FOLDER)
+    removing = DeletedLogs(directories(LogManager(storage), storage), delay_s=60)
+    removing.remove_later(f"d/{FOLDER}")
     await asyncio.sleep(59)
     assert storage.exists(FOLDER)
     await asyncio.sleep(2)
@@ -31,14 +37,14 @@ async def test_what_an_earlier_life_left_behind_is_removed_too() -> None:
     logs = LogManager(storage)
     assert logs.load() == []
     assert storage.exists(FOLDER)
-    DeletedLogs(logs, delay_s=60).start()
+    DeletedLogs(directories(logs, storage), delay_s=60).start()
     await asyncio.sleep(61)
     assert not storage.exists(FOLDER)
 
 
 async def test_a_broker_that_stops_leaves_it_to_the_next_life() -> None:
     storage = storage_with_a_deleted_log()
-    removing = DeletedLogs(LogManager(storage), delay_s=60)
+    removing = DeletedLogs(directories(LogManager(storage), storage), delay_s=60)
     removing.start()
     removing.stop()
     await asyncio.sleep(61)
@@ -54,8 +60,8 @@ async def test_a_disk_that_refuses_does_not_stop_the_others() -> None:
                 raise OSError("no")
             super().remove(folder)
 
-    removing = DeletedLogs(Refusing(storage), delay_s=1)
-    removing.remove_later("bad")
-    removing.remove_later(FOLDER)
+    removing = DeletedLogs(directories(Refusing(storage), storage), delay_s=1)
+    removing.remove_later("d/bad")
+    removing.remove_later(f"d/{FOLDER}")
     await asyncio.sleep(2)
     assert not storage.exists(FOLDER)

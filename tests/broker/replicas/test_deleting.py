@@ -18,7 +18,9 @@ NOW_MS = 1_700_000_000_000
 _Topic = DeleteRecordsRequest.DeleteRecordsTopic
 
 
-async def delete(cluster: WholeCluster, broker_id: int, offset: int, *, topic: str = "t", timeout_ms: int = 5000):
+async def delete(
+    cluster: WholeCluster, broker_id: int, offset: int, *, topic: str = "t", timeout_ms: int = 5000
+) -> tuple[int, int]:
     """Return error and low watermark of partition 0."""
     asked = _Topic(name=topic, partitions=[_Topic.DeleteRecordsPartition(partition_index=0, offset=offset)])
     answer = await cluster.ask(broker_id, DeleteRecordsRequest(topics=[asked], timeout_ms=timeout_ms), 1)
@@ -52,7 +54,7 @@ def start_of(cluster: WholeCluster, broker_id: int) -> int:
         pytest.param(-2, (ErrorCode.OFFSET_OUT_OF_RANGE, -1), id="a negative offset"),
     ],
 )
-def test_every_replica_starts_there_when_the_answer_comes(offset, answer):
+def test_every_replica_starts_there_when_the_answer_comes(offset: int, answer: tuple[ErrorCode, int]) -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
@@ -66,7 +68,7 @@ def test_every_replica_starts_there_when_the_answer_comes(offset, answer):
     run(main())
 
 
-def test_who_cannot_delete_says_why():
+def test_who_cannot_delete_says_why() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)
@@ -82,7 +84,7 @@ def test_who_cannot_delete_says_why():
     run(main())
 
 
-def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive():
+def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -104,7 +106,7 @@ def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive(
     run(main())
 
 
-def test_a_request_that_waits_ends_with_the_lead():
+def test_a_request_that_waits_ends_with_the_lead() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -119,7 +121,7 @@ def test_a_request_that_waits_ends_with_the_lead():
     run(main())
 
 
-def test_old_records_go_on_all_replicas_and_come_not_back_with_a_restart():
+def test_old_records_go_on_all_replicas_and_come_not_back_with_a_restart() -> None:
     async def main() -> None:
         async with WholeCluster({"log.retention.check.interval.ms": "1000"}) as cluster:
             await cluster.start(1, 2)
@@ -136,7 +138,7 @@ def test_old_records_go_on_all_replicas_and_come_not_back_with_a_restart():
     run(main())
 
 
-def test_a_compacted_topic_takes_no_record_without_a_key():
+def test_a_compacted_topic_takes_no_record_without_a_key() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1)
@@ -147,7 +149,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key():
     run(main())
 
 
-def test_the_data_directory_tells_how_large_its_replicas_are():
+def test_the_data_directory_tells_how_large_its_replicas_are() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)

@@ -14,7 +14,7 @@ from tests.broker.whole_cluster import WholeCluster
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_whoever_asks_for_an_offline_replica_is_told_so():
+def test_whoever_asks_for_an_offline_replica_is_told_so() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -35,7 +35,7 @@ def test_whoever_asks_for_an_offline_replica_is_told_so():
     run(main())
 
 
-def test_a_producer_that_waits_is_told_at_once():
+def test_a_producer_that_waits_is_told_at_once() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -48,14 +48,14 @@ def test_a_producer_that_waits_is_told_at_once():
     run(main())
 
 
-def test_a_partition_whose_log_cannot_be_made_is_offline():
+def test_a_partition_whose_log_cannot_be_made_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
 
             def refuse(*_: object) -> None:
                 raise OSError("input/output error")
 
-            cluster[1].logs.get_or_create = refuse
+            monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
             await cluster.elect(1, tell=[1])
             assert await cluster.tell(1) == [STORAGE_ERROR]
             assert (await cluster.produce(1, "a")).error is STORAGE_ERROR
@@ -63,7 +63,7 @@ def test_a_partition_whose_log_cannot_be_made_is_offline():
     run(main())
 
 
-def test_another_replica_leads_once_a_disk_is_full_and_the_broker_lives_on_without_it_until_its_restart():
+def test_another_replica_leads_once_a_disk_is_full_and_the_broker_lives_on_without_it_until_its_restart() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2, 3)
@@ -91,7 +91,7 @@ async def in_sync(cluster: WholeCluster, isr: set[int]) -> bool:
     return set(state.isr_nodes) == isr
 
 
-def test_without_another_replica_nobody_leads():
+def test_without_another_replica_nobody_leads() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)
@@ -111,7 +111,7 @@ async def has_no_leader(cluster: WholeCluster) -> bool:
     return await cluster.leader("t", 2) == -1
 
 
-def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_controller():
+def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_controller() -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)
@@ -126,7 +126,7 @@ def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_controll
 
 
 @pytest.mark.parametrize("bug", ["leads-on-without-disk"])
-def test_with_the_planted_bug_a_leader_without_disk_leads_on(bug):
+def test_with_the_planted_bug_a_leader_without_disk_leads_on(bug: str) -> None:
     async def main() -> None:
         async with WholeCluster(planted_bugs=(bug,)) as cluster:
             await cluster.start(1, 2, 3)

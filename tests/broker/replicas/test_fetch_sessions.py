@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,15 @@ class Sessions(FetchSessions):
         self.time_s = 0.0
         super().__init__(slots=slots, rng=random.Random(1), now_s=lambda: self.time_s, rules=ProtocolRules())
 
-    def fetch(self, session_id: int, epoch: int, *named: tuple[str, int], forgotten=(), privileged=False, **read):
+    def fetch(
+        self,
+        session_id: int,
+        epoch: int,
+        *named: tuple[str, int],
+        forgotten: Sequence[tuple[str, int]] = (),
+        privileged: bool = False,
+        **read: Any,
+    ) -> tuple[int, list[tuple[str, int]]]:
         """One fetch of empty partitions: the session's id, and what is told."""
         fetch = self.begin(session_id, epoch, [asked(key) for key in named], forgotten, privileged=privileged)
         session_id, told = fetch.answer([Read(each, ErrorCode.NONE, 0, 0, **read) for each in fetch.partitions])
@@ -75,8 +84,8 @@ NEWS = [
 
 
 @pytest.mark.parametrize(("before", "now", "told"), NEWS)
-def test_what_is_news(before: dict, now: dict, told: bool) -> None:
-    def read(fields: dict) -> Read:
+def test_what_is_news(before: dict[str, Any], now: dict[str, Any], told: bool) -> None:
+    def read(fields: dict[str, Any]) -> Read:
         known = {"error": ErrorCode.NONE, "high_watermark": 0, "log_start_offset": 0}
         return Read(asked(A), **{**known, **fields})
 

@@ -1,7 +1,11 @@
 """What a follower does when leaders change faster than answers travel, or its log does not fit its leader's."""
 
 import asyncio
+from typing import Any, cast
 
+import pytest
+
+from harness.broker.log.log import Log
 from harness.broker.replicas import fetcher_messages as messages
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import Fenced, OffsetForLeaderEpoch, Truncate
@@ -9,10 +13,10 @@ from harness.simulation.loop import run
 from tests.broker.replica_cluster import LATENCY_S, ReplicaCluster
 
 
-def test_truncation_asks_again_until_both_know_the_epoch():
+def test_truncation_asks_again_until_both_know_the_epoch() -> None:
     """KIP-279: each of two brokers led in epochs that the other never saw."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(2)
             await cluster.produce(2, "a")
@@ -43,8 +47,8 @@ async def _with_another_partition(cluster: ReplicaCluster) -> None:
     await cluster.settled()
 
 
-def test_records_that_arrive_after_the_lead_was_taken_are_not_appended():
-    async def play():
+def test_records_that_arrive_after_the_lead_was_taken_are_not_appended() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             await cluster.produce(1, "late", acks=1)
@@ -56,8 +60,8 @@ def test_records_that_arrive_after_the_lead_was_taken_are_not_appended():
     run(play())
 
 
-def test_a_leader_does_not_go_on_to_follow_its_predecessor():
-    async def play():
+def test_a_leader_does_not_go_on_to_follow_its_predecessor() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             await cluster.elect(2, tell=[2])
@@ -68,10 +72,10 @@ def test_a_leader_does_not_go_on_to_follow_its_predecessor():
     run(play())
 
 
-def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing():
+def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing() -> None:
     """KAFKA-7786."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             cluster.network.isolate(2)
@@ -90,8 +94,8 @@ def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_nothing():
     run(play())
 
 
-def test_a_fenced_follower_is_silent_until_the_controller_speaks():
-    async def play():
+def test_a_fenced_follower_is_silent_until_the_controller_speaks() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, tell=[1, 3])
@@ -104,10 +108,10 @@ def test_a_fenced_follower_is_silent_until_the_controller_speaks():
     run(play())
 
 
-def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end():
+def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end() -> None:
     """With truncation by leader epoch this cannot be; without, the out-of-range answer is what is left."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -124,8 +128,8 @@ def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end():
     run(play())
 
 
-def test_a_log_that_ends_before_the_leaders_start_begins_anew_there():
-    async def play():
+def test_a_log_that_ends_before_the_leaders_start_begins_anew_there() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -147,8 +151,8 @@ def test_a_log_that_ends_before_the_leaders_start_begins_anew_there():
     run(play())
 
 
-def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on():
-    async def play():
+def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on() -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await cluster.elect(2, partition=1)
             await cluster.elect(1)
@@ -168,8 +172,8 @@ def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on():
     run(play())
 
 
-def test_a_full_disk_fails_the_partition_and_not_the_fetcher():
-    async def play():
+def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
             cluster[2].storage.space_left = 10
@@ -187,25 +191,25 @@ def test_a_full_disk_fails_the_partition_and_not_the_fetcher():
     run(play())
 
 
-def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
-    async def play():
+def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
-            log, broken = cluster[1].replica().log, []
-            read = log.read
+            log = cluster[1].replica().log
+            broken: list[bytes] = []
 
             class BreaksOnce:
-                def __getattr__(self, name):
+                def __getattr__(self, name: str) -> Any:
                     return getattr(log, name)
 
-                def read(self, offset, **limits):
-                    data = read(offset, **limits)
+                def read(self, offset: int, **limits: Any) -> bytes:
+                    data = log.read(offset, **limits)
                     if data and not broken:
                         broken.append(data)
                         return data[:-1] + b"?"
                     return data
 
-            cluster[1].replica().log = BreaksOnce()
+            cluster[1].replica().log = cast("Log", BreaksOnce())
             assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
             assert broken != []
             await cluster.settled()
@@ -213,28 +217,27 @@ def test_a_corrupt_answer_is_fetched_again_after_the_backoff():
     run(play())
 
 
-def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch():
-    async def play():
+def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _with_another_partition(cluster)
 
+            log = cluster[2].replica().log
+
             class Buggy:
-                def __init__(self, log):
-                    self.log = log
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(log, name)
 
-                def __getattr__(self, name):
-                    return getattr(self.log, name)
-
-                def append_as_follower(self, records):
+                def append_as_follower(self, records: bytes) -> None:
                     raise RuntimeError("bug")
 
-            cluster[2].replica().log = Buggy(cluster[2].replica().log)
+            cluster[2].replica().log = cast("Log", Buggy())
             await cluster.produce(1, "b", acks=1)
             await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
             assert (await cluster.produce(1, "other", partition=1)).error is ErrorCode.NONE
             assert asyncio.get_running_loop().time() - began < 0.1
-            cluster[2].replica().log = cluster[2].replica().log.log
+            cluster[2].replica().log = log
             assert cluster[2].replica().log.log_end_offset == 1
             await cluster.elect(1)
             await cluster.settled()
@@ -242,14 +245,14 @@ def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch():
     run(play())
 
 
-def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch):
+def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch: pytest.MonkeyPatch) -> None:
     good = messages.fetch_request
 
-    def buggy(*asked, **limits):
+    def buggy(*asked: object, **limits: object) -> None:
         monkeypatch.setattr(messages, "fetch_request", good)
         raise RuntimeError("bug")
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.broker.administration.producer_ids import BLOCK_SIZE
+from harness.broker.replicas.appending import AppendResult
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import InitProducerIdRequest
 from harness.simulation.loop import run
@@ -11,11 +12,11 @@ from tests.broker.replica_cluster import ReplicaCluster
 from tests.broker.whole_cluster import WholeCluster
 
 
-async def send(cluster: ReplicaCluster, broker_id: int, sequence: int, *, acks: int = -1):
+async def send(cluster: ReplicaCluster, broker_id: int, sequence: int, *, acks: int = -1) -> AppendResult:
     return await cluster[broker_id].append(from_producer(sequence), acks=acks)
 
 
-def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try():
+def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -28,7 +29,7 @@ def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try
     run(main())
 
 
-def test_a_duplicate_is_answered_only_when_the_first_try_is_committed():
+def test_a_duplicate_is_answered_only_when_the_first_try_is_committed() -> None:
     async def main() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
@@ -47,7 +48,7 @@ def test_a_duplicate_is_answered_only_when_the_first_try_is_committed():
     ("planted_bugs", "base_offset"),
     [pytest.param([], 1, id="remembered"), pytest.param(["producer-state-lost"], 2, id="lost by the planted bug")],
 )
-def test_what_a_broker_knows_of_producers_outlives_its_restart(planted_bugs, base_offset):
+def test_what_a_broker_knows_of_producers_outlives_its_restart(planted_bugs: list[str], base_offset: int) -> None:
     async def main() -> None:
         async with ReplicaCluster(planted_bugs=planted_bugs) as cluster:
             await cluster.elect(1)
@@ -69,7 +70,7 @@ def test_what_a_broker_knows_of_producers_outlives_its_restart(planted_bugs, bas
         pytest.param("", ErrorCode.INVALID_REQUEST, -1, id="an empty transactional id"),
     ],
 )
-def test_any_broker_gives_out_ids(transactional_id, error, producer_id):
+def test_any_broker_gives_out_ids(transactional_id: str | None, error: ErrorCode, producer_id: int) -> None:
     async def main() -> None:
         async with WholeCluster() as cluster:
             await cluster.start(1, 2)

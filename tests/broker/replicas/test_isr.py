@@ -2,7 +2,10 @@ import asyncio
 import dataclasses
 import json
 
+import pytest
+
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.zookeeper.client import Stat
 from harness.broker.zookeeper.znodes import ISR_CHANGES, partition_state_path
 from harness.events import IsrPropose, IsrResult, ZkWrite
 from harness.simulation.loop import run
@@ -16,8 +19,8 @@ async def _behind(cluster: ReplicaCluster, broker_id: int) -> None:
     await cluster.produce(1, "missed", acks=1)
 
 
-def test_the_write_names_leader_epoch_and_controller_epoch_and_keeps_the_order_of_the_isr():
-    async def play():
+def test_the_write_names_leader_epoch_and_controller_epoch_and_keeps_the_order_of_the_isr() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             cluster.controller_epoch = 4
             await cluster.elect(1, isr=[3, 1, 2])
@@ -36,8 +39,10 @@ def test_the_write_names_leader_epoch_and_controller_epoch_and_keeps_the_order_o
     run(play())
 
 
-def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_written(caplog):
-    async def play():
+def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             cluster.network.isolate(3)
             await cluster.elect(1, isr=[1, 2])
@@ -57,8 +62,8 @@ def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_written
     run(play())
 
 
-def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times():
-    async def play():
+def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -71,8 +76,8 @@ def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times():
     run(play())
 
 
-def test_the_isr_counts_only_once_zookeeper_has_accepted_it():
-    async def play():
+def test_the_isr_counts_only_once_zookeeper_has_accepted_it() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -91,8 +96,8 @@ def test_the_isr_counts_only_once_zookeeper_has_accepted_it():
     run(play())
 
 
-def test_a_refused_write_keeps_the_old_isr_and_is_tried_again():
-    async def play():
+def test_a_refused_write_keeps_the_old_isr_and_is_tried_again() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             cluster.ensemble.put(partition_state_path(TOPIC, 0), cluster.state()[0].encode())
@@ -113,14 +118,14 @@ class AnswersLate(SimulatedZooKeeper):
 
     answer: asyncio.Event
 
-    async def set(self, path, data, version):
+    async def set(self, path: str, data: bytes, version: int) -> Stat:
         stat = await super().set(path, data, version)
         await self.answer.wait()
         return stat
 
 
-def test_an_accepted_isr_of_an_earlier_epoch_is_discarded():
-    async def play():
+def test_an_accepted_isr_of_an_earlier_epoch_is_discarded() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             late = cluster[1].zookeeper = AnswersLate(cluster.ensemble)
             late.answer = asyncio.Event()
@@ -138,8 +143,8 @@ def test_an_accepted_isr_of_an_earlier_epoch_is_discarded():
     run(play())
 
 
-def test_a_session_that_ends_leaves_the_isr_as_it_was():
-    async def play():
+def test_a_session_that_ends_leaves_the_isr_as_it_was() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             cluster[1].zookeeper.expire()
@@ -154,8 +159,8 @@ def test_a_session_that_ends_leaves_the_isr_as_it_was():
     run(play())
 
 
-def test_two_followers_that_return_together_both_join():
-    async def play():
+def test_two_followers_that_return_together_both_join() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             cluster.network.isolate(1)
@@ -169,8 +174,8 @@ def test_two_followers_that_return_together_both_join():
     run(play())
 
 
-def test_who_left_does_not_rejoin_without_fetching():
-    async def play():
+def test_who_left_does_not_rejoin_without_fetching() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await _behind(cluster, 3)
@@ -190,8 +195,8 @@ def _notified(cluster: ReplicaCluster) -> list[list[int]]:
     return [[item["partition"] for item in content["partitions"]] for content in contents]
 
 
-def test_changes_are_published_together_once_they_have_been_quiet_for_five_seconds():
-    async def play():
+def test_changes_are_published_together_once_they_have_been_quiet_for_five_seconds() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.elect(1, partition=1)
@@ -208,8 +213,8 @@ def test_changes_are_published_together_once_they_have_been_quiet_for_five_secon
     run(play())
 
 
-def test_a_publication_that_failed_is_made_later():
-    async def play():
+def test_a_publication_that_failed_is_made_later() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await _behind(cluster, 3)
@@ -225,10 +230,10 @@ def test_a_publication_that_failed_is_made_later():
     run(play())
 
 
-def test_an_isr_below_min_insync_replicas_still_commits():
+def test_an_isr_below_min_insync_replicas_still_commits() -> None:
     """As in Kafka 2.5: the high watermark does not wait for `min.insync.replicas`."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster(min_insync_replicas="3") as cluster:
             cluster.network.isolate(3)
             await cluster.elect(1, isr=[1, 2])
@@ -238,8 +243,8 @@ def test_an_isr_below_min_insync_replicas_still_commits():
     run(play())
 
 
-def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_once():
-    async def play():
+def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_once() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await _behind(cluster, 3)
@@ -252,8 +257,8 @@ def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_o
     run(play())
 
 
-def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark():
-    async def play():
+def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -269,10 +274,10 @@ def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high
     run(play())
 
 
-def test_a_follower_that_vanishes_while_its_return_is_written_holds_back_until_it_is_known_and_out_again():
+def test_a_follower_that_vanishes_while_its_return_is_written_holds_back_until_it_is_known_and_out_again() -> None:
     """ZooKeeper may have taken it in, so it may be elected: until that is known it must not miss what is committed."""
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, isr=[1, 2], tell=[1, 2])
             cluster[1].zookeeper.disconnect()
@@ -287,8 +292,8 @@ def test_a_follower_that_vanishes_while_its_return_is_written_holds_back_until_i
     run(play())
 
 
-def test_a_member_of_which_nobody_knows_whether_it_was_taken_in_holds_back_until_the_next_leader_epoch():
-    async def play():
+def test_a_member_of_which_nobody_knows_whether_it_was_taken_in_holds_back_until_the_next_leader_epoch() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1, isr=[1, 2], tell=[1, 2])
             cluster[1].zookeeper.disconnect()

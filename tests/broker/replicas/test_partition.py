@@ -3,6 +3,8 @@
 import pytest
 
 from harness.broker.log.checkpoint import HIGH_WATERMARKS, write_offsets
+from harness.broker.log.directories import DataDirectory, LogDirectories
+from harness.broker.log.directory import LogDirectory
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
@@ -26,7 +28,8 @@ def state(leader: int = ME, leader_epoch: int = 0, isr: tuple[int, ...] = (ME, O
 
 def hosting(storage: MemoryStorage | None = None) -> tuple[Replicas, list[Event]]:
     events: list[Event] = []
-    logs = LogManager(storage or MemoryStorage())
+    disk = LogDirectory(storage or MemoryStorage())
+    logs = LogDirectories({"d": DataDirectory(disk=disk, logs=LogManager(disk))})
     logs.load()
     replicas = Replicas(
         broker_id=ME,
@@ -51,7 +54,7 @@ def append(partition: Partition, count: int) -> None:
     partition.append_as_leader(batch(count), acks=1, min_insync_replicas=1)
 
 
-def test_a_leader_that_is_alone_in_the_isr_commits_at_once_what_it_has():
+def test_a_leader_that_is_alone_in_the_isr_commits_at_once_what_it_has() -> None:
     partition, events = replica()
     partition.make_leader(state(), NOW_S)
     append(partition, 3)
@@ -62,7 +65,7 @@ def test_a_leader_that_is_alone_in_the_isr_commits_at_once_what_it_has():
     assert (moved.old, moved.new, moved.cause, moved.role) == (0, 3, "become_leader", "leader")
 
 
-def test_a_member_that_is_proposed_holds_the_high_watermark_back_as_long_as_nobody_knows_whether_it_is_one():
+def test_a_member_that_is_proposed_holds_the_high_watermark_back_as_long_as_nobody_knows_whether_it_is_one() -> None:
     partition, _ = replica()
     partition.make_leader(state(isr=(ME,)), NOW_S)
     partition.follower_fetched(OTHER, 0, NOW_S)
@@ -74,7 +77,7 @@ def test_a_member_that_is_proposed_holds_the_high_watermark_back_as_long_as_nobo
     assert partition.advance_high_watermark(long_after_s, cause="append")
 
 
-def test_a_fresh_leader_has_forgotten_what_followers_had_in_an_earlier_term():
+def test_a_fresh_leader_has_forgotten_what_followers_had_in_an_earlier_term() -> None:
     partition, _ = replica()
     partition.make_leader(state(), NOW_S)
     append(partition, 1)
@@ -85,7 +88,7 @@ def test_a_fresh_leader_has_forgotten_what_followers_had_in_an_earlier_term():
     assert partition.high_watermark == 0
 
 
-def test_a_follower_has_no_isr_and_no_followers():
+def test_a_follower_has_no_isr_and_no_followers() -> None:
     partition, _ = replica()
     partition.make_leader(state(), NOW_S)
     partition.make_follower(state(leader=OTHER, leader_epoch=1))
@@ -95,7 +98,7 @@ def test_a_follower_has_no_isr_and_no_followers():
     assert refusal.value.error is ErrorCode.NOT_LEADER_FOR_PARTITION
 
 
-def test_truncation_takes_the_high_watermark_down_and_is_announced_before_it_happens():
+def test_truncation_takes_the_high_watermark_down_and_is_announced_before_it_happens() -> None:
     partition, events = replica()
     partition.make_leader(state(isr=(ME,)), NOW_S)
     append(partition, 1)
@@ -112,7 +115,7 @@ def test_truncation_takes_the_high_watermark_down_and_is_announced_before_it_hap
     assert (moved.old, moved.new, moved.log_end_offset) == (2, 1, 1)
 
 
-def test_truncating_at_the_end_cleans_the_epochs_and_is_no_event():
+def test_truncating_at_the_end_cleans_the_epochs_and_is_no_event() -> None:
     """KAFKA-10706: an epoch that got no record must go too."""
     partition, events = replica()
     partition.make_leader(state(), NOW_S)
@@ -124,7 +127,7 @@ def test_truncating_at_the_end_cleans_the_epochs_and_is_no_event():
     assert events == []
 
 
-def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has():
+def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has() -> None:
     storage = MemoryStorage()
     before, _ = hosting(storage)
     partition = before.host("t", 0)
@@ -146,7 +149,9 @@ def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has():
         pytest.param((ME, OTHER), 5, True, id="more than there are replicas: all of them do"),
     ],
 )
-def test_acks_all_needs_enough_replicas_in_sync(isr, min_insync, allowed):
+def test_acks_all_needs_enough_replicas_in_sync(
+    isr: tuple[int, int] | tuple[int], min_insync: int, allowed: bool
+) -> None:
     partition, _ = replica()
     partition.make_leader(state(isr=isr), NOW_S)
     if allowed:
@@ -158,7 +163,7 @@ def test_acks_all_needs_enough_replicas_in_sync(isr, min_insync, allowed):
     assert partition.log.log_end_offset == (1 if allowed else 0)
 
 
-def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was():
+def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = MemoryStorage()
     replicas, _ = hosting(storage)
     partition = replicas.host("t", 0)
@@ -168,11 +173,11 @@ def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was():
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    storage.replace = refuse
+    monkeypatch.setattr(storage, "replace", refuse)
     with pytest.raises(OSError, match="No space"):
         partition.make_leader(state(leader_epoch=1), NOW_S)
     assert (partition.leader, partition.leader_epoch, list(partition.log.epochs.entries)) == (OTHER, 0, [])
-    storage.replace = write
+    monkeypatch.setattr(storage, "replace", write)
     partition.make_leader(state(leader_epoch=2), NOW_S)
     assert list(partition.log.epochs.entries) == [(2, 0)]
     assert partition.high_watermark == 0

@@ -19,8 +19,8 @@ class Counted:
         return len(self.tries) >= self.needed
 
 
-def test_an_operation_is_tried_at_every_check_of_its_keys_until_it_is_done():
-    async def play():
+def test_an_operation_is_tried_at_every_check_of_its_keys_until_it_is_done() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         operation = Counted(needed=2)
         waiting = asyncio.create_task(purgatory.wait(operation, ["a", "b", "a"], 10))
@@ -33,8 +33,8 @@ def test_an_operation_is_tried_at_every_check_of_its_keys_until_it_is_done():
     run(play())
 
 
-def test_time_out_ends_the_wait_and_forgets_the_operation():
-    async def play():
+def test_time_out_ends_the_wait_and_forgets_the_operation() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -47,8 +47,8 @@ def test_time_out_ends_the_wait_and_forgets_the_operation():
     run(play())
 
 
-def test_no_time_means_no_wait():
-    async def play():
+def test_no_time_means_no_wait() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         assert await purgatory.wait(Counted(needed=1), ["a"], 0) is False
         assert len(purgatory) == 0
@@ -56,8 +56,8 @@ def test_no_time_means_no_wait():
     run(play())
 
 
-def test_done_in_the_very_step_of_the_time_out_is_done():
-    async def play():
+def test_done_in_the_very_step_of_the_time_out_is_done() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         waiting = asyncio.create_task(purgatory.wait(Counted(needed=1), ["a"], 5))
         await asyncio.sleep(0)
@@ -67,8 +67,8 @@ def test_done_in_the_very_step_of_the_time_out_is_done():
     run(play())
 
 
-def test_a_cancelled_wait_leaves_nothing_behind():
-    async def play():
+def test_a_cancelled_wait_leaves_nothing_behind() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         operation = Counted(needed=1)
         waiting = asyncio.create_task(purgatory.wait(operation, ["a"], 5))
@@ -82,8 +82,8 @@ def test_a_cancelled_wait_leaves_nothing_behind():
     run(play())
 
 
-def test_one_check_completes_all_who_wait_for_the_key():
-    async def play():
+def test_one_check_completes_all_who_wait_for_the_key() -> None:
+    async def play() -> None:
         purgatory: Purgatory[str] = Purgatory()
         waiting = [asyncio.create_task(purgatory.wait(Counted(needed=1), ["a", str(i)], 5)) for i in range(3)]
         await asyncio.sleep(0)

@@ -24,8 +24,8 @@ from tests.broker.replica_cluster import LATENCY_S, TOPIC, ReplicaCluster, batch
 FETCH_WAIT_S = 0.5
 
 
-def test_acks_all_is_answered_when_every_replica_has_the_record():
-    async def play():
+def test_acks_all_is_answered_when_every_replica_has_the_record() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             result = await cluster.produce(1, "a", "b")
@@ -37,8 +37,8 @@ def test_acks_all_is_answered_when_every_replica_has_the_record():
     run(play())
 
 
-def test_committing_takes_one_fetch_round_and_no_timer():
-    async def play():
+def test_committing_takes_one_fetch_round_and_no_timer() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "warm up")
@@ -50,8 +50,8 @@ def test_committing_takes_one_fetch_round_and_no_timer():
     run(play())
 
 
-def test_followers_learn_the_high_watermark_when_their_long_poll_is_over():
-    async def play():
+def test_followers_learn_the_high_watermark_when_their_long_poll_is_over() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -63,8 +63,8 @@ def test_followers_learn_the_high_watermark_when_their_long_poll_is_over():
     run(play())
 
 
-def test_a_planted_bug_answers_acks_all_before_anybody_else_has_the_record():
-    async def play():
+def test_a_planted_bug_answers_acks_all_before_anybody_else_has_the_record() -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["acks-all-on-append"]) as cluster:
             await cluster.elect(1)
             result = await cluster.produce(1, "a")
@@ -88,8 +88,8 @@ async def _diverged(cluster: ReplicaCluster) -> None:
     await cluster.tell(1)
 
 
-def test_an_old_leader_drops_what_the_new_one_never_had():
-    async def play():
+def test_an_old_leader_drops_what_the_new_one_never_had() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await _diverged(cluster)
             await cluster.settled()
@@ -102,8 +102,8 @@ def test_an_old_leader_drops_what_the_new_one_never_had():
     run(play())
 
 
-def test_without_truncation_by_leader_epoch_the_replicas_diverge_and_the_broker_lives_on():
-    async def play():
+def test_without_truncation_by_leader_epoch_the_replicas_diverge_and_the_broker_lives_on() -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await _diverged(cluster)
             await cluster.elect(2, partition=1)
@@ -118,8 +118,8 @@ def test_without_truncation_by_leader_epoch_the_replicas_diverge_and_the_broker_
     run(play())
 
 
-def test_a_follower_in_the_middle_of_a_batch_of_its_leader_gives_up_the_partition_only():
-    async def play():
+def test_a_follower_in_the_middle_of_a_batch_of_its_leader_gives_up_the_partition_only() -> None:
+    async def play() -> None:
         async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
             await cluster.elect(1)
             await cluster.elect(2, partition=1)
@@ -138,8 +138,8 @@ def test_a_follower_in_the_middle_of_a_batch_of_its_leader_gives_up_the_partitio
     run(play())
 
 
-def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back():
-    async def play():
+def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -158,8 +158,8 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back():
     run(play())
 
 
-def test_a_follower_that_has_everything_stays_in_the_isr_however_long_it_is_silent():
-    async def play():
+def test_a_follower_that_has_everything_stays_in_the_isr_however_long_it_is_silent() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -170,8 +170,8 @@ def test_a_follower_that_has_everything_stays_in_the_isr_however_long_it_is_sile
     run(play())
 
 
-def test_a_leader_cut_off_from_its_followers_and_replaced_cannot_commit_alone():
-    async def play():
+def test_a_leader_cut_off_from_its_followers_and_replaced_cannot_commit_alone() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -188,8 +188,8 @@ def test_a_leader_cut_off_from_its_followers_and_replaced_cannot_commit_alone():
     run(play())
 
 
-def test_a_pending_acks_all_ends_when_the_lead_is_lost():
-    async def play():
+def test_a_pending_acks_all_ends_when_the_lead_is_lost() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             cluster.network.isolate(1)
@@ -201,8 +201,8 @@ def test_a_pending_acks_all_ends_when_the_lead_is_lost():
     run(play())
 
 
-def test_a_new_leader_keeps_its_high_watermark_until_it_has_heard_of_its_followers():
-    async def play():
+def test_a_new_leader_keeps_its_high_watermark_until_it_has_heard_of_its_followers() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -216,8 +216,8 @@ def test_a_new_leader_keeps_its_high_watermark_until_it_has_heard_of_its_followe
     run(play())
 
 
-def test_an_unclean_leader_makes_the_others_drop_committed_records():
-    async def play():
+def test_an_unclean_leader_makes_the_others_drop_committed_records() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -240,19 +240,20 @@ def test_an_unclean_leader_makes_the_others_drop_committed_records():
     run(play())
 
 
-def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then():
+def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
     async def overtaken(path: str, data: bytes) -> bool:
         return False
 
-    async def play():
+    async def play() -> None:
         async with ReplicaCluster(replica_high_watermark_checkpoint_interval_ms="1000") as cluster:
             broker = cluster[1]
-            quick, broker.storage.replace_off_loop = broker.storage.replace_off_loop, overtaken
+            quick = broker.storage.replace_off_loop
+            monkeypatch.setattr(broker.storage, "replace_off_loop", overtaken)
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
             await asyncio.sleep(1.5)
             assert (broker.of(HighWatermarkCheckpoint), broker.logs.read_high_watermarks()) == ([], {})
-            broker.storage.replace_off_loop = quick
+            monkeypatch.setattr(broker.storage, "replace_off_loop", quick)
             await asyncio.sleep(2)
             assert len(broker.of(HighWatermarkCheckpoint)) == 1
             assert broker.logs.read_high_watermarks() == {(TOPIC, 0): 2}
@@ -260,18 +261,18 @@ def test_a_checkpoint_that_was_overtaken_is_written_again_and_told_only_then():
     run(play())
 
 
-def test_a_broker_that_stops_during_a_checkpoint_writes_the_last_one_after_it():
-    async def play():
+def test_a_broker_that_stops_during_a_checkpoint_writes_the_last_one_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
         async with ReplicaCluster(replica_high_watermark_checkpoint_interval_ms="1000") as cluster:
             broker = cluster[1]
             quick, begun = broker.storage.replace_off_loop, asyncio.Event()
 
             async def slow(path: str, data: bytes) -> bool:
-                broker.storage.replace_off_loop = quick
+                monkeypatch.setattr(broker.storage, "replace_off_loop", quick)
                 begun.set()
                 return await asyncio.Event().wait()
 
-            broker.storage.replace_off_loop = slow
+            monkeypatch.setattr(broker.storage, "replace_off_loop", slow)
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
             await begun.wait()
@@ -282,8 +283,8 @@ def test_a_broker_that_stops_during_a_checkpoint_writes_the_last_one_after_it():
     run(play())
 
 
-def test_a_killed_broker_starts_from_its_checkpoint_and_catches_up():
-    async def play():
+def test_a_killed_broker_starts_from_its_checkpoint_and_catches_up() -> None:
+    async def play() -> None:
         async with ReplicaCluster(replica_high_watermark_checkpoint_interval_ms="1000") as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a", "b")
@@ -302,8 +303,8 @@ def test_a_killed_broker_starts_from_its_checkpoint_and_catches_up():
     run(play())
 
 
-def test_a_follower_that_asks_before_its_leader_knows_retries_after_the_backoff():
-    async def play():
+def test_a_follower_that_asks_before_its_leader_knows_retries_after_the_backoff() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -318,8 +319,8 @@ def test_a_follower_that_asks_before_its_leader_knows_retries_after_the_backoff(
     run(play())
 
 
-def test_a_new_partition_cuts_the_long_poll_of_its_leader_short():
-    async def play():
+def test_a_new_partition_cuts_the_long_poll_of_its_leader_short() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await asyncio.sleep(0.1)  # both followers poll now, for up to 500 ms
@@ -331,8 +332,8 @@ def test_a_new_partition_cuts_the_long_poll_of_its_leader_short():
     run(play())
 
 
-def test_a_leader_that_comes_back_is_followed_again_without_being_told():
-    async def play():
+def test_a_leader_that_comes_back_is_followed_again_without_being_told() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")
@@ -345,8 +346,8 @@ def test_a_leader_that_comes_back_is_followed_again_without_being_told():
     run(play())
 
 
-def test_min_insync_replicas_refuses_before_and_after_the_append():
-    async def play():
+def test_min_insync_replicas_refuses_before_and_after_the_append() -> None:
+    async def play() -> None:
         async with ReplicaCluster(min_insync_replicas="2") as cluster:
             await cluster.elect(1)
             cluster.network.isolate(1)
@@ -360,8 +361,8 @@ def test_min_insync_replicas_refuses_before_and_after_the_append():
     run(play())
 
 
-def test_consumers_wait_for_what_is_committed():
-    async def play():
+def test_consumers_wait_for_what_is_committed() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             asked = [PartitionFetch((TOPIC, 0), 0, 0, 1000)]
@@ -378,8 +379,8 @@ def test_consumers_wait_for_what_is_committed():
     run(play())
 
 
-def test_what_a_broker_does_is_on_its_state_change_log_in_order():
-    async def play():
+def test_what_a_broker_does_is_on_its_state_change_log_in_order() -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             await cluster.produce(1, "a")

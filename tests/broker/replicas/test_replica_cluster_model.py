@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,11 +35,11 @@ class Story:
 
     cluster: ReplicaCluster
     produced: int = 0
-    pending: list[asyncio.Task] = field(default_factory=list)
+    pending: list[asyncio.Task[None]] = field(default_factory=list)
     acknowledged: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Leader epoch and CRC by base offset."""
 
-    async def play(self, kind: str, target: int, value) -> None:
+    async def play(self, kind: str, target: int, value: Any) -> None:
         cluster = self.cluster
         if kind in ("produce", "produce all"):
             acks = 1 if kind == "produce" else -1
@@ -66,7 +67,7 @@ class Story:
             [stored] = [p for p in self._prints(replica) if p[0] == result.base_offset]
             self.acknowledged[stored[0]] = stored[1:]
 
-    def _prints(self, replica: Partition) -> list[tuple[int, int, int]]:
+    def _prints(self, replica: Partition | None) -> list[tuple[int, int, int]]:
         broker = next(b for b in self.cluster.brokers.values() if b.manager.replicas.get("t", 0) is replica)
         return broker.prints()
 
@@ -91,8 +92,8 @@ def _check_log_matching(cluster: ReplicaCluster) -> None:
 
 @settings(max_examples=150)
 @given(steps=steps)
-def test_acknowledged_records_survive_and_logs_match(steps):
-    async def play():
+def test_acknowledged_records_survive_and_logs_match(steps: list[tuple[str, Any, Any]]) -> None:
+    async def play() -> None:
         async with ReplicaCluster() as cluster:
             await cluster.elect(1)
             story = Story(cluster)

@@ -28,7 +28,7 @@ def follower(log_end_offset: int, *, caught_up_s: float = NEVER_S) -> FollowerPr
     return FollowerProgress(log_end_offset=log_end_offset, last_caught_up_s=caught_up_s)
 
 
-def test_one_record_from_producer_to_commit_takes_two_fetches():
+def test_one_record_from_producer_to_commit_takes_two_fetches() -> None:
     """T1 to T4: the leader learns with the second fetch that the follower has the record."""
     progress, high_watermark = FollowerProgress(log_end_offset=0), 0
 
@@ -70,7 +70,12 @@ def test_one_record_from_producer_to_commit_takes_two_fetches():
         pytest.param(7, (1, 2), {2: follower(5)}, 7, id="it never goes down"),
     ],
 )
-def test_the_leaders_high_watermark(current, isr, followers, expected):
+def test_the_leaders_high_watermark(
+    current: int,
+    isr: tuple[int, ...] | tuple[int, int] | tuple[int],
+    followers: dict[int, FollowerProgress],
+    expected: int,
+) -> None:
     assert next_high_watermark(current, 10, isr, followers, NOW_S, LAG_S) == expected
 
 
@@ -82,7 +87,7 @@ def test_the_leaders_high_watermark(current, isr, followers, expected):
         pytest.param(2, 4, 9, 4, id="but not before the log's start"),
     ],
 )
-def test_a_followers_high_watermark(leader, log_start, log_end, expected):
+def test_a_followers_high_watermark(leader: int, log_start: int, log_end: int, expected: int) -> None:
     assert follower_high_watermark(leader, log_start, log_end) == expected
 
 
@@ -96,14 +101,14 @@ def test_a_followers_high_watermark(leader, log_start, log_end, expected):
         pytest.param([(10, 10, 50.0), (10, 20, 60.0), (15, 30, 70.0)], 50.0, id="falls behind: the last time stays"),
     ],
 )
-def test_when_a_follower_was_caught_up(fetches, caught_up_s):
+def test_when_a_follower_was_caught_up(fetches: list[tuple[int, int, float]], caught_up_s: float) -> None:
     progress = FollowerProgress(leader_log_end_at_last_fetch=7, last_fetch_s=NEVER_S)
     for fetch_offset, leader_end, now_s in fetches:
         progress.fetched(fetch_offset, leader_end, now_s)
     assert progress.last_caught_up_s == caught_up_s
 
 
-def test_a_fetch_tells_whether_the_followers_end_moved():
+def test_a_fetch_tells_whether_the_followers_end_moved() -> None:
     progress = FollowerProgress()
     assert [progress.fetched(offset, 9, NOW_S) for offset in (0, 0, 4, 2)] == [True, False, True, True]
 
@@ -117,7 +122,7 @@ def test_a_fetch_tells_whether_the_followers_end_moved():
         pytest.param(False, True, 8, NEVER_S, id="but takes the credit of who is not in the ISR"),
     ],
 )
-def test_the_start_of_a_term(in_isr, was_leader, log_end_offset, caught_up_s):
+def test_the_start_of_a_term(in_isr: bool, was_leader: bool, log_end_offset: int, caught_up_s: float) -> None:
     progress = follower(8, caught_up_s=99.0)
     progress.start_term(20, NOW_S, in_isr=in_isr, was_leader=was_leader)
     assert progress.log_end_offset == log_end_offset
@@ -135,7 +140,9 @@ def test_the_start_of_a_term(in_isr, was_leader, log_end_offset, caught_up_s):
         pytest.param((3, 1, 2), {2: follower(9), 3: follower(-1)}, [3, 2], id="all who lag go at once, in ISR order"),
     ],
 )
-def test_who_leaves_the_isr(isr, followers, expected):
+def test_who_leaves_the_isr(
+    isr: tuple[int, ...] | tuple[int, int] | tuple[int], followers: dict[int, FollowerProgress], expected: list[int]
+) -> None:
     assert out_of_sync(isr, LEADER, 10, followers, NOW_S, LAG_S) == expected
 
 
@@ -148,7 +155,7 @@ def test_who_leaves_the_isr(isr, followers, expected):
         pytest.param(-1, 0, 0, False, id="never fetched"),
     ],
 )
-def test_who_may_join_the_isr(log_end_offset, high_watermark, epoch_start, expected):
+def test_who_may_join_the_isr(log_end_offset: int, high_watermark: int, epoch_start: int, expected: bool) -> None:
     assert may_join_isr(log_end_offset, high_watermark, epoch_start) is expected
 
 
@@ -161,7 +168,7 @@ def test_who_may_join_the_isr(log_end_offset, high_watermark, epoch_start, expec
         pytest.param(6, ErrorCode.UNKNOWN_LEADER_EPOCH, id="newer"),
     ],
 )
-def test_a_request_in_another_leader_epoch_is_refused(asked, expected):
+def test_a_request_in_another_leader_epoch_is_refused(asked: int, expected: ErrorCode) -> None:
     assert check_leader_epoch(asked, 5) is expected
 
 
@@ -178,7 +185,9 @@ def test_a_request_in_another_leader_epoch_is_refused(asked, expected):
         pytest.param(4, False, False, False, ControlOutcome.IGNORED_OLD, id="age is looked at first"),
     ],
 )
-def test_what_becomes_of_a_leader_and_isr(asked, assigned, leads, alive, expected):
+def test_what_becomes_of_a_leader_and_isr(
+    asked: int, assigned: bool, leads: bool, alive: bool, expected: ControlOutcome
+) -> None:
     assert judge_leader_and_isr(asked, 5, assigned=assigned, leads=leads, leader_alive=alive) is expected
 
 
@@ -192,16 +201,16 @@ def test_what_becomes_of_a_leader_and_isr(asked, assigned, leads, alive, expecte
         pytest.param(-2, ControlOutcome.APPLIED, id="a deletion"),
     ],
 )
-def test_what_becomes_of_a_stop_replica(asked, expected):
+def test_what_becomes_of_a_stop_replica(asked: int, expected: ControlOutcome) -> None:
     assert judge_stop_replica(asked, 5) is expected
 
 
 @pytest.mark.parametrize(("wanted", "replicas", "needed"), [(2, 3, 2), (3, 3, 3), (5, 3, 3), (1, 1, 1)])
-def test_acks_all_never_needs_more_than_all_replicas(wanted, replicas, needed):
+def test_acks_all_never_needs_more_than_all_replicas(wanted: int, replicas: int, needed: int) -> None:
     assert required_insync_replicas(wanted, replicas) == needed
 
 
-def step(entries, log_end: int, answer: EpochEnd, high_watermark: int = 0) -> Truncation:
+def step(entries: list[tuple[int, int]], log_end: int, answer: EpochEnd, high_watermark: int = 0) -> Truncation:
     cache = LeaderEpochCache(entries)
     return truncation_after(answer, cache.end_offset_for(answer.epoch, log_end), log_end, high_watermark)
 
@@ -234,12 +243,14 @@ def step(entries, log_end: int, answer: EpochEnd, high_watermark: int = 0) -> Tr
         pytest.param([], 4, EpochEnd(3, 2), 1, (2, True, "epoch"), id="no epochs here: the end that the leader names"),
     ],
 )
-def test_one_step_of_truncation(entries, log_end, answer, high_watermark, expected):
+def test_one_step_of_truncation(
+    entries: list[tuple[int, int]], log_end: int, answer: EpochEnd, high_watermark: int, expected: tuple[int, bool, str]
+) -> None:
     taken = step(entries, log_end, answer, high_watermark)
     assert (taken.to, taken.done, taken.reason) == expected
 
 
-def test_two_fast_leader_changes_take_two_steps():
+def test_two_fast_leader_changes_take_two_steps() -> None:
     """KIP-279: this replica led alone in epoch 2 while the leader wrote epochs 1 and 3."""
     mine = [(0, 0), (2, 2)]
     theirs = LeaderEpochCache([(0, 0), (1, 2), (3, 4)])
@@ -249,5 +260,5 @@ def test_two_fast_leader_changes_take_two_steps():
     assert (second.to, second.done) == (2, True)
 
 
-def test_without_epochs_a_follower_goes_back_to_its_high_watermark():
+def test_without_epochs_a_follower_goes_back_to_its_high_watermark() -> None:
     assert truncation_without_epochs(7) == Truncation(to=7, done=True, reason="hw")

@@ -1,5 +1,7 @@
 """A broker with several data directories: where logs go, and what the failure of one directory costs."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from harness.broker.log.storage import StorageError
@@ -21,7 +23,7 @@ async def with_topics(cluster: WholeCluster) -> None:
         assert await cluster.produce(1, topic, "value") == 0
 
 
-def led(cluster: WholeCluster, topic: str):
+def led(cluster: WholeCluster, topic: str) -> Callable[[], Awaitable[bool]]:
     async def seen() -> bool:
         return await cluster.leader(topic, 1) == 1
 
@@ -34,7 +36,7 @@ async def described(cluster: WholeCluster) -> dict[str, tuple[int, list[str]]]:
     return {each.log_dir: (each.error_code, [topic.name for topic in each.topics]) for each in answer.results}
 
 
-async def test_logs_are_spread_over_the_directories_and_found_again():
+async def test_logs_are_spread_over_the_directories_and_found_again() -> None:
     async with WholeCluster(TWO) as cluster:
         await with_topics(cluster)
         assert await described(cluster) == {"/a": (0, ["t0", "t2"]), "/b": (0, ["t1", "t3"])}
@@ -53,7 +55,7 @@ async def test_logs_are_spread_over_the_directories_and_found_again():
         ]
 
 
-async def test_a_directory_that_fails_takes_its_own_replicas_offline_and_no_others():
+async def test_a_directory_that_fails_takes_its_own_replicas_offline_and_no_others() -> None:
     async with WholeCluster(TWO) as cluster:
         await with_topics(cluster)
         cluster.disk(1, "/b").space_left = 0
@@ -83,7 +85,7 @@ async def test_a_directory_that_fails_takes_its_own_replicas_offline_and_no_othe
         assert cluster.brokers[1].metrics().offline_replicas == 0
 
 
-async def test_when_the_last_directory_fails_the_broker_lives_on_without_replicas():
+async def test_when_the_last_directory_fails_the_broker_lives_on_without_replicas() -> None:
     async with WholeCluster(TWO) as cluster:
         await with_topics(cluster)
         for name, topic in (("/a", "t0"), ("/b", "t1")):
@@ -98,7 +100,7 @@ async def test_when_the_last_directory_fails_the_broker_lives_on_without_replica
         assert await cluster.controller(1) == 1
 
 
-async def test_a_log_in_two_directories_keeps_the_broker_from_starting():
+async def test_a_log_in_two_directories_keeps_the_broker_from_starting() -> None:
     async with WholeCluster(TWO) as cluster:
         await with_topics(cluster)
         await cluster.stop(1)

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ def _leader(timing: TimedCluster) -> int:
 @pytest.mark.parametrize("torn", [False, True], ids=["the tail is gone", "the tail is torn"])
 @pytest.mark.parametrize("who", [follower, _leader], ids=["a follower", "the leader"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_not_synced_is_fetched_again(who, torn: bool, seed: int) -> None:
+def test_what_was_not_synced_is_fetched_again(who: Callable[..., Any], torn: bool, seed: int) -> None:
     async def story(timing: TimedCluster) -> None:
         writing = asyncio.ensure_future(timing.keep_writing())
         await asyncio.sleep(3)

@@ -153,25 +153,27 @@ def test_null_client_id_is_an_empty_one() -> None:
 
 
 TOPIC = ProduceRequest.TopicProduceData
+NULL: Any = None
+"""Whatever the annotation of a field says."""
 COMMIT_TOPIC = OffsetCommitRequest.OffsetCommitRequestTopic
 
 
 @pytest.mark.parametrize(
     ("request_", "version", "field"),
     [
-        pytest.param(ProduceRequest(acks=1, topic_data=None), 8, "topic_data", id="array of topics"),
+        pytest.param(ProduceRequest(acks=1, topic_data=NULL), 8, "topic_data", id="array of topics"),
         pytest.param(
-            ProduceRequest(acks=1, topic_data=[TOPIC(name=None, partition_data=[])]), 8, "name", id="name of a topic"
+            ProduceRequest(acks=1, topic_data=[TOPIC(name=NULL, partition_data=[])]), 8, "name", id="name of a topic"
         ),
         pytest.param(
-            ProduceRequest(acks=1, topic_data=[TOPIC(name="t", partition_data=None)]),
+            ProduceRequest(acks=1, topic_data=[TOPIC(name="t", partition_data=NULL)]),
             8,
             "partition_data",
             id="array of partitions",
         ),
-        pytest.param(OffsetCommitRequest(group_id=None, topics=[]), 7, "group_id", id="group"),
+        pytest.param(OffsetCommitRequest(group_id=NULL, topics=[]), 7, "group_id", id="group"),
         pytest.param(
-            OffsetCommitRequest(group_id="g", topics=[COMMIT_TOPIC(name="t", partitions=None)]),
+            OffsetCommitRequest(group_id="g", topics=[COMMIT_TOPIC(name="t", partitions=NULL)]),
             7,
             "partitions",
             id="partitions of the second level",

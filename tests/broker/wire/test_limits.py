@@ -4,6 +4,7 @@ import asyncio
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -230,9 +231,13 @@ async def test_requests_are_read_only_while_there_is_memory(server: Any, connect
 
     made, (port, _) = await server({ApiKey.METADATA: hold}, ServerLimits(queued_request_bytes=2000))
     clients = [await connect(port) for _ in range(3)]
+
+    def has_come(name: str) -> bool:
+        return name in entered or len(entered) == 2
+
     for name, client in zip("abc", clients, strict=True):
         client.send(metadata(name=name * 1500))
-        await until(lambda name=name: name in entered or len(entered) == 2)
+        await until(partial(has_come, name))
 
     for _ in range(100):
         await asyncio.sleep(0)
@@ -272,8 +277,8 @@ async def test_what_a_client_sends_ahead_is_not_read(server: Any) -> None:
         sending = asyncio.create_task(asyncio.get_running_loop().sock_sendall(client, requests * 2000))
         await entered.wait()
         (connection,) = made.connections
-        await until(lambda: not connection.writer.transport.is_reading())  # type: ignore[attr-defined]
-        assert len(connection.reader._buffer) <= 2 * READ_AHEAD_BYTES + 256 * 1024  # type: ignore[attr-defined]
+        await until(lambda: not connection.writer.transport.is_reading())
+        assert len(connection.reader._buffer) <= 2 * READ_AHEAD_BYTES + 256 * 1024
         assert not sending.done()
         sending.cancel()
 

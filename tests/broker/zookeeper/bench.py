@@ -13,6 +13,7 @@ from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from harness.system.waiting import until
 from harness.zookeeper.sessions import expire as expire_session
 from harness.zookeeper.sessions import to_text
+from tests.broker import sessions
 from tests.broker.zookeeper.cut_proxy import CutProxy
 
 _roots = count()
@@ -89,8 +90,8 @@ def simulated() -> Bench:
     return Bench(
         open=lambda: SimulatedZooKeeper(ensemble, session_timeout_s=2),
         expire=expire,
-        cut=lambda zk: zk.disconnect(),
-        mend=lambda zk: zk.reconnect(),
+        cut=lambda zk: sessions.simulated(zk).disconnect(),
+        mend=lambda zk: sessions.simulated(zk).reconnect(),
         root=f"/t{next(_roots)}",
     )
 

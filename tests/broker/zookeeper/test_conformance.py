@@ -14,6 +14,7 @@ from harness.broker.zookeeper.client import (
     NodeExists,
     NoNode,
     NotEmpty,
+    Op,
     RolledBack,
     SessionExpired,
     SessionState,
@@ -87,7 +88,7 @@ async def _multi_errors(bench: Bench) -> None:
     zk, fence, path = bench.sessions[0], f"{bench.root}/fence", f"{bench.root}/a"
     await zk.create(fence, b"")
     ok, stale = Check(path=fence, version=0), Check(path=fence, version=5)
-    cases = {
+    cases: dict[str, tuple[list[Op], list[type]]] = {
         "stale fence": ([stale, Create(path=path, data=b"")], [BadVersion, RolledBack]),
         "lost compare and set": ([ok, Set(path=fence, data=b"", version=9)], [RolledBack, BadVersion]),
         "no parent": ([ok, Create(path=f"{path}/b", data=b"")], [RolledBack, NoNode]),

@@ -12,6 +12,7 @@ from harness.broker.zookeeper.client import (
     Delete,
     NodeExists,
     NoNode,
+    Op,
     RolledBack,
     SessionExpired,
     SessionState,
@@ -27,7 +28,7 @@ async def _raised_fence(bench: Bench) -> None:
     old, new, fence, state = bench.sessions[0], await bench.session(), f"{bench.root}/epoch", f"{bench.root}/state"
     await old.create(fence, b"1")
     await old.create(state, b"by the old one")
-    fenced = [
+    fenced: list[Op] = [
         Check(path=fence, version=0),
         Set(path=state, data=b"again", version=0),
         Create(path=f"{state}2", data=b""),
@@ -43,7 +44,7 @@ async def _raised_fence(bench: Bench) -> None:
 async def _taken_over(bench: Bench) -> None:
     """As a broker registers: create and set in one multi, which another session's ephemeral refuses until it ends."""
     other, owner, path = bench.sessions[0], await bench.session(), f"{bench.root}/id"
-    register = [Create(path=path, data=b"", ephemeral=True), Set(path=path, data=b"r", version=0)]
+    register: list[Op] = [Create(path=path, data=b"", ephemeral=True), Set(path=path, data=b"r", version=0)]
     first = (await owner.multi(register))[1]
     assert isinstance(first, Stat)
     assert [type(result) for result in await other.multi(register)] == [NodeExists, RolledBack]

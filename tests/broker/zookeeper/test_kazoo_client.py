@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from kazoo.exceptions import ConnectionLoss as KazooConnectionLoss
@@ -129,7 +130,9 @@ async def test_a_loss_that_is_heard_of_only_after_the_next_connection_is_sent_ag
     assert await call.future
 
 
-async def test_an_expired_session_is_over_for_good(subject: Subject, server_port: int) -> None:
+async def test_an_expired_session_is_over_for_good(
+    subject: Subject, server_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     zk = subject.zk
     zk.watch_node("/never", subject.record)
     await zk.exists("/never")
@@ -137,7 +140,12 @@ async def test_an_expired_session_is_over_for_good(subject: Subject, server_port
     session_id = zk.session_id
     attempts: list[object] = []
     connect = zk._handler.create_connection
-    zk._handler.create_connection = lambda **kwargs: (attempts.append(kwargs), connect(**kwargs))[1]
+
+    def attempt(**kwargs: Any) -> Any:
+        attempts.append(kwargs)
+        return connect(**kwargs)
+
+    monkeypatch.setattr(zk._handler, "create_connection", attempt)
     await _expire(server_port, session_id)
     await subject.reaches(SessionState.LOST)
     assert await subject.direct.exists("/mine") is None

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,7 +49,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
 
     async def collect(*_arguments: Any) -> None: ...

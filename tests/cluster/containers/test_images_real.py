@@ -11,7 +11,7 @@ from harness.cluster.containers.engine import Engine, EngineUnavailable
 pytestmark = pytest.mark.docker
 
 JAVA = ["java", "-XX:-UsePerfData", "-cp", "/opt/zookeeper/lib/*"]
-AS_THE_DRIVER_RUNS_THEM = {
+AS_THE_DRIVER_RUNS_THEM: dict[str, Any] = {
     "read_only": True,
     "cap_drop": ["ALL"],
     "security_opt": ["no-new-privileges:true"],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.containers import images, wheelhouse
+from harness.cluster.containers import images
 from harness.cluster.containers.wheelhouse import Platform, locked, wheels
 from harness.errors import ClusterError
 
@@ -62,7 +62,7 @@ class Pip:
 
 def test_wheels_are_downloaded_once_for_a_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip = Pip()
-    monkeypatch.setattr(wheelhouse.subprocess, "run", pip)
+    monkeypatch.setattr(subprocess, "run", pip)
     first = wheels(tmp_path / "cache", LOCKED, PLATFORM)
     assert [wheel.name for wheel in first] == ["kazoo-2.11.0-py3-none-any.whl"]
     assert wheels(tmp_path / "cache", LOCKED, PLATFORM) == first
@@ -74,7 +74,7 @@ def test_wheels_are_downloaded_once_for_a_python(tmp_path: Path, monkeypatch: py
 
 
 def test_a_download_that_fails_leaves_nothing_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheelhouse.subprocess, "run", Pip(1, "looking\nERROR: no matching distribution\n"))
+    monkeypatch.setattr(subprocess, "run", Pip(1, "looking\nERROR: no matching distribution\n"))
     with pytest.raises(ClusterError, match=r"(?s)pip could not download.*no matching distribution"):
         wheels(tmp_path / "cache", LOCKED, PLATFORM)
     assert list((tmp_path / "cache").iterdir()) == []
