@@ -87,7 +87,12 @@ class TakesRecords(Protocol):
 
 
 class Fault(Protocol):
-    """One kind of fault. Injecting and healing are idempotent."""
+    """One kind of fault. Injecting and healing are idempotent.
+
+    Preparing and injecting have three minutes each, confirming and healing two. An error that `prepare`, `inject` or
+    `confirm` raises makes the fault INCONCLUSIVE. Once `inject` is called, `heal` is too: `duration_s` after it
+    returned, or at once after an error; after one of `inject` it knows only what `prepare` noted.
+    """
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]]

@@ -2,7 +2,11 @@
 
 import asyncio
 
-from harness.contracts.faults import Arena
+from harness.contracts.faults import Arena, Injection
+from harness.system.waiting import until
+
+END_TIMEOUT_S = 60.0
+"""For a broker that goes on stopping when nobody waits for it any more."""
 
 
 async def start_stopped(arena: Arena, brokers: tuple[int, ...]) -> None:
@@ -24,3 +28,21 @@ async def end_session(arena: Arena, broker_id: int) -> None:
     registration = (await arena.view.registrations()).get(broker_id)
     if registration is not None:
         await arena.view.expire(registration.session)
+
+
+async def end_of_late_stops(arena: Arena, injection: Injection) -> None:
+    """Wait for the end of brokers that still stop after their deadline: those in `state["late"]`.
+
+    One that has been started since, which its count in `state["starts"]` tells, does not stop.
+
+    Raises:
+        DeadlineError: one goes on.
+    """
+    late = [int(broker) for broker in injection.state.get("late", ())]
+
+    async def stopping() -> list[int]:
+        seen = [(await arena.driver.status()).broker(broker) for broker in late]
+        starts = injection.state["starts"]
+        return [it.broker_id for it in seen if it.state != "stopped" and it.starts == starts[str(it.broker_id)]]
+
+    await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)

@@ -1,5 +1,6 @@
 """Faults of the network, of disks and of ZooKeeper: what proves each of them, and what does not."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ import pytest
 
 from harness.cluster.powers import Side
 from harness.contracts import registry
-from harness.errors import ClusterError
+from harness.contracts.faults import Effect
+from harness.errors import ClusterError, DeadlineError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
 from tests.fake_cluster import FakeCluster
@@ -40,6 +42,9 @@ def cluster(tmp_path: Path) -> FakeCluster:
             "lose-zookeeper-reply", {}, "broker 1 got no answer to create /brokers/ids/1", id="a reply that is lost"
         ),
         pytest.param("bounce", {}, "broker 1 is registered anew, czxid 200", id="a bounce"),
+        pytest.param(
+            "rolling-restart", {}, "broker 1 stopped cleanly, registered anew with czxid 200", id="a rolling restart"
+        ),
     ],
 )
 async def test_a_fault_is_confirmed_by_its_effect(
@@ -59,6 +64,8 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
                      id="a broker that goes on"),
         pytest.param("bounce", "expire", {}, "was not started again", id="a broker that was not started"),
+        pytest.param("rolling-restart", "stop_broker", {}, "broker 1 logged no clean stop", id="a broker that was not "
+                     "stopped"),
     ],
 )  # fmt: skip
 async def test_a_fault_without_an_effect_is_a_mismatch(
@@ -98,7 +105,7 @@ async def test_a_side_with_nobody_is_inconclusive(cluster: FakeCluster, name: st
     assert effect.verdict is INCONCLUSIVE
 
 
-@pytest.mark.parametrize("name", ["bounce", "power-loss"])
+@pytest.mark.parametrize("name", ["bounce", "power-loss", "rolling-restart"])
 async def test_a_broker_that_does_not_run_is_inconclusive(cluster: FakeCluster, name: str) -> None:
     await cluster.kill_broker(1)
     parameters: dict[str, Any] = {"spares_committed": False} if name == "power-loss" else {}
@@ -160,6 +167,62 @@ class TestPowerLoss:
         assert set(cluster.states.values()) == {"stopped"}
         await heal(cluster, injection)
         assert set(cluster.states.values()) == {"running"}
+
+
+class TestRollingRestart:
+    async def test_each_broker_is_back_before_the_next_one_goes_in_the_order_of_the_target(
+        self, cluster: FakeCluster
+    ) -> None:
+        _, effect = await injected(cluster, "rolling-restart", 2, 0)
+        assert effect.verdict is CONFIRMED
+        assert cluster.calls == ["stop_broker 2", "start_broker 2", "stop_broker 0", "start_broker 0"]
+
+    async def test_no_broker_goes_while_a_replica_is_not_in_sync(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start = cluster.start_broker
+
+        async def lagging(broker_id: int) -> None:
+            await start(broker_id)
+            cluster.isr = [0, 2]
+
+        monkeypatch.setattr(cluster, "start_broker", lagging)
+        with pytest.raises(
+            ClusterError, match=r"every replica in sync: .*orders-0 has the ISR \[0, 2\] of \[0, 1, 2\]"
+        ):
+            await injected(cluster, "rolling-restart", 1, 2, in_sync_timeout_s=0.1)
+        assert cluster.calls == ["stop_broker 1", "start_broker 1"]
+
+    async def test_a_stop_that_is_not_controlled_is_a_mismatch(self, cluster: FakeCluster) -> None:
+        cluster.controlled = False
+        _, effect = await injected(cluster, "rolling-restart", 1)
+        assert effect == Effect(verdict=MISMATCH, detail="broker 1 logged a stop that was not controlled")
+
+    async def test_a_broker_that_keeps_its_registration_is_a_mismatch(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kafka_chaos.faults.rolling_restart.CONFIRM_TIMEOUT_S", 0.1)
+        monkeypatch.setattr(cluster, "next_session", 101)
+        _, effect = await injected(cluster, "rolling-restart", 1)
+        assert effect.verdict is MISMATCH
+        assert "a later registration of every broker: not within" in effect.detail
+
+    async def test_a_broker_that_stops_late_ends_it_and_is_started_again(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stop = cluster.stop_broker
+
+        async def late(broker_id: int, *, timeout_s: float) -> None:
+            raise DeadlineError(f"broker {broker_id} did not stop within {timeout_s:g} s")
+
+        monkeypatch.setattr(cluster, "stop_broker", late)
+        injection, effect = await injected(cluster, "rolling-restart", 1, 2, stop_timeout_s=0.1)
+        assert effect == Effect(verdict=MISMATCH, detail="broker 1 did not stop within 0.1 s")
+        healing = asyncio.create_task(heal(cluster, injection))
+        await asyncio.sleep(0)
+        await stop(1, timeout_s=1)
+        await healing
+        assert cluster.calls == ["stop_broker 1", "start_broker 1"]
 
 
 class TestDiskFull:

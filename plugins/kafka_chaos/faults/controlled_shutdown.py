@@ -6,15 +6,12 @@ from pydantic import BaseModel, Field
 
 from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
 from harness.contracts.parameters import Strict
-from harness.contracts.restoring import start_stopped
+from harness.contracts.restoring import end_of_late_stops, start_stopped
 from harness.contracts.targets import EVERY_ROLE, NOBODY, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
-
-END_TIMEOUT_S = 60.0
-"""For a broker that goes on stopping when nobody waits for it any more."""
 
 
 class Parameters(Strict):
@@ -104,14 +101,7 @@ class ControlledShutdown:
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""
-        late = [int(broker) for broker in injection.state.get("late", ())]
-
-        async def stopping() -> list[int]:
-            seen = [(await arena.driver.status()).broker(broker) for broker in late]
-            starts = injection.state["starts"]  # one that was started since does not stop
-            return [it.broker_id for it in seen if it.state != "stopped" and it.starts == starts[str(it.broker_id)]]
-
-        await until(stopping, lambda seen: not seen, what="end of brokers that stop", timeout_s=END_TIMEOUT_S)
+        await end_of_late_stops(arena, injection)
         await start_stopped(arena, injection.targets)
 
 

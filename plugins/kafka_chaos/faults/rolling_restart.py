@@ -1,0 +1,124 @@
+"""As in an upgrade, brokers are stopped cleanly and started again, one by one, each when all replicas are in sync."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field
+
+from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.parameters import Strict
+from harness.contracts.restoring import end_of_late_stops, start_stopped
+from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.errors import DeadlineError
+from harness.system.waiting import until
+from harness.verdict import FaultVerdict
+
+CONFIRM_TIMEOUT_S = 10.0
+
+
+class Parameters(Strict):
+    """What the scenario may say about a rolling restart."""
+
+    stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of each process")] = 30.0
+    in_sync_timeout_s: Annotated[
+        float, Field(gt=0, le=100, description="How long to wait, before each stop, for replicas that are not in sync")
+    ] = 30.0
+
+
+class RollingRestart:
+    """Restarts brokers in the order of the target; at most one of them is away at a time."""
+
+    name: ClassVar[str] = "rolling-restart"
+    requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = Parameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note who runs, how often each was started, under which registration, and where its log ends."""
+        status = await arena.driver.status()
+        registered = await arena.view.registrations()
+        return Injection(
+            fault=self.name,
+            targets=brokers,
+            parameters=parameters.model_dump(),
+            state={
+                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+                "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+                "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
+                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            },
+        )
+
+    async def inject(self, arena: Arena, injection: Injection) -> Injection:
+        """Restart one after the other, up to the first that does not stop in time; nobody, unless all run."""
+        if not_running(injection, "restart"):
+            return injection
+        for broker in injection.targets:
+            await _in_sync(arena, injection)
+            try:
+                await arena.driver.stop_broker(broker, timeout_s=injection.parameters["stop_timeout_s"])
+            except DeadlineError as error:
+                return injection.with_state(late={str(broker): str(error)})
+            await arena.driver.start_broker(broker)
+        await _in_sync(arena, injection)
+        return injection
+
+    async def confirm(self, arena: Arena, injection: Injection) -> Effect:
+        """See each broker's clean stop in its own log, and a later registration."""
+        idle = not_running(injection, "restart")
+        if idle is not None:
+            return idle
+        if late := injection.state.get("late"):
+            return Effect(verdict=FaultVerdict.MISMATCH, detail="; ".join(late.values()))
+        for broker in injection.targets:
+            log_end = injection.state["log_ends"][str(broker)]
+            stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
+            if not stops or not stops[0]["controlled"]:
+                logged = "a stop that was not controlled" if stops else "no clean stop"
+                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {logged}")
+        before = injection.state["czxids"]
+        try:
+            new = await until(
+                arena.view.registrations,
+                lambda seen: all(it in seen and seen[it].czxid > before.get(str(it), -1) for it in injection.targets),
+                what="a later registration of every broker",
+                timeout_s=CONFIRM_TIMEOUT_S,
+            )
+        except DeadlineError as error:
+            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        details = [
+            f"broker {it} stopped cleanly, registered anew with czxid {new[it].czxid}" for it in injection.targets
+        ]
+        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+
+    async def heal(self, arena: Arena, injection: Injection) -> None:
+        """Wait for the end of who was late, and start what does not run."""
+        await end_of_late_stops(arena, injection)
+        await start_stopped(arena, injection.targets)
+
+
+async def _in_sync(arena: Arena, injection: Injection) -> None:
+    """Wait until every partition of these brokers has all its replicas in its ISR.
+
+    Raises:
+        DeadlineError: one lacks a replica for too long.
+    """
+
+    async def lagging() -> list[str]:
+        return [
+            f"{view.topic}-{view.partition} has the ISR {list(view.isr)} of {list(view.assignment)}"
+            for view in await arena.view.partitions()
+            if set(view.assignment) & set(injection.targets) and set(view.assignment) - set(view.isr)
+        ]
+
+    await until(
+        lagging,
+        lambda seen: not seen,
+        what="every replica in sync",
+        timeout_s=injection.parameters["in_sync_timeout_s"],
+    )
+
+
+PLUGIN: type[Fault] = RollingRestart
