@@ -34,7 +34,7 @@ however the steps ended: it writes `index.html` there, and fails if any step fai
 - **By hand**: a night holds the one slot of the pool for hours, so `chaos_nightly` would wait. Where nothing else
   needs the machine, give it a schedule.
 - **It needs a checkout with its tests** and what `requirements-dev.txt` names; `steps` fails where they are missing.
-- A small `scale` tries all of it in half an hour.
+- A small `scale` tries every step small.
 """,
 )
 def chaos_long_tests() -> None:

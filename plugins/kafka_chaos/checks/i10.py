@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ACKS_ALL, LOSSES
+from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import (
     duplicate_values,
     event,
@@ -23,6 +23,7 @@ from harness.analysis.findings import (
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.values import ACKS_ALL
 
 
 class LeaderCompleteness:

@@ -12,10 +12,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.allowances import ACKS_ALL
 from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings, Severity
+from harness.values import ACKS_ALL
 
 
 class Acknowledgements:
