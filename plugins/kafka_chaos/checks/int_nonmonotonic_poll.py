@@ -6,11 +6,10 @@ A log is read from lower to higher offsets; a rebalance happens between polls.
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from harness.analysis.findings import finding, unreadable
 from harness.analysis.poll_steps import regressions, step_events
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
 class IntNonmonotonicPoll:
@@ -30,14 +29,9 @@ class IntNonmonotonicPoll:
         return finding(
             regressions(facts, within_poll=True),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A poll gives a partition in order: that of %s gave %s-%d offset %d after offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "previous_offset",
+            message=(
+                "A poll gives a partition in order: that of {process} gave {topic}-{partition} offset {offset} after "
+                "offset {previous_offset}."
             ),
             evidence=step_events(),
         )

@@ -43,15 +43,9 @@ class IntNonmonotonicSend:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
-            message=F.format_string(
-                "Records land in the order in which they were sent: %s of %s lies at %s-%d offset %d, and an earlier "
-                "one at offset %d.",
-                "value",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "earlier_offset",
+            message=(
+                "Records land in the order in which they were sent: {value} of {process} lies at {topic}-{partition} "
+                "offset {offset}, and an earlier one at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

@@ -37,13 +37,9 @@ class NonmonotonicPoll:
             rows,
             self.name,
             severity=note_if_subscribed(level),
-            message=F.format_string(
-                "A reader does not go back between two polls: %s went from %s-%d offset %d to offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "previous_offset",
-                "offset",
+            message=(
+                "A reader does not go back between two polls: {process} went from {topic}-{partition} offset "
+                "{previous_offset} to offset {offset}."
             ),
             evidence=step_events(),
         )

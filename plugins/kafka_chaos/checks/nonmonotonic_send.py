@@ -35,14 +35,9 @@ class NonmonotonicSend:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
-            message=F.format_string(
-                "What is sent later lies later: %s of %s lies at %s-%d offset %d, and an earlier one at offset %d.",
-                "value",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "earlier_offset",
+            message=(
+                "What is sent later lies later: {value} of {process} lies at {topic}-{partition} offset {offset}, and "
+                "an earlier one at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

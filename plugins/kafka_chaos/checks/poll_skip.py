@@ -37,15 +37,9 @@ class PollSkip:
             rows,
             self.name,
             severity=note_if_subscribed(level),
-            message=F.format_string(
-                "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset %d "
-                "was read by others.",
-                "process",
-                "topic",
-                "partition",
-                "previous_offset",
-                "offset",
-                "skipped",
+            message=(
+                "A reader misses nothing between two polls: {process} went from {topic}-{partition} offset "
+                "{previous_offset} to offset {offset}, and offset {skipped} was read by others."
             ),
             evidence=step_events(),
         )

@@ -54,15 +54,10 @@ class StaleReadAfterAck:
             rows.withColumn("offset", F.col("end_offset")),
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at offset "
-                "%d after %s had been acknowledged at offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "end_offset",
-                F.col("furthest.value"),
-                F.col("furthest.offset"),
+            message=(
+                "The end of a settled partition is past what was acknowledged: {process} was told that "
+                "{topic}-{partition} ends at offset {end_offset} after {furthest.value} had been acknowledged at "
+                "offset {furthest.offset}."
             ),
             evidence=F.array(
                 event("sends", F.col("furthest").alias("record")),
