@@ -5,28 +5,21 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanPauseZookeeper
-from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.parameters import Strict
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 SEE_TIMEOUT_S = 2.0
 
 
-class Parameters(Strict):
-    """A pause takes no parameters: its length is the fault's `duration_s`."""
-
-
-class PauseZookeeper:
+class PauseZookeeper(BrokerFault):
     """Freezes one server for the fault's duration; the driver itself thaws it then."""
 
     name: ClassVar[str] = "pause-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-pause",)
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
-    Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
@@ -57,8 +50,8 @@ class PauseZookeeper:
                 every_s=0.02,
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"ZooKeeper server {server_id} is paused")
+            return mismatch(str(error))
+        return confirmed(f"ZooKeeper server {server_id} is paused")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw it; one that runs already is left alone."""
