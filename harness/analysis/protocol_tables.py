@@ -1,15 +1,12 @@
 """Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
 
-from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
-
-_LINE = (BROKER, INCARNATION, SEQ, TIME)
-_NAMED = (TOPIC, PARTITION)
+from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Table, table_of
 
 ELECTIONS = table_of(
     "elections",
     "one decision of a controller about who leads a partition, with all that it looked at",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
     Column("trigger", "string", "what made the controller decide"),
     Column("controller_epoch", "int", "its epoch"),
@@ -31,8 +28,8 @@ ELECTIONS = table_of(
 STATE_WRITES = table_of(
     "state_writes",
     "one write of a partition's state znode, as a broker says it ended",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     Column("op", "string", "create, set or delete"),
     Column("expected_version", "int", "version that it was to replace; -1 for any"),
     Column("result", "string", "ok, or the error"),
@@ -43,14 +40,14 @@ STATE_WRITES = table_of(
 CONTROL_REQUESTS = table_of(
     "control_requests",
     "one partition of a LeaderAndIsr or StopReplica as a broker handled it, or any other request as a whole",
-    *_LINE,
+    *LINE,
     Column("api", "string", "LeaderAndIsr, StopReplica or UpdateMetadata"),
     Column("sender", "int", "controller that sent it"),
     Column("controller_epoch", "int", "controller epoch in it"),
     Column("request_broker_epoch", "bigint", "registration that it was meant for; -1 for any"),
     Column("broker_epoch", "bigint", "registration of the broker then"),
     Column("verdict", "string", "applied, stale_controller_epoch or stale_broker_epoch"),
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("partition_verdict", "string", "applied, or why this partition was left alone; null for a whole request"),
 )
@@ -69,7 +66,7 @@ LEADER_ISRS = table_of(
     "leader_isrs",
     "one set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("zk_version", "int", "version of the state znode that it took the set from; null in older logs"),
     Column("isr", "array<int>", "the set, in ascending order"),
@@ -82,8 +79,8 @@ LEADER_ISRS = table_of(
 ISR_PROPOSALS = table_of(
     "isr_proposals",
     "one change of its ISR that a leader was about to write",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     EPOCH,
     Column("kind", "string", "shrink or expand"),
     Column("old_isr", "array<int>", "in-sync replicas before"),
@@ -98,7 +95,7 @@ ACKNOWLEDGEMENTS = table_of(
     "acknowledgements",
     "what a leader acknowledged in one leader epoch, with one acks level, while its ISR had one size",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("acks", "int", "0, 1 or -1 for all"),
     Column("isr_size", "int", "members of the ISR when it answered"),
@@ -113,7 +110,7 @@ CONSUMER_FETCHES = table_of(
     "consumer_fetches",
     "what a broker served to consumers in one leader epoch that believed in one leader epoch",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("current_leader_epoch", "int", "leader epoch that the consumers believed in; -1 when they did not say"),
     Column("answers", "bigint", "number of answers with records"),
