@@ -1,10 +1,11 @@
 """Which fact tables describe the order of a client's operations? `schemas` has all tables."""
 
-from harness.analysis.table import EPOCH, NAMED, Column, Table, table_of
+from harness.analysis.table import EPOCH, NAMED, Column, Tables
 
 _PROCESS = Column("process", "string", "client process")
+CLIENT_TABLES = Tables()
 
-POLL_STEPS = table_of(
+POLL_STEPS = CLIENT_TABLES.declare(
     "poll_steps",
     "one step of a reader from a record of a partition to one that is not at the next offset",
     _PROCESS,
@@ -18,7 +19,7 @@ POLL_STEPS = table_of(
     EPOCH,
 )
 
-SEND_REVERSALS = table_of(
+SEND_REVERSALS = CLIENT_TABLES.declare(
     "send_reversals",
     "one acknowledged record that lies before one that its process had sent to the partition earlier",
     _PROCESS,
@@ -35,7 +36,7 @@ SEND_REVERSALS = table_of(
     EPOCH,
 )
 
-END_OFFSETS = table_of(
+END_OFFSETS = CLIENT_TABLES.declare(
     "end_offsets",
     "one answer to where a partition ends for consumers",
     _PROCESS,
@@ -45,5 +46,3 @@ END_OFFSETS = table_of(
     Column("invoke_ns", "bigint", "when it was invoked"),
     Column("complete_ns", "bigint", "when it ended"),
 )
-
-CLIENT_TABLES: tuple[Table, ...] = (POLL_STEPS, SEND_REVERSALS, END_OFFSETS)

@@ -142,6 +142,14 @@ def unsaid(rows: DataFrame, field: str) -> DataFrame:
     return rows.where(F.col(field).isNull()).select("run_id", reason.alias("reason")).distinct()
 
 
+class OfClients:
+    """A check that rests on what clients recorded, and on nothing else."""
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+
 def duplicate_values(evidence: DataFrame) -> DataFrame:
     """The runs whose value ids are not unique, with the reason: without unique values nothing can be followed."""
     return _reasons(evidence.where(F.col("subject") == VALUE_IDS))

@@ -1,8 +1,10 @@
 """Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
 
-from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Table, table_of
+from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Tables
 
-ELECTIONS = table_of(
+PROTOCOL_TABLES = Tables()
+
+ELECTIONS = PROTOCOL_TABLES.declare(
     "elections",
     "one decision of a controller about who leads a partition, with all that it looked at",
     *LINE,
@@ -25,7 +27,7 @@ ELECTIONS = table_of(
     Column("error", "string", "why there is no leader; empty otherwise"),
 )
 
-STATE_WRITES = table_of(
+STATE_WRITES = PROTOCOL_TABLES.declare(
     "state_writes",
     "one write of a partition's state znode, as a broker says it ended",
     *LINE,
@@ -37,7 +39,7 @@ STATE_WRITES = table_of(
     Column("writer", "string", "controller or leader"),
 )
 
-CONTROL_REQUESTS = table_of(
+CONTROL_REQUESTS = PROTOCOL_TABLES.declare(
     "control_requests",
     "one partition of a LeaderAndIsr or StopReplica as a broker handled it, or any other request as a whole",
     *LINE,
@@ -52,7 +54,7 @@ CONTROL_REQUESTS = table_of(
     Column("partition_verdict", "string", "applied, or why this partition was left alone; null for a whole request"),
 )
 
-REGISTRATIONS = table_of(
+REGISTRATIONS = PROTOCOL_TABLES.declare(
     "registrations",
     "one registration of a broker, as ZooKeeper holds it or as the broker says that it registered",
     Column("source", "string", "zookeeper or broker"),
@@ -62,7 +64,7 @@ REGISTRATIONS = table_of(
     Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
 )
 
-LEADER_ISRS = table_of(
+LEADER_ISRS = PROTOCOL_TABLES.declare(
     "leader_isrs",
     "one set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark",
     BROKER,
@@ -76,7 +78,7 @@ LEADER_ISRS = table_of(
     Column("high_watermark", "bigint", "the highest that it came to"),
 )
 
-ISR_PROPOSALS = table_of(
+ISR_PROPOSALS = PROTOCOL_TABLES.declare(
     "isr_proposals",
     "one change of its ISR that a leader was about to write",
     *LINE,
@@ -91,7 +93,7 @@ ISR_PROPOSALS = table_of(
     Column("ends", "array<bigint>", "log ends of the proposed members, in that order; null in older logs"),
 )
 
-ACKNOWLEDGEMENTS = table_of(
+ACKNOWLEDGEMENTS = PROTOCOL_TABLES.declare(
     "acknowledgements",
     "what a leader acknowledged in one leader epoch, with one acks level, while its ISR had one size",
     BROKER,
@@ -106,7 +108,7 @@ ACKNOWLEDGEMENTS = table_of(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
-CONSUMER_FETCHES = table_of(
+CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
     "consumer_fetches",
     "what a broker served to consumers in one leader epoch that believed in one leader epoch",
     BROKER,
@@ -119,7 +121,7 @@ CONSUMER_FETCHES = table_of(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
-TOPICS = table_of(
+TOPICS = PROTOCOL_TABLES.declare(
     "topics",
     "one topic that ever was in ZooKeeper, as it is in the end",
     TOPIC,
@@ -134,7 +136,7 @@ TOPICS = table_of(
     ),
 )
 
-TOPIC_CONFIGS = table_of(
+TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     "topic_configs",
     "one version of a topic's own configuration in ZooKeeper",
     TOPIC,
@@ -142,17 +144,4 @@ TOPIC_CONFIGS = table_of(
     Column("until_zxid", "bigint", "transaction that replaced or deleted it; null while it holds"),
     Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
     Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
-)
-
-PROTOCOL_TABLES: tuple[Table, ...] = (
-    ELECTIONS,
-    STATE_WRITES,
-    CONTROL_REQUESTS,
-    REGISTRATIONS,
-    LEADER_ISRS,
-    ISR_PROPOSALS,
-    ACKNOWLEDGEMENTS,
-    CONSUMER_FETCHES,
-    TOPICS,
-    TOPIC_CONFIGS,
 )

@@ -9,9 +9,11 @@ zxids, versions and epochs are for.
 
 from harness.analysis.client_tables import CLIENT_TABLES
 from harness.analysis.protocol_tables import PROTOCOL_TABLES
-from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, TIME, TOPIC, Column, Table, table_of
+from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, RUN, TIME, TOPIC, Column, Table, Tables
 
-SENDS = table_of(
+_DECLARED = Tables()
+
+SENDS = _DECLARED.declare(
     "sends",
     "one record that a client tried to write",
     Column("process", "string", "client process"),
@@ -32,7 +34,7 @@ SENDS = table_of(
     Column("lines", "bigint", "lines of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
-POLLS = table_of(
+POLLS = _DECLARED.declare(
     "polls",
     "one record that a client read",
     Column("process", "string", "client process"),
@@ -46,7 +48,7 @@ POLLS = table_of(
     Column("leader_epoch", "int", "epoch stamped on the record; null when the client did not say"),
 )
 
-REPLICAS = table_of(
+REPLICAS = _DECLARED.declare(
     "replicas",
     "one replica's state after the run",
     Column("broker", "int", "broker that holds the replica"),
@@ -59,7 +61,7 @@ REPLICAS = table_of(
     Column("damage", "string", "empty, or what is wrong and where reading stopped"),
 )
 
-REPLICA_RECORDS = table_of(
+REPLICA_RECORDS = _DECLARED.declare(
     "replica_records",
     "one record in one replica's log after the run",
     Column("broker", "int", "broker that holds the replica"),
@@ -74,7 +76,7 @@ REPLICA_RECORDS = table_of(
     Column("sequence", "bigint", "-1 without idempotence"),
 )
 
-PARTITION_STATES = table_of(
+PARTITION_STATES = _DECLARED.declare(
     "partition_states",
     "one version of a partition's state znode",
     *NAMED,
@@ -95,7 +97,7 @@ PARTITION_STATES = table_of(
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 
-LEADER_EPOCHS = table_of(
+LEADER_EPOCHS = _DECLARED.declare(
     "leader_epochs",
     "one leader in one leader epoch, by ZooKeeper or by its own claim; two rows of one epoch are two leaders",
     *NAMED,
@@ -113,7 +115,7 @@ LEADER_EPOCHS = table_of(
     Column("unclean_allowed", "boolean", "whether the configuration allowed that at the election; null when unknown"),
 )
 
-LEADERSHIP_CLAIMS = table_of(
+LEADERSHIP_CLAIMS = _DECLARED.declare(
     "leadership_claims",
     "one line in which a broker became leader or follower",
     *LINE,
@@ -129,7 +131,7 @@ LEADERSHIP_CLAIMS = table_of(
     Column("zk_version", "int", "version of the state znode in that request; null for a follower"),
 )
 
-APPENDS = table_of(
+APPENDS = _DECLARED.declare(
     "appends",
     "what one broker wrote to its log of a partition in one leader epoch, as its leader or following it",
     BROKER,
@@ -141,7 +143,7 @@ APPENDS = table_of(
     Column("batches", "bigint", "number of batches"),
 )
 
-CONTROLLER_EPOCHS = table_of(
+CONTROLLER_EPOCHS = _DECLARED.declare(
     "controller_epochs",
     "one controller, as ZooKeeper holds it or a broker says it was elected",
     Column("controller_epoch", "int", "controller epoch"),
@@ -154,7 +156,7 @@ CONTROLLER_EPOCHS = table_of(
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
 )
 
-ISR_CHANGES = table_of(
+ISR_CHANGES = _DECLARED.declare(
     "isr_changes",
     "one change of a partition's ISR in ZooKeeper",
     *NAMED,
@@ -170,7 +172,7 @@ ISR_CHANGES = table_of(
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 
-HIGH_WATERMARKS = table_of(
+HIGH_WATERMARKS = _DECLARED.declare(
     "high_watermarks",
     "one advance or regress of one replica's high watermark",
     *LINE,
@@ -183,7 +185,7 @@ HIGH_WATERMARKS = table_of(
     Column("cause", "string", "what moved it"),
 )
 
-TRUNCATIONS = table_of(
+TRUNCATIONS = _DECLARED.declare(
     "truncations",
     "one log losing its end",
     *LINE,
@@ -201,7 +203,7 @@ TRUNCATIONS = table_of(
     Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when unknown"),
 )
 
-COMMITTED_OFFSETS = table_of(
+COMMITTED_OFFSETS = _DECLARED.declare(
     "committed_offsets",
     "one commit, one read-back of a committed offset, or one commit in the log of the offsets topic",
     Column("source", "string", "client, or log (replica dumps of __consumer_offsets)"),
@@ -225,7 +227,7 @@ COMMITTED_OFFSETS = table_of(
     Column("final", "boolean", "whether it is the last successful read-back of its group and partition"),
 )
 
-FAULT_WINDOWS = table_of(
+FAULT_WINDOWS = _DECLARED.declare(
     "fault_windows",
     "one injection",
     Column("injection", "int", "index within the plan"),
@@ -240,7 +242,7 @@ FAULT_WINDOWS = table_of(
     Column("detail", "string", "what was seen when its effect was judged"),
 )
 
-AVAILABILITY = table_of(
+AVAILABILITY = _DECLARED.declare(
     "availability",
     "one span without an acknowledged write although somebody was trying",
     *NAMED,
@@ -274,34 +276,15 @@ PROBLEMS: dict[str, str] = {
 VALUE_IDS = "value ids"
 """Subject of the remark that they are not unique."""
 
-EVIDENCE = table_of(
+EVIDENCE = Table(
     "evidence",
     "one remark on the quality of the evidence",
-    Column("subject", "string", "file within the run folder, or what the remark is about"),
-    Column("problem", "string", "what is wrong, in a few words"),
-    Column("count", "bigint", "how often"),
+    (
+        RUN,
+        Column("subject", "string", "file within the run folder, or what the remark is about"),
+        Column("problem", "string", "what is wrong, in a few words"),
+        Column("count", "bigint", "how often"),
+    ),
 )
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        SENDS,
-        POLLS,
-        REPLICAS,
-        REPLICA_RECORDS,
-        PARTITION_STATES,
-        LEADER_EPOCHS,
-        LEADERSHIP_CLAIMS,
-        APPENDS,
-        CONTROLLER_EPOCHS,
-        ISR_CHANGES,
-        HIGH_WATERMARKS,
-        TRUNCATIONS,
-        COMMITTED_OFFSETS,
-        FAULT_WINDOWS,
-        AVAILABILITY,
-        *CLIENT_TABLES,
-        *PROTOCOL_TABLES,
-        EVIDENCE,
-    )
-}
+TABLES: dict[str, Table] = {table.name: table for table in (*_DECLARED, *CLIENT_TABLES, *PROTOCOL_TABLES, EVIDENCE)}

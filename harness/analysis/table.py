@@ -40,6 +40,10 @@ LINE = (BROKER, INCARNATION, SEQ, TIME)
 NAMED = (TOPIC, PARTITION)
 
 
-def table_of(name: str, row: str, *columns: Column) -> Table:
-    """Return a table; every one begins with the run."""
-    return Table(name, row, (RUN, *columns))
+class Tables(list[Table]):
+    """Tables in the order in which they are declared."""
+
+    def declare(self, name: str, row: str, *columns: Column) -> Table:
+        """Return one more table; every one begins with the run."""
+        self.append(Table(name, row, (RUN, *columns)))
+        return self[-1]

@@ -7,22 +7,18 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.findings import finding, unreadable
+from harness.analysis.findings import OfClients, finding
 from harness.analysis.poll_steps import regressions, step_events
 from harness.contracts.checks import Check, Settings
 
 
-class IntNonmonotonicPoll:
+class IntNonmonotonicPoll(OfClients):
     """Steps within one poll."""
 
     name: ClassVar[str] = "int-nonmonotonic-poll"
     title: ClassVar[str] = "int-nonmonotonic-poll"
     promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import finding, severity, unreadable
+from harness.analysis.findings import OfClients, finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class IntNonmonotonicSend:
+class IntNonmonotonicSend(OfClients):
     """Acknowledged sends of one process that were under way together."""
 
     name: ClassVar[str] = "int-nonmonotonic-send"
@@ -31,10 +31,6 @@ class IntNonmonotonicSend:
             without_idempotence=True,
         ),
     )
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""

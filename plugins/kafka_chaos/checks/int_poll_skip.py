@@ -7,22 +7,18 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.findings import finding, unreadable
+from harness.analysis.findings import OfClients, finding
 from harness.analysis.poll_steps import skips, step_events
 from harness.contracts.checks import Check, Settings
 
 
-class IntPollSkip:
+class IntPollSkip(OfClients):
     """Steps within one poll, against what others read."""
 
     name: ClassVar[str] = "int-poll-skip"
     title: ClassVar[str] = "int-poll-skip"
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

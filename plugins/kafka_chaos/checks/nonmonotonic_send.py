@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import finding, severity, unreadable
+from harness.analysis.findings import OfClients, finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class NonmonotonicSend:
+class NonmonotonicSend(OfClients):
     """Acknowledged sends of one process that were not under way together."""
 
     name: ClassVar[str] = "nonmonotonic-send"
@@ -23,10 +23,6 @@ class NonmonotonicSend:
     promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import OfClients, event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Excusable, Settings
@@ -20,7 +20,7 @@ from harness.values import ACKS_ALL
 SETTLED_NS = 2_000_000_000
 
 
-class StaleReadAfterAck:
+class StaleReadAfterAck(OfClients):
     """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
 
     name: ClassVar[str] = "stale-read-after-ack"
@@ -28,10 +28,6 @@ class StaleReadAfterAck:
     promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer."""
