@@ -66,8 +66,7 @@ class LeaderCompleteness:
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=phrase(
                 "A record acknowledged with acks=all is in every later leader's log: {value} was acknowledged at "
-                "{topic}-{partition} offset {offset} in epoch {leader_epoch}, and is not there on broker "
-                "{brokers}.",
+                "{topic}-{partition} offset {offset} in epoch {leader_epoch}, and is not there on broker {brokers}.",
                 leader_epoch=F.coalesce(F.col("leader_epoch").cast("string"), F.lit("unknown")),
                 brokers=F.array_join(F.col("brokers").cast("array<string>"), ", "),
             ),

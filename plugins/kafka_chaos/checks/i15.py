@@ -44,9 +44,8 @@ class Truncations:
             rows.withColumn("offset", F.col("to_offset")),
             self.name,
             message=phrase(
-                "A follower truncates to the end of the largest common epoch: broker {broker} cut "
-                "{topic}-{partition} from {log_end_offset} to {to_offset} in epoch {leader_epoch} (reason: "
-                "{reason}), {right_offset}.",
+                "A follower truncates to the end of the largest common epoch: broker {broker} cut {topic}-{partition} "
+                "from {log_end_offset} to {to_offset} in epoch {leader_epoch} (reason: {reason}), {right_offset}.",
                 right_offset=F.when(
                     F.col("right_offset").isNull(),
                     phrase("and had not asked although it knew epoch {latest_epoch}"),

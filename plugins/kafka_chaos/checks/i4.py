@@ -81,8 +81,7 @@ class CleanElections:
             self.name,
             message=phrase(
                 "An unclean election is known as one: controller {broker} elected broker {leader} for "
-                "{topic}-{partition} in epoch {leader_epoch} from outside the ISR {previous_isr} and called it "
-                "clean.",
+                "{topic}-{partition} in epoch {leader_epoch} from outside the ISR {previous_isr} and called it clean.",
                 previous_isr=ids("previous_isr"),
             ),
             evidence=F.array(event("elections", "broker", "seq", "strategy", "previous_isr", "leader", "unclean")),

@@ -45,8 +45,7 @@ class LostWrite:
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=phrase(
                 "An acknowledged record is read by whoever reads past it: {value} was acknowledged (acks={acks}) at "
-                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and nobody read "
-                "it.",
+                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and nobody read it.",
                 acks=acks_text(),
             ),
             evidence=send_and_last_read(),
