@@ -1,5 +1,6 @@
 """The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -10,6 +11,7 @@ from harness.cluster.driver import ClusterDriver
 from harness.contracts.parameters import Strict
 from harness.contracts.state_changes import LogFiles, StateChanges
 from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.errors import DeadlineError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView
 
@@ -51,6 +53,15 @@ def mismatch(detail: str) -> Effect:
 def inconclusive(detail: str) -> Effect:
     """Return that nothing can be said."""
     return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail)
+
+
+async def confirmed_once(effect: Awaitable[object], detail: str) -> Effect:
+    """Return that a fault happened as soon as its effect is there; a mismatch when that does not come in time."""
+    try:
+        await effect
+    except DeadlineError as error:
+        return mismatch(str(error))
+    return confirmed(detail)
 
 
 def not_running(injection: Injection, purpose: str) -> Effect | None:

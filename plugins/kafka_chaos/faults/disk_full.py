@@ -4,9 +4,8 @@ from typing import Any, ClassVar
 
 from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanFillDisk
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.restoring import end_session, start_stopped
-from harness.errors import DeadlineError
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -39,11 +38,8 @@ class DiskFull(BrokerFault):
         async def with_space() -> list[int]:
             return [broker for broker in injection.targets if not await driver.disk_is_full(broker)]
 
-        try:
-            await until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
-        except DeadlineError as error:
-            return mismatch(str(error))
-        return confirmed("nothing more fits on the disk")
+        full = until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
+        return await confirmed_once(full, "nothing more fits on the disk")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Give the space back, and restart whoever has met the full disk and was not restarted since."""

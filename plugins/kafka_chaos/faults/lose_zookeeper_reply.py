@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanLoseReplies
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
 from harness.system.waiting import until
@@ -55,16 +55,13 @@ class LoseZookeeperReply(BrokerFault):
             writes = [await self._lost(arena, broker, wait_s) for broker in injection.targets]
         except DeadlineError as error:
             return inconclusive(str(error))
-        try:
-            await until(
-                lambda: _unnoticed(arena, injection),
-                lambda seen: not seen,
-                what="every broker connected anew and registered",
-                timeout_s=wait_s,
-            )
-        except DeadlineError as error:
-            return mismatch(str(error))
-        return confirmed("; ".join(writes))
+        noticed = until(
+            lambda: _unnoticed(arena, injection),
+            lambda seen: not seen,
+            what="every broker connected anew and registered",
+            timeout_s=wait_s,
+        )
+        return await confirmed_once(noticed, "; ".join(writes))
 
     async def _lost(self, arena: Arena, broker: int, wait_s: float) -> str:
         driver = arena.driver

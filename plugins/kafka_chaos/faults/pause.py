@@ -3,8 +3,7 @@
 from typing import Any, ClassVar
 
 from harness.cluster.driver import CanPause
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
-from harness.errors import DeadlineError
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -38,11 +37,8 @@ class Pause(BrokerFault):
             return all(state == "paused" for state in seen.values())
 
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
-        try:
-            await until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
-        except DeadlineError as error:
-            return mismatch(str(error))
-        return confirmed("process paused")
+        paused = until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
+        return await confirmed_once(paused, "process paused")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw them; those that run already, or ended meanwhile, are left alone."""

@@ -5,9 +5,9 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanPauseZookeeper
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.targets import Role, Target
-from harness.errors import ClusterError, DeadlineError
+from harness.errors import ClusterError
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 2.0
@@ -41,17 +41,14 @@ class PauseZookeeper(BrokerFault):
         """Look at the state of the server."""
         server_id = injection.state["server_id"]
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
-        try:
-            await until(
-                lambda: _state(arena, server_id),
-                lambda seen: seen == "paused",
-                what=f"ZooKeeper server {server_id} paused",
-                timeout_s=timeout_s,
-                every_s=0.02,
-            )
-        except DeadlineError as error:
-            return mismatch(str(error))
-        return confirmed(f"ZooKeeper server {server_id} is paused")
+        paused = until(
+            lambda: _state(arena, server_id),
+            lambda seen: seen == "paused",
+            what=f"ZooKeeper server {server_id} paused",
+            timeout_s=timeout_s,
+            every_s=0.02,
+        )
+        return await confirmed_once(paused, f"ZooKeeper server {server_id} is paused")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw it; one that runs already is left alone."""

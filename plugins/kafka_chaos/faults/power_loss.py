@@ -13,13 +13,11 @@ from harness.contracts.faults import (
     Injection,
     MayForfeit,
     Reach,
-    confirmed,
-    mismatch,
+    confirmed_once,
     not_running,
 )
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import Target
-from harness.errors import DeadlineError
 from harness.system.waiting import until
 
 
@@ -85,17 +83,14 @@ class PowerLoss(BrokerFault):
             return idle
         before = injection.state["bytes"]
         lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
-        try:
-            await until(
-                lambda: _signs_of_life(arena, injection),
-                lambda seen: not seen,
-                what="end of processes and registrations",
-                timeout_s=injection.parameters["confirm_timeout_s"],
-            )
-        except DeadlineError as error:
-            return mismatch(str(error))
+        gone = until(
+            lambda: _signs_of_life(arena, injection),
+            lambda seen: not seen,
+            what="end of processes and registrations",
+            timeout_s=injection.parameters["confirm_timeout_s"],
+        )
         details = [f"broker {broker} is gone, and {size} unsynced bytes" for broker, size in lost.items()]
-        return confirmed("; ".join(details))
+        return await confirmed_once(gone, "; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""

@@ -5,10 +5,9 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanReset, Side
-from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.links import Sides
 from harness.contracts.parameters import Strict
-from harness.errors import DeadlineError
 from harness.system.waiting import until
 
 CONFIRM_TIMEOUT_S = 5.0
@@ -49,11 +48,8 @@ class ResetConnections(BrokerFault):
         async def still_open() -> int:
             return sum([len(names & await driver.connections(it, _sides(injection))) for it, names in before.items()])
 
-        try:
-            await until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
-        except DeadlineError as error:
-            return mismatch(str(error))
-        return confirmed(f"{count} connections are gone")
+        gone = until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
+        return await confirmed_once(gone, f"{count} connections are gone")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: who wants a connection makes another one."""
