@@ -402,11 +402,7 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        pytest.param(
-            [],
-            {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS},
-            id="nothing is missing",
-        ),
+        pytest.param([], {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}, id="nothing is missing"),
         pytest.param(
             ["brokers/2/state-change.jsonl"],
             {"I1": SystemVerdict.UNKNOWN, "lost-write": FAIL, "I9": SystemVerdict.PASS},

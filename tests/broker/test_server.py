@@ -129,11 +129,7 @@ async def test_after_an_expired_session_a_broker_registers_again_and_the_control
         await cluster.until(lambda: registered_again(cluster, controller_id), "registered again")
         assert cluster.of(controller_id, BrokerRegistered)[-1].czxid > first
         assert [event.reason for event in cluster.of(controller_id, ControllerResigned)] == ["session expired"]
-        assert [event.state for event in cluster.of(controller_id, ZkSession)][-3:] == [
-            "lost",
-            "connected",
-            "reinit",
-        ]
+        assert [event.state for event in cluster.of(controller_id, ZkSession)][-3:] == ["lost", "connected", "reinit"]
         epochs = sorted(e.controller_epoch for b in (1, 2, 3) for e in cluster.of(b, ControllerElected))
         assert epochs == [1, 2]
         await cluster.until(lambda: writes(cluster), "a write")

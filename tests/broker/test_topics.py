@@ -26,9 +26,7 @@ def plan(request: TopicRequest, *topics: str, brokers: int = 3) -> NewTopic:
             id="a name that is taken",
         ),
         pytest.param(
-            TopicRequest(name="t", partitions=0, replication_factor=1),
-            ErrorCode.INVALID_PARTITIONS,
-            id="no partitions",
+            TopicRequest(name="t", partitions=0, replication_factor=1), ErrorCode.INVALID_PARTITIONS, id="no partitions"
         ),
         pytest.param(
             TopicRequest(name="t", partitions=-2, replication_factor=1),
@@ -100,9 +98,7 @@ def plan(request: TopicRequest, *topics: str, brokers: int = 3) -> NewTopic:
             TopicRequest(name="a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a name that collides with a topic's"
         ),
         pytest.param(
-            TopicRequest(name="t", config={"no.such.property": "1"}),
-            ErrorCode.INVALID_CONFIG,
-            id="an unknown property",
+            TopicRequest(name="t", config={"no.such.property": "1"}), ErrorCode.INVALID_CONFIG, id="an unknown property"
         ),
         pytest.param(
             TopicRequest(name="t", config={"min.insync.replicas": "none"}),

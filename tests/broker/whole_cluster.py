@@ -46,9 +46,7 @@ class WholeCluster:
     properties: dict[str, str] = field(default_factory=dict)
     planted_bugs: tuple[str, ...] = ()
     zookeeper: Ensemble = field(default_factory=Ensemble)
-    network: Network = field(
-        default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True),
-    )
+    network: Network = field(default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True))
     disks: dict[object, MemoryStorage] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)

@@ -84,10 +84,7 @@ CASES = {
         severities=["violation"],
     ),
     "an unclean election of another partition excuses nothing": Case(
-        rows=[*LATER, elected_uncleanly(2, 1, partition=1)],
-        settings=UNCLEAN,
-        verdict=FAIL,
-        severities=["violation"],
+        rows=[*LATER, elected_uncleanly(2, 1, partition=1)], settings=UNCLEAN, verdict=FAIL, severities=["violation"]
     ),
     "a value was sent twice": Case(rows=[*LATER, NOT_UNIQUE], verdict=UNKNOWN, text="value ids: 1 sent more than once"),
 }

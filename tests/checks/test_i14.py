@@ -85,17 +85,11 @@ CASES = {
         verdict=PASS,
     ),
     "another life of the broker was in a newer epoch": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=3, incarnation="other"),
-            requested(seq=2, **STOP, leader_epoch=2),
-        ],
+        rows=[requested(seq=1, **AT, leader_epoch=3, incarnation="other"), requested(seq=2, **STOP, leader_epoch=2)],
         verdict=PASS,
     ),
     "another partition is in a newer epoch": Case(
-        rows=[
-            requested(seq=1, **AT | {"partition": 1}, leader_epoch=3),
-            requested(seq=2, **STOP, leader_epoch=2),
-        ],
+        rows=[requested(seq=1, **AT | {"partition": 1}, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=2)],
         verdict=PASS,
     ),
     "an older role than the replica's is no stop": Case(

@@ -11,11 +11,7 @@ TWO = [acknowledged(4, high_watermark=5), state(0, leader=1, epoch=0, isr=[1, 2]
 
 CASES = {
     "enough in sync, and committed": Case(rows=[acknowledged(4, high_watermark=5)], verdict=PASS),
-    "too few in sync": Case(
-        rows=ALONE,
-        verdict=FAIL,
-        text="with 1 in the ISR where 2 are needed",
-    ),
+    "too few in sync": Case(rows=ALONE, verdict=FAIL, text="with 1 in the ISR where 2 are needed"),
     "a topic with fewer replicas needs those": Case(
         rows=[acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1], assignment=[1])],
         verdict=PASS,

@@ -36,11 +36,7 @@ CASES = {
         severities=["expected"],
     ),
     "the topic's configuration allowed it until the state before was written": Case(
-        rows=[
-            *ELECTED,
-            configured(50, until_zxid=100, unclean_allowed=True),
-            configured(100, unclean_allowed=False),
-        ],
+        rows=[*ELECTED, configured(50, until_zxid=100, unclean_allowed=True), configured(100, unclean_allowed=False)],
         verdict=FAIL,
     ),
     "the topic's configuration allowed it when the controller may have read it": Case(
@@ -55,11 +51,7 @@ CASES = {
         severities=["expected"],
     ),
     "the topic's configuration allowed it later": Case(
-        rows=[
-            *ELECTED,
-            configured(50, until_zxid=101, unclean_allowed=False),
-            configured(101, unclean_allowed=True),
-        ],
+        rows=[*ELECTED, configured(50, until_zxid=101, unclean_allowed=False), configured(101, unclean_allowed=True)],
         verdict=FAIL,
     ),
     "the topic's configuration says nothing, so the controller's word counts": Case(
@@ -102,11 +94,7 @@ CASES = {
         rows=[*ELECTED, configured(50, unclean_allowed=False, topic="other")], verdict=PASS, severities=["expected"]
     ),
     "the topic's configuration does not allow it, and nobody requested it": Case(
-        rows=[
-            *ELECTED,
-            configured(50, unclean_allowed=False),
-            elected(3, [3], previous_isr=[1, 2], unclean=True),
-        ],
+        rows=[*ELECTED, configured(50, unclean_allowed=False), elected(3, [3], previous_isr=[1, 2], unclean=True)],
         verdict=FAIL,
     ),
     "the controller calls a clean election clean": Case(

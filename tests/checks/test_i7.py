@@ -25,11 +25,7 @@ CASES = {
         rows=[waited_for([1, 2], 5), appended(1, 0, 4), claimed(2, 0, high_watermark=0, end=5)], verdict=PASS
     ),
     "a member began anew behind it": Case(
-        rows=[
-            waited_for([1, 2], 5),
-            appended(1, 0, 4),
-            truncated(2, 0, 5, high_watermark=0, epoch=0, reason="full"),
-        ],
+        rows=[waited_for([1, 2], 5), appended(1, 0, 4), truncated(2, 0, 5, high_watermark=0, epoch=0, reason="full")],
         verdict=PASS,
     ),
     "a member had some in an earlier epoch, and came there in several steps": Case(

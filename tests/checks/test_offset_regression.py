@@ -36,12 +36,7 @@ CASES = {
     "another partition": Case(rows=[TEN, fetched(7, at=(3, 4), partition=1)], verdict=PASS),
     "another topic": Case(rows=[TEN, fetched(7, at=(3, 4), topic="other")], verdict=PASS),
     "what only the log tells has no instant": Case(
-        rows=[
-            committed(10, at=(0, None), source="log", invoke_ns=None),
-            fetched(-1, at=(0, 1)),
-            TEN,
-        ],
-        verdict=PASS,
+        rows=[committed(10, at=(0, None), source="log", invoke_ns=None), fetched(-1, at=(0, 1)), TEN], verdict=PASS
     ),
     "the group went back after that": Case(
         rows=[TEN, fetched(7, at=(3, 4)), committed(7, at=(5, 6), process="c1")], verdict=FAIL

@@ -94,11 +94,7 @@ class Stage:
 
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
         return Nemesis(
-            arena=self.cluster.arena,
-            journal=journal,
-            faults=faults,
-            plugins={"fake": self.fault},
-            progress=Silent(),
+            arena=self.cluster.arena, journal=journal, faults=faults, plugins={"fake": self.fault}, progress=Silent()
         )
 
     @property

@@ -12,12 +12,7 @@ from harness.broker.rules import ProtocolRules, rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
-from harness.broker.zookeeper.znodes import (
-    PREFERRED_ELECTION,
-    PartitionStateZnode,
-    TopicAssignment,
-    encode_isr_change,
-)
+from harness.broker.zookeeper.znodes import PREFERRED_ELECTION, PartitionStateZnode, TopicAssignment, encode_isr_change
 from harness.events import Election
 from tests.broker.controller.world import World, registration_of, settle
 

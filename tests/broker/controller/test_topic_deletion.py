@@ -232,8 +232,7 @@ async def test_a_topic_that_is_being_reassigned_waits_until_that_is_over(world: 
 
 
 @pytest.mark.parametrize(
-    "replicas",
-    [pytest.param([2], id="its only replica is dead"), pytest.param([2, 3], id="all its replicas are dead")],
+    "replicas", [pytest.param([2], id="its only replica is dead"), pytest.param([2, 3], id="all its replicas are dead")]
 )
 async def test_a_topic_that_never_had_a_leader_goes_when_its_brokers_come(
     world: World, replicas: Sequence[int]

@@ -1,12 +1,6 @@
 import pytest
 
-from harness.broker.log.checkpoint import (
-    MalformedCheckpoint,
-    read_epochs,
-    read_offsets,
-    write_epochs,
-    write_offsets,
-)
+from harness.broker.log.checkpoint import MalformedCheckpoint, read_epochs, read_offsets, write_epochs, write_offsets
 from harness.broker.log.epoch_cache import EpochEntry
 from harness.broker.log.storage import StorageError
 from harness.simulation.disk import MemoryStorage

@@ -60,10 +60,7 @@ def test_is_written(
         pytest.param([(0, 1, 2)], (1, 1, 1), ErrorCode.INVALID_PRODUCER_EPOCH, id="an epoch that is over"),
         pytest.param([(0, 1, 2)], (0, 1, 1), ErrorCode.INVALID_PRODUCER_EPOCH, id="a duplicate in an old epoch"),
         pytest.param(
-            [(n, 1) for n in range(6)],
-            (0, 1),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            id="a duplicate that is too old",
+            [(n, 1) for n in range(6)], (0, 1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="a duplicate that is too old"
         ),
     ],
 )

@@ -5,14 +5,7 @@ import pytest
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey
-from harness.events import (
-    BecomeFollower,
-    BecomeLeader,
-    ControlReceive,
-    EpochAssign,
-    Fenced,
-    HighWatermarkCheckpoint,
-)
+from harness.events import BecomeFollower, BecomeLeader, ControlReceive, EpochAssign, Fenced, HighWatermarkCheckpoint
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
 
 

@@ -57,9 +57,6 @@ class TimedCluster:
     def registered(self) -> list[str]:
         return self.cluster.ensemble.names("/brokers/ids")
 
-    def zookeeper_hosts(self) -> list[str]:
-        return [server.host for server in self.cluster.ensemble.servers]
-
     def cut_off(self, broker_id: int) -> None:
         """Let a broker reach ZooKeeper and no other broker."""
         self.cluster.network.links.isolate(f"broker-{broker_id}", self._others(broker_id))
@@ -96,9 +93,7 @@ class TimedCluster:
             transactional_id=None,
             acks=acks,
             timeout_ms=timeout_ms,
-            topic_data=[
-                data(name=TOPIC, partition_data=[data.PartitionProduceData(index=0, records=records)]),
-            ],
+            topic_data=[data(name=TOPIC, partition_data=[data.PartitionProduceData(index=0, records=records)])],
         )
         answer = await self.ask(broker_id, request, 8)
         error = int(answer.responses[0].partition_responses[0].error_code)
