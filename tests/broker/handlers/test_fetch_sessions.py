@@ -83,14 +83,12 @@ async def test_a_session_waits_for_any_of_its_partitions() -> None:
         assert await waiting == (0, session, [(1, 0, 1, ONE)])
 
 
-async def test_of_two_requests_at_once_the_earlier_is_refused() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        _, session, _ = await fetch(cluster, 0, 0, (0, 0))
-        waiting = await cluster.begin(fetch(cluster, session, 1, wait_ms=60_000))
-        await fetch(cluster, session, 2)
-        await cluster.produce(1, "a")
-        assert await waiting == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session, [])
+async def test_of_two_requests_at_once_the_earlier_is_refused(cluster: ReplicaCluster) -> None:
+    _, session, _ = await fetch(cluster, 0, 0, (0, 0))
+    waiting = await cluster.begin(fetch(cluster, session, 1, wait_ms=60_000))
+    await fetch(cluster, session, 2)
+    await cluster.produce(1, "a")
+    assert await waiting == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session, [])
 
 
 async def test_followers_name_only_what_changed() -> None:
@@ -131,15 +129,13 @@ async def test_replicas_become_equal_whatever_sessions_there_are(slots: str) -> 
         assert len(cluster[1].sessions) == min(int(slots), 2)
 
 
-async def test_followers_whose_sessions_the_leader_has_lost_begin_anew() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        before = set(cluster[1].sessions._sessions)
-        cluster[1].sessions._sessions.clear()
-        began = asyncio.get_running_loop().time()
-        await cluster.produce(1, "b")
-        await cluster.settled()
-        assert before.isdisjoint(cluster[1].sessions._sessions)
-        assert asyncio.get_running_loop().time() - began < 1
+async def test_followers_whose_sessions_the_leader_has_lost_begin_anew(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    before = set(cluster[1].sessions._sessions)
+    cluster[1].sessions._sessions.clear()
+    began = asyncio.get_running_loop().time()
+    await cluster.produce(1, "b")
+    await cluster.settled()
+    assert before.isdisjoint(cluster[1].sessions._sessions)
+    assert asyncio.get_running_loop().time() - began < 1

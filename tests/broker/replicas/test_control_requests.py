@@ -60,18 +60,16 @@ async def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() 
         assert cluster[3].replica().leader_epoch == 0
 
 
-async def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a", "b")
-        await cluster.settled()
-        await cluster.elect(2)
-        assert list(cluster[2].replica().log.epochs.entries) == [(0, 0), (1, 2)]
-        assert cluster[2].replica().epoch_start_offset == 2
-        kinds = [type(e) for e in cluster[2].events if isinstance(e, EpochAssign | BecomeLeader | BecomeFollower)]
-        assert kinds == [BecomeFollower, EpochAssign, EpochAssign, BecomeLeader]
-        became = cluster[2].of(BecomeLeader)[0]
-        assert (became.leader_epoch, became.previous_leader_epoch, became.isr) == (1, 0, [1, 2, 3])
+async def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a", "b")
+    await cluster.settled()
+    await cluster.elect(2)
+    assert list(cluster[2].replica().log.epochs.entries) == [(0, 0), (1, 2)]
+    assert cluster[2].replica().epoch_start_offset == 2
+    kinds = [type(e) for e in cluster[2].events if isinstance(e, EpochAssign | BecomeLeader | BecomeFollower)]
+    assert kinds == [BecomeFollower, EpochAssign, EpochAssign, BecomeLeader]
+    became = cluster[2].of(BecomeLeader)[0]
+    assert (became.leader_epoch, became.previous_leader_epoch, became.isr) == (1, 0, [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -140,41 +138,35 @@ async def test_the_other_control_requests_are_fenced_too(api: str, what: str, er
         pytest.param(1, False, 0, False, id="stopping keeps the replica"),
     ],
 )
-async def test_stop_replica(leader_epoch: int, delete: bool, error: int, gone: bool) -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        assert await stop(cluster, 3, leader_epoch=leader_epoch, delete=delete) == [0, error]
-        assert (cluster[3].manager.replicas.get(TOPIC, 0) is None) == gone
-        assert (cluster[3].logs.get(TOPIC, 0) is None) == gone
-        assert cluster[3].storage.exists("t-0") != gone
-        await cluster.produce(1, "b", acks=1)
-        await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 2, "fetch by the other one")
-        if not gone:
-            assert cluster[3].replica().log.log_end_offset == (1 if error == 0 else 2)
+async def test_stop_replica(cluster: ReplicaCluster, leader_epoch: int, delete: bool, error: int, gone: bool) -> None:
+    await cluster.produce(1, "a")
+    assert await stop(cluster, 3, leader_epoch=leader_epoch, delete=delete) == [0, error]
+    assert (cluster[3].manager.replicas.get(TOPIC, 0) is None) == gone
+    assert (cluster[3].logs.get(TOPIC, 0) is None) == gone
+    assert cluster[3].storage.exists("t-0") != gone
+    await cluster.produce(1, "b", acks=1)
+    await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 2, "fetch by the other one")
+    if not gone:
+        assert cluster[3].replica().log.log_end_offset == (1 if error == 0 else 2)
 
 
-async def test_a_log_without_a_partition_can_be_deleted() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.kill(3)
-        again = await cluster.start(3)
-        assert again.manager.replicas.get(TOPIC, 0) is None
-        assert await stop(cluster, 3, leader_epoch=-2, delete=True) == [0, 0]
-        assert again.manager.replicas.high_watermarks() == {}
-        assert not again.storage.exists("t-0")
+async def test_a_log_without_a_partition_can_be_deleted(cluster: ReplicaCluster) -> None:
+    await cluster.kill(3)
+    again = await cluster.start(3)
+    assert again.manager.replicas.get(TOPIC, 0) is None
+    assert await stop(cluster, 3, leader_epoch=-2, delete=True) == [0, 0]
+    assert again.manager.replicas.high_watermarks() == {}
+    assert not again.storage.exists("t-0")
 
 
-async def test_a_deleted_leader_ends_what_waits_for_it() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        lost = []
-        cluster[1].manager.control.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
-        cluster.network.isolate(1)
-        waiting = await cluster.begin(cluster.produce(1, "a"))
-        await stop(cluster, 1, leader_epoch=-2, delete=True)
-        assert (await waiting).error is ErrorCode.NOT_LEADER_FOR_PARTITION
-        assert lost == [([], [(TOPIC, 0, 0)])]
+async def test_a_deleted_leader_ends_what_waits_for_it(cluster: ReplicaCluster) -> None:
+    lost = []
+    cluster[1].manager.control.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
+    cluster.network.isolate(1)
+    waiting = await cluster.begin(cluster.produce(1, "a"))
+    await stop(cluster, 1, leader_epoch=-2, delete=True)
+    assert (await waiting).error is ErrorCode.NOT_LEADER_FOR_PARTITION
+    assert lost == [([], [(TOPIC, 0, 0)])]
 
 
 async def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
@@ -191,23 +183,23 @@ async def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
         assert heard == [([(TOPIC, 0, 0)], [], 1), ([], [(TOPIC, 0, 2)], 2)]
 
 
-async def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.elect(1, partition=1)
-        await cluster.produce(1, "a", partition=1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        await cluster[3].manager.stop()
-        again = await cluster.start(3)
-        await again.manager.stop()
-        assert again.of(HighWatermarkCheckpoint) == []
-        again = await cluster.start(3)
-        await cluster.tell(3)
-        await cluster.produce(1, "b")
-        await cluster.settled()
-        await again.manager.stop()
-        assert again.logs.read_high_watermarks() == {(TOPIC, 0): 2, (TOPIC, 1): 1}
+async def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody(
+    cluster: ReplicaCluster,
+) -> None:
+    await cluster.elect(1, partition=1)
+    await cluster.produce(1, "a", partition=1)
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    await cluster[3].manager.stop()
+    again = await cluster.start(3)
+    await again.manager.stop()
+    assert again.of(HighWatermarkCheckpoint) == []
+    again = await cluster.start(3)
+    await cluster.tell(3)
+    await cluster.produce(1, "b")
+    await cluster.settled()
+    await again.manager.stop()
+    assert again.logs.read_high_watermarks() == {(TOPIC, 0): 2, (TOPIC, 1): 1}
 
 
 async def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:

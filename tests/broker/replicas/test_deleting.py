@@ -77,35 +77,31 @@ async def test_who_cannot_delete_says_why() -> None:
         assert await delete(cluster, 1, 0, topic=OFFSETS_TOPIC) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
 
 
-async def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        for value in "abc":
-            await cluster.produce(1, value)
-        await asyncio.sleep(1)
-        cluster.network.isolate(3)
-        deleter = cluster[1].manager.deleter
-        (first,) = await deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=2)
-        assert (first.error, first.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
-        assert cluster[2].replica().log.log_start_offset == 2
-        waiting = await cluster.begin(deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=60))
-        cluster.network.down.add(3)
-        await cluster.update_metadata()
-        cluster.network.down.discard(3)
-        (second,) = await waiting
-        assert (second.error, second.low_watermark) == (ErrorCode.NONE, 2)
+async def test_a_follower_that_does_not_answer_is_waited_for_while_it_counts_as_alive(cluster: ReplicaCluster) -> None:
+    for value in "abc":
+        await cluster.produce(1, value)
+    await asyncio.sleep(1)
+    cluster.network.isolate(3)
+    deleter = cluster[1].manager.deleter
+    (first,) = await deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=2)
+    assert (first.error, first.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert cluster[2].replica().log.log_start_offset == 2
+    waiting = await cluster.begin(deleter.delete([ToDelete((TOPIC, 0), 2)], timeout_s=60))
+    cluster.network.down.add(3)
+    await cluster.update_metadata()
+    cluster.network.down.discard(3)
+    (second,) = await waiting
+    assert (second.error, second.low_watermark) == (ErrorCode.NONE, 2)
 
 
-async def test_a_request_that_waits_ends_with_the_lead() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await asyncio.sleep(1)
-        cluster.network.isolate(3)
-        waiting = await cluster.begin(cluster[1].manager.deleter.delete([ToDelete((TOPIC, 0), 1)], timeout_s=60))
-        await cluster.elect(2)
-        (ended,) = await waiting
-        assert (ended.error, ended.low_watermark) == (ErrorCode.NOT_LEADER_FOR_PARTITION, -1)
+async def test_a_request_that_waits_ends_with_the_lead(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    await asyncio.sleep(1)
+    cluster.network.isolate(3)
+    waiting = await cluster.begin(cluster[1].manager.deleter.delete([ToDelete((TOPIC, 0), 1)], timeout_s=60))
+    await cluster.elect(2)
+    (ended,) = await waiting
+    assert (ended.error, ended.low_watermark) == (ErrorCode.NOT_LEADER_FOR_PARTITION, -1)
 
 
 async def test_old_records_go_on_all_replicas_and_come_not_back_with_a_restart() -> None:

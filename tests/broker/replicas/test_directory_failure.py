@@ -13,32 +13,28 @@ from tests.broker.whole_cluster import WholeCluster
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_whoever_asks_for_an_offline_replica_is_told_so() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        assert cluster[1].manager.disk_failed("d") == 1
-        assert cluster[1].manager.replicas.get("t", 0) is None
-        assert (await cluster.produce(1, "b")).error is STORAGE_ERROR
-        assert await cluster.tell(1) == [STORAGE_ERROR]
-        await cluster.elect(2, isr=[2, 3])
-        assert await cluster.tell(1) == [STORAGE_ERROR]
-        stop = cluster.stop_replica(leader_epoch=5, delete=True)
-        answer = await cluster[1].control.stop_replica(stop, context(ApiKey.STOP_REPLICA, 3))
-        assert [error.error_code for error in answer.partition_errors] == [STORAGE_ERROR]
-        assert (await cluster.produce(2, "c")).error is ErrorCode.NONE
-        verdicts = [event.partitions[0].verdict for event in cluster[1].of(ControlReceive)[-3:]]
-        assert verdicts == ["storage_error"] * 3
+async def test_whoever_asks_for_an_offline_replica_is_told_so(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    assert cluster[1].manager.disk_failed("d") == 1
+    assert cluster[1].manager.replicas.get("t", 0) is None
+    assert (await cluster.produce(1, "b")).error is STORAGE_ERROR
+    assert await cluster.tell(1) == [STORAGE_ERROR]
+    await cluster.elect(2, isr=[2, 3])
+    assert await cluster.tell(1) == [STORAGE_ERROR]
+    stop = cluster.stop_replica(leader_epoch=5, delete=True)
+    answer = await cluster[1].control.stop_replica(stop, context(ApiKey.STOP_REPLICA, 3))
+    assert [error.error_code for error in answer.partition_errors] == [STORAGE_ERROR]
+    assert (await cluster.produce(2, "c")).error is ErrorCode.NONE
+    verdicts = [event.partitions[0].verdict for event in cluster[1].of(ControlReceive)[-3:]]
+    assert verdicts == ["storage_error"] * 3
 
 
-async def test_a_producer_that_waits_is_told_at_once() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        cluster.network.isolate(1)
-        waiting = await cluster.begin(cluster.produce(1, "a", timeout_s=60))
-        assert not waiting.done()
-        cluster[1].manager.disk_failed("d")
-        assert (await waiting).error is STORAGE_ERROR
+async def test_a_producer_that_waits_is_told_at_once(cluster: ReplicaCluster) -> None:
+    cluster.network.isolate(1)
+    waiting = await cluster.begin(cluster.produce(1, "a", timeout_s=60))
+    assert not waiting.done()
+    cluster[1].manager.disk_failed("d")
+    assert (await waiting).error is STORAGE_ERROR
 
 
 async def test_a_partition_whose_log_cannot_be_made_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,15 +79,13 @@ async def test_an_epoch_end_that_arrives_after_the_lead_was_taken_truncates_noth
         assert cluster[2].replica().log.log_end_offset == 2
 
 
-async def test_a_fenced_follower_is_silent_until_the_controller_speaks() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.elect(1, tell=[1, 3])
-        await asyncio.sleep(5)
-        assert [(event.sender, event.got, event.have) for event in cluster[1].of(Fenced)] == [(2, 0, 1)]
-        await cluster.tell(2)
-        await cluster.produce(1, "a")
-        await cluster.settled()
+async def test_a_fenced_follower_is_silent_until_the_controller_speaks(cluster: ReplicaCluster) -> None:
+    await cluster.elect(1, tell=[1, 3])
+    await asyncio.sleep(5)
+    assert [(event.sender, event.got, event.have) for event in cluster[1].of(Fenced)] == [(2, 0, 1)]
+    await cluster.tell(2)
+    await cluster.produce(1, "a")
+    await cluster.settled()
 
 
 async def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end() -> None:
@@ -106,24 +104,22 @@ async def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end()
         assert (truncated.reason, truncated.log_end_offset, truncated.to) == ("out_of_range", 3, 1)
 
 
-async def test_a_log_that_ends_before_the_leaders_start_begins_anew_there() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        cluster.network.isolate(3)
-        await cluster.elect(1, isr=[1, 2], tell=[1, 2])
-        for value in "bcd":
-            await cluster.produce(1, value)
-        cluster[1].replica().log.advance_log_start(3)
-        cluster.network.heal()
-        await cluster.tell(3)
-        await cluster.until(lambda: cluster[3].replica().log.log_end_offset == 4, "the leader's end")
-        assert cluster[3].replica().log.log_start_offset == 3
-        assert cluster[3].prints() == cluster[1].prints()[-1:]
-        [truncated] = cluster[3].of(Truncate)
-        assert (truncated.reason, truncated.log_end_offset, truncated.to) == ("full", 1, 3)
-        await cluster.until(lambda: cluster[3].replica().high_watermark == 4, "high watermark")
+async def test_a_log_that_ends_before_the_leaders_start_begins_anew_there(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    cluster.network.isolate(3)
+    await cluster.elect(1, isr=[1, 2], tell=[1, 2])
+    for value in "bcd":
+        await cluster.produce(1, value)
+    cluster[1].replica().log.advance_log_start(3)
+    cluster.network.heal()
+    await cluster.tell(3)
+    await cluster.until(lambda: cluster[3].replica().log.log_end_offset == 4, "the leader's end")
+    assert cluster[3].replica().log.log_start_offset == 3
+    assert cluster[3].prints() == cluster[1].prints()[-1:]
+    [truncated] = cluster[3].of(Truncate)
+    assert (truncated.reason, truncated.log_end_offset, truncated.to) == ("full", 1, 3)
+    await cluster.until(lambda: cluster[3].replica().high_watermark == 4, "high watermark")
 
 
 async def test_a_partition_whose_records_do_not_fit_fails_and_the_others_go_on() -> None:
@@ -160,27 +156,25 @@ async def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
         await cluster.settled()
 
 
-async def test_a_corrupt_answer_is_fetched_again_after_the_backoff() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        log = cluster[1].replica().log
-        broken: list[bytes] = []
+async def test_a_corrupt_answer_is_fetched_again_after_the_backoff(cluster: ReplicaCluster) -> None:
+    log = cluster[1].replica().log
+    broken: list[bytes] = []
 
-        class BreaksOnce:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(log, name)
+    class BreaksOnce:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(log, name)
 
-            def read(self, offset: int, **limits: Any) -> bytes:
-                data = log.read(offset, **limits)
-                if data and not broken:
-                    broken.append(data)
-                    return data[:-1] + b"?"
-                return data
+        def read(self, offset: int, **limits: Any) -> bytes:
+            data = log.read(offset, **limits)
+            if data and not broken:
+                broken.append(data)
+                return data[:-1] + b"?"
+            return data
 
-        cluster[1].replica().log = cast("Log", BreaksOnce())
-        assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
-        assert broken != []
-        await cluster.settled()
+    cluster[1].replica().log = cast("Log", BreaksOnce())
+    assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
+    assert broken != []
+    await cluster.settled()
 
 
 async def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epoch() -> None:
@@ -208,19 +202,19 @@ async def test_an_error_nobody_thought_of_costs_one_partition_until_the_next_epo
         await cluster.settled()
 
 
-async def test_an_error_nobody_thought_of_does_not_end_replication(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_nobody_thought_of_does_not_end_replication(
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = messages.fetch_request
 
     def buggy(*asked: object, **limits: object) -> None:
         monkeypatch.setattr(messages, "fetch_request", good)
         raise RuntimeError("bug")
 
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        monkeypatch.setattr(messages, "fetch_request", buggy)
-        await cluster.produce(1, "b", acks=1)
-        await cluster.until(lambda: messages.fetch_request is good, "the error")
-        await cluster.produce(1, "c", acks=1)
-        await cluster.settled()
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    monkeypatch.setattr(messages, "fetch_request", buggy)
+    await cluster.produce(1, "b", acks=1)
+    await cluster.until(lambda: messages.fetch_request is good, "the error")
+    await cluster.produce(1, "c", acks=1)
+    await cluster.settled()

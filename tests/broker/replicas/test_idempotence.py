@@ -15,26 +15,22 @@ async def send(cluster: ReplicaCluster, broker_id: int, sequence: int, *, acks: 
     return await cluster[broker_id].append(from_producer(sequence), acks=acks)
 
 
-async def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        assert [(await send(cluster, 1, n)).base_offset for n in range(3)] == [0, 1, 2]
-        await cluster.elect(2)
-        again = await send(cluster, 2, 2)
-        assert (again.error, again.base_offset, again.log_append_time) == (ErrorCode.NONE, 2, 0)
-        assert (await send(cluster, 2, 3)).base_offset == 3
+async def test_a_retry_at_the_next_leader_is_answered_with_the_offset_of_the_first_try(cluster: ReplicaCluster) -> None:
+    assert [(await send(cluster, 1, n)).base_offset for n in range(3)] == [0, 1, 2]
+    await cluster.elect(2)
+    again = await send(cluster, 2, 2)
+    assert (again.error, again.base_offset, again.log_append_time) == (ErrorCode.NONE, 2, 0)
+    assert (await send(cluster, 2, 3)).base_offset == 3
 
 
-async def test_a_duplicate_is_answered_only_when_the_first_try_is_committed() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        cluster.network.isolate(1)
-        await send(cluster, 1, 0, acks=1)
-        retry = await cluster.begin(send(cluster, 1, 0))
-        assert not retry.done()
-        cluster.network.heal()
-        assert (await retry).error is ErrorCode.NONE
-        assert cluster[1].replica().high_watermark == 1
+async def test_a_duplicate_is_answered_only_when_the_first_try_is_committed(cluster: ReplicaCluster) -> None:
+    cluster.network.isolate(1)
+    await send(cluster, 1, 0, acks=1)
+    retry = await cluster.begin(send(cluster, 1, 0))
+    assert not retry.done()
+    cluster.network.heal()
+    assert (await retry).error is ErrorCode.NONE
+    assert cluster[1].replica().high_watermark == 1
 
 
 @pytest.mark.parametrize(

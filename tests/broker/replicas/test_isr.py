@@ -55,46 +55,38 @@ async def test_a_proposal_of_a_leader_that_was_replaced_before_it_wrote_is_not_w
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-async def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await asyncio.sleep(7.3)
-        began = asyncio.get_running_loop().time()
-        await _behind(cluster, 3)
-        await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
-        assert 1.0 <= asyncio.get_running_loop().time() - began <= 3.1
+async def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    await asyncio.sleep(7.3)
+    began = asyncio.get_running_loop().time()
+    await _behind(cluster, 3)
+    await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
+    assert 1.0 <= asyncio.get_running_loop().time() - began <= 3.1
 
 
-async def test_the_isr_counts_only_once_zookeeper_has_accepted_it() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        cluster[1].zookeeper.disconnect()
-        pending = asyncio.create_task(cluster.produce(1, "b", timeout_s=60))
-        cluster.network.isolate(3)
-        await asyncio.sleep(30)
-        assert len(cluster[1].of(IsrPropose)) == 1, "one change at a time"
-        assert cluster[1].of(IsrResult) == []
-        assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2, 3), 1)
-        cluster[1].zookeeper.reconnect()
-        assert (await pending).error is ErrorCode.NONE
-        assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2), 2)
+async def test_the_isr_counts_only_once_zookeeper_has_accepted_it(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    cluster[1].zookeeper.disconnect()
+    pending = asyncio.create_task(cluster.produce(1, "b", timeout_s=60))
+    cluster.network.isolate(3)
+    await asyncio.sleep(30)
+    assert len(cluster[1].of(IsrPropose)) == 1, "one change at a time"
+    assert cluster[1].of(IsrResult) == []
+    assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2, 3), 1)
+    cluster[1].zookeeper.reconnect()
+    assert (await pending).error is ErrorCode.NONE
+    assert (cluster[1].replica().isr, cluster[1].replica().high_watermark) == ((1, 2), 2)
 
 
-async def test_a_refused_write_keeps_the_old_isr_and_is_tried_again() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        cluster.ensemble.put(partition_state_path(TOPIC, 0), cluster.state()[0].encode())
-        await _behind(cluster, 3)
-        await asyncio.sleep(5.5)
-        results = cluster[1].of(IsrResult)
-        assert {(r.kind, r.result, r.zk_version, r.new_zk_version) for r in results} == {
-            ("shrink", "badversion", 0, -1)
-        }
-        assert len(results) >= 2
-        assert cluster[1].replica().isr == (1, 2, 3)
+async def test_a_refused_write_keeps_the_old_isr_and_is_tried_again(cluster: ReplicaCluster) -> None:
+    cluster.ensemble.put(partition_state_path(TOPIC, 0), cluster.state()[0].encode())
+    await _behind(cluster, 3)
+    await asyncio.sleep(5.5)
+    results = cluster[1].of(IsrResult)
+    assert {(r.kind, r.result, r.zk_version, r.new_zk_version) for r in results} == {("shrink", "badversion", 0, -1)}
+    assert len(results) >= 2
+    assert cluster[1].replica().isr == (1, 2, 3)
 
 
 class AnswersLate(SimulatedZooKeeper):
@@ -124,40 +116,34 @@ async def test_an_accepted_isr_of_an_earlier_epoch_is_discarded() -> None:
         assert (cluster[1].replica().isr, cluster[1].replica().zk_version) == ((1, 2, 3), cluster.state()[1])
 
 
-async def test_a_session_that_ends_leaves_the_isr_as_it_was() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        cluster[1].zookeeper.expire()
-        await _behind(cluster, 3)
-        await asyncio.sleep(3.5)
-        assert {r.result for r in cluster[1].of(IsrResult)} == {"unknown"}
-        assert cluster[1].replica().isr == (1, 2, 3)
-        cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
-        await cluster[1].zookeeper.connect()
-        await cluster.until(lambda: cluster[1].replica().isr == (1, 2), "shrink in the next session")
+async def test_a_session_that_ends_leaves_the_isr_as_it_was(cluster: ReplicaCluster) -> None:
+    cluster[1].zookeeper.expire()
+    await _behind(cluster, 3)
+    await asyncio.sleep(3.5)
+    assert {r.result for r in cluster[1].of(IsrResult)} == {"unknown"}
+    assert cluster[1].replica().isr == (1, 2, 3)
+    cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
+    await cluster[1].zookeeper.connect()
+    await cluster.until(lambda: cluster[1].replica().isr == (1, 2), "shrink in the next session")
 
 
-async def test_two_followers_that_return_together_both_join() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        cluster.network.isolate(1)
-        await cluster.produce(1, "missed", acks=1)
-        await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
-        cluster.network.heal()
-        began = asyncio.get_running_loop().time()
-        await cluster.until(lambda: len(cluster.state()[0].isr) == 3, "full ISR")
-        assert asyncio.get_running_loop().time() - began < 0.2
+async def test_two_followers_that_return_together_both_join(cluster: ReplicaCluster) -> None:
+    cluster.network.isolate(1)
+    await cluster.produce(1, "missed", acks=1)
+    await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+    cluster.network.heal()
+    began = asyncio.get_running_loop().time()
+    await cluster.until(lambda: len(cluster.state()[0].isr) == 3, "full ISR")
+    assert asyncio.get_running_loop().time() - began < 0.2
 
 
-async def test_who_left_does_not_rejoin_without_fetching() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await _behind(cluster, 3)
-        await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
-        await _behind(cluster, 2)
-        await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
-        await asyncio.sleep(10)
-        assert {event.kind for event in cluster[1].of(IsrPropose)} == {"shrink"}
+async def test_who_left_does_not_rejoin_without_fetching(cluster: ReplicaCluster) -> None:
+    await _behind(cluster, 3)
+    await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+    await _behind(cluster, 2)
+    await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+    await asyncio.sleep(10)
+    assert {event.kind for event in cluster[1].of(IsrPropose)} == {"shrink"}
 
 
 def _notified(cluster: ReplicaCluster) -> list[list[int]]:
@@ -167,33 +153,31 @@ def _notified(cluster: ReplicaCluster) -> list[list[int]]:
     return [[item["partition"] for item in content["partitions"]] for content in contents]
 
 
-async def test_changes_are_published_together_once_they_have_been_quiet_for_five_seconds() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.elect(1, partition=1)
-        await _behind(cluster, 3)
-        await cluster.produce(1, "missed", acks=1, partition=1)
-        await cluster.until(lambda: len(cluster.state(1)[0].isr) == 2, "shrink")
-        await asyncio.sleep(4.5)
-        assert _notified(cluster) == []
-        await asyncio.sleep(3.5)
-        assert _notified(cluster) == [[0, 1]]
-        await asyncio.sleep(60)
-        assert len(_notified(cluster)) == 1
+async def test_changes_are_published_together_once_they_have_been_quiet_for_five_seconds(
+    cluster: ReplicaCluster,
+) -> None:
+    await cluster.elect(1, partition=1)
+    await _behind(cluster, 3)
+    await cluster.produce(1, "missed", acks=1, partition=1)
+    await cluster.until(lambda: len(cluster.state(1)[0].isr) == 2, "shrink")
+    await asyncio.sleep(4.5)
+    assert _notified(cluster) == []
+    await asyncio.sleep(3.5)
+    assert _notified(cluster) == [[0, 1]]
+    await asyncio.sleep(60)
+    assert len(_notified(cluster)) == 1
 
 
-async def test_a_publication_that_failed_is_made_later() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await _behind(cluster, 3)
-        await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
-        cluster[1].zookeeper.expire()
-        await asyncio.sleep(20)
-        assert _notified(cluster) == []
-        cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
-        await cluster[1].zookeeper.connect()
-        await asyncio.sleep(3)
-        assert _notified(cluster) == [[0]]
+async def test_a_publication_that_failed_is_made_later(cluster: ReplicaCluster) -> None:
+    await _behind(cluster, 3)
+    await cluster.until(lambda: len(cluster.state()[0].isr) == 2, "shrink")
+    cluster[1].zookeeper.expire()
+    await asyncio.sleep(20)
+    assert _notified(cluster) == []
+    cluster[1].zookeeper = SimulatedZooKeeper(cluster.ensemble)
+    await cluster[1].zookeeper.connect()
+    await asyncio.sleep(3)
+    assert _notified(cluster) == [[0]]
 
 
 async def test_an_isr_below_min_insync_replicas_still_commits() -> None:
@@ -205,29 +189,29 @@ async def test_an_isr_below_min_insync_replicas_still_commits() -> None:
         await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
 
 
-async def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_once() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await _behind(cluster, 3)
-        await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
-        cluster[1].zookeeper.disconnect()
-        cluster.network.heal()
-        await asyncio.sleep(5)
-        assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "expand"]
+async def test_a_follower_that_fetches_while_its_return_is_being_written_is_proposed_once(
+    cluster: ReplicaCluster,
+) -> None:
+    await _behind(cluster, 3)
+    await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+    cluster[1].zookeeper.disconnect()
+    cluster.network.heal()
+    await asyncio.sleep(5)
+    assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "expand"]
 
 
-async def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark() -> None:
-    async with ReplicaCluster() as cluster:
-        await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
-        cluster.network.isolate(3)
-        await asyncio.sleep(1)
-        await _behind(cluster, 2)
-        await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
-        assert cluster[1].replica().high_watermark == 1
-        await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
-        assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "shrink"]
+async def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark(
+    cluster: ReplicaCluster,
+) -> None:
+    await cluster.produce(1, "a")
+    await cluster.settled()
+    cluster.network.isolate(3)
+    await asyncio.sleep(1)
+    await _behind(cluster, 2)
+    await cluster.until(lambda: cluster.state()[0].isr == (1, 2), "ISR without 3")
+    assert cluster[1].replica().high_watermark == 1
+    await cluster.until(lambda: cluster.state()[0].isr == (1,), "ISR of one")
+    assert [event.kind for event in cluster[1].of(IsrPropose)] == ["shrink", "shrink"]
 
 
 async def test_a_follower_that_vanishes_while_its_return_is_written_holds_back_until_it_is_known_and_out_again() -> (
