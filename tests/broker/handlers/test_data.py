@@ -180,11 +180,7 @@ async def epoch_end(
     ],
 )
 async def test_produce(
-    cluster: ReplicaCluster,
-    broker_id: int,
-    records: bytes | None,
-    options: dict[str, int] | dict[str, str] | dict[str, tuple[int]],
-    error: int,
+    cluster: ReplicaCluster, broker_id: int, records: bytes | None, options: dict[str, Any], error: int
 ) -> None:
     [(_, code, base)] = await produce(cluster, broker_id, records, **options) or []
     assert (code, base) == (error, 0 if error == 0 else -1)
@@ -268,12 +264,7 @@ async def test_what_a_topic_compresses_with_zstd_is_read(compression: str, versi
     ],
 )
 async def test_fetch(
-    cluster: ReplicaCluster,
-    broker_id: int,
-    offset: int,
-    options: dict[str, int] | dict[str, tuple[int]],
-    error: int,
-    records: int,
+    cluster: ReplicaCluster, broker_id: int, offset: int, options: dict[str, Any], error: int, records: int
 ) -> None:
     """One committed record, one that only the leader has."""
     await cluster.elect(1)

@@ -1,6 +1,7 @@
 """Reading from followers (KIP-392), and how much is read where there is little room."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,7 @@ from tests.broker.replica_cluster import ReplicaCluster, batch
     ],
 )
 async def test_a_follower_serves_consumers(
-    cluster: ReplicaCluster,
-    offset: int,
-    options: dict[str, int] | dict[str, tuple[int]],
-    error: ErrorCode,
-    records: int,
+    cluster: ReplicaCluster, offset: int, options: dict[str, Any], error: ErrorCode, records: int
 ) -> None:
     """It has two records and has heard that one is committed."""
     await cluster.elect(1)

@@ -1,5 +1,7 @@
 """Idempotent producers: what is taken, what is answered as a duplicate, what is refused, and what is remembered."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,9 +44,7 @@ def written(*batches: tuple[int, ...]) -> Log:
         pytest.param([(5, 1, -1)], (9, 1, 0), 1, id="after no epoch any sequence starts the first one"),
     ],
 )
-def test_is_written(
-    before: list[tuple[int, ...]] | list[tuple[int, int]], sent: tuple[int, ...] | tuple[int], base_offset: int
-) -> None:
+def test_is_written(before: Sequence[tuple[int, ...]], sent: tuple[int, ...], base_offset: int) -> None:
     log = written(*before)
     sequence, *rest = sent
     assert append(log, sequence, *rest[:1], epoch=rest[1] if len(rest) > 1 else 0) == base_offset
@@ -65,9 +65,7 @@ def test_is_written(
     ],
 )
 def test_is_refused_and_nothing_written(
-    before: list[tuple[int, ...]] | list[tuple[int, int]],
-    sent: tuple[int, ...] | tuple[int, int] | tuple[int],
-    error: ErrorCode,
+    before: Sequence[tuple[int, ...]], sent: tuple[int, ...], error: ErrorCode
 ) -> None:
     log = written(*before)
     end = log.log_end_offset

@@ -36,7 +36,7 @@ async def stop(cluster: ReplicaCluster, broker_id: int, **asked: Any) -> list[in
     ],
 )
 async def test_what_a_leader_makes_of_leader_and_isr(
-    changed: dict[str, Any] | dict[str, int], errors: list[int], verdict: str, leads: int
+    changed: dict[str, Any], errors: list[int], verdict: str, leads: int
 ) -> None:
     async with ReplicaCluster() as cluster:
         for _ in range(6):

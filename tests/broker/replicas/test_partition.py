@@ -149,9 +149,7 @@ def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has() -> None:
         pytest.param((ME, OTHER), 5, True, id="more than there are replicas: all of them do"),
     ],
 )
-def test_acks_all_needs_enough_replicas_in_sync(
-    isr: tuple[int, int] | tuple[int], min_insync: int, allowed: bool
-) -> None:
+def test_acks_all_needs_enough_replicas_in_sync(isr: tuple[int, ...], min_insync: int, allowed: bool) -> None:
     partition, _ = replica()
     partition.make_leader(state(isr=isr), NOW_S)
     if allowed:
