@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.events import Event, encode
 from harness.store.folder import RunFolder
-from harness.store.history import JsonlWriter, Operation, OpKind, OpType, ZnodeChange
-from tests.analysis.model_cluster import ORDERS as TOPIC
+from harness.store.history import JsonlWriter, Operation, OpKind, OpType, ZnodeChange, line_of
+from tests.analysis.model_cluster import ORDERS
 from tests.analysis.model_evidence import MS, WALL_AHEAD_NS
-from tests.analysis.model_run import SETTLED_MS, Run
+from tests.analysis.model_run import Run
 
 SEED = 6
 """One partition a topic; broker 3 is controller."""
@@ -62,34 +62,33 @@ class RunWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.writer(path).write(json.loads(encode(event, common)))
 
-    def znode(self, path: str, data: str, *, multi: bool = False, session: str = "0x101", owner: str = "") -> int:
-        if not multi:
-            self.zxid += 1
-        kind = "set" if path in self._versions else "create"
-        self._versions[path] = self._versions.get(path, -1) + 1
+    def znode(self, path: str, data: str | None) -> None:
+        """Create or set a znode, or delete it where there is no data."""
+        self.zxid += 1
+        type_ = "delete" if data is None else "set" if path in self._versions else "create"
+        version = -1 if data is None else self._versions.get(path, -1) + 1
+        if data is None:
+            del self._versions[path]
+        else:
+            self._versions[path] = version
         self.writer(self.folder.zookeeper).write(
             ZnodeChange(
                 zxid=self.zxid,
                 time_ms=(self.clock.now_ns + WALL_AHEAD_NS) // MS,
-                type=kind,
+                type=type_,
                 path=path,
-                data=data,
-                version=self._versions[path],
-                session=session,
-                ephemeral_owner=owner,
+                data=data or "",
+                version=version,
+                session="0x101",
+                ephemeral_owner="",
                 source="observer",
             )
         )
-        return self._versions[path]
 
     def operation(self, process: str, kind: OpKind, type_: OpType, index: int, **fields: Any) -> None:
         self.writer(self.folder.operations_of(process)).write(
             Operation(index=index, time_ns=self.clock.now_ns, process=process, type=type_, kind=kind, **fields)
         )
-
-    def forget(self, path: str) -> None:
-        """Let the znode be created anew."""
-        del self._versions[path]
 
     def skip_seq(self, broker: int) -> None:
         """Lose one line of a broker."""
@@ -105,14 +104,22 @@ class RunWriter:
 def write_intact_run(root: Path) -> RunFolder:
     """Broker 1 leads, dies half-way, broker 2 takes over, broker 1 comes back; all is read and kept."""
     run = Run(Random(SEED), idempotent=False)
-    cluster, (orders,) = run.cluster, (each for each in run.data if each.topic == TOPIC)
-    for step in (lambda: None, lambda: cluster.kill(1), lambda: cluster.restart(1), lambda: cluster.expand(orders, 1)):
-        step()
+    cluster, (orders,) = run.cluster, (each for each in run.data if each.topic == ORDERS)
+
+    def produce() -> None:
         for _ in range(2):
             run.produce("p0", orders, 5)
             for follower in cluster.followers(orders):
                 cluster.fetch(orders, follower)
-    cluster.out.tick(SETTLED_MS)
+
+    produce()
+    produce()
+    cluster.kill(1)
+    produce()
+    cluster.restart(1)
+    produce()
+    for partition in cluster.partitions:
+        cluster.expand(partition, 1)
     run.read("c0", orders, 1000)
     run.commit(orders)
     run.read_back(orders)
@@ -121,5 +128,5 @@ def write_intact_run(root: Path) -> RunFolder:
     for files in cluster.out.files.values():
         for file, lines in files.items():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
-            (root / file).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            (root / file).write_bytes(b"".join(map(line_of, lines)))
     return RunFolder(root)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,8 @@ from harness.store.history import (
     ReplicaState,
     ZnodeChange,
 )
-from tests.analysis.run_folders import MS, RunWriter
+from tests.analysis.model_evidence import MS
+from tests.analysis.run_folders import RunWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -286,33 +288,12 @@ def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
 
 @case
 def seen_twice(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
     for source, session in (("observer", ""), ("transaction_log", "0x1")):
-        out.writer(out.folder.zookeeper).write(
-            ZnodeChange(
-                zxid=7,
-                time_ms=0,
-                type="create",
-                path="/controller",
-                data='{"brokerid":1}',
-                version=0,
-                session=session,
-                ephemeral_owner="0x1",
-                source=source,
-            )
-        )
-        out.writer(out.folder.zookeeper).write(
-            ZnodeChange(
-                zxid=7,
-                time_ms=0,
-                type="set",
-                path="/controller_epoch",
-                data="4",
-                version=4,
-                session=session,
-                ephemeral_owner="",
-                source=source,
-            )
-        )
+        change = partial(ZnodeChange, zxid=7, time_ms=0, session=session, source=source)
+        made = change(type="create", path="/controller", data='{"brokerid":1}', version=0, ephemeral_owner="0x1")
+        zookeeper.write(made)
+        zookeeper.write(change(type="set", path="/controller_epoch", data="4", version=4, ephemeral_owner=""))
     out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
 
 
@@ -327,21 +308,7 @@ def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: 
 @case
 def made_anew(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(1, 0, [1]))
-    out.zxid += 1
-    out.writer(out.folder.zookeeper).write(
-        ZnodeChange(
-            zxid=out.zxid,
-            time_ms=0,
-            type="delete",
-            path=STATE_PATH,
-            data="",
-            version=-1,
-            session="",
-            ephemeral_owner="",
-            source="observer",
-        )
-    )
-    out.forget(STATE_PATH)
+    out.znode(STATE_PATH, None)
     out.znode(STATE_PATH, state_json(2, 0, [2]))
 
 

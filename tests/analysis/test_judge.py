@@ -15,7 +15,8 @@ from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
 from harness.verdict import SystemVerdict
-from tests.analysis.run_folders import TOPIC, write_intact_run
+from tests.analysis.model_cluster import ORDERS
+from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def lose(folder: RunFolder, offset: int) -> None:
     def holds(record: dict[str, Any]) -> bool:
         return record.get("offset") == offset and record.get("type") == "record"
 
-    without_lines(folder, [folder.replica_dump(broker, TOPIC, 0) for broker in (1, 2, 3)], holds)
+    without_lines(folder, [folder.replica_dump(broker, ORDERS, 0) for broker in (1, 2, 3)], holds)
     path = folder.operations_of("c0")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for line in lines:

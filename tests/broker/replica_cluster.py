@@ -313,7 +313,6 @@ class ReplicaCluster:
                     partition_states=[_LState.LeaderAndIsrPartitionState(partition_index=partition, **fields)],
                 )
             ],
-            live_leaders=[],
         )
 
     def stop_replica(self, *, leader_epoch: int, delete: bool, partition: int = 0) -> StopReplicaRequest:
@@ -340,12 +339,9 @@ class ReplicaCluster:
             controller_id=CONTROLLER,
             controller_epoch=self.controller_epoch,
             broker_epoch=50,
-            topic_states=[],
             live_brokers=[
                 _Live(
-                    id=live,
-                    endpoints=[endpoint(port=live, host=host_of(live), listener="REPL", security_protocol=0)],
-                    rack=None,
+                    id=live, endpoints=[endpoint(port=live, host=host_of(live), listener="REPL", security_protocol=0)]
                 )
                 for live in self._up(None)
             ],

@@ -73,7 +73,7 @@ def assigned(cluster: WholeCluster) -> tuple[int, ...]:
 
 
 async def until_assigned(cluster: WholeCluster, *replicas: int) -> None:
-    async def seen() -> bool:
+    def seen() -> bool:
         return assigned(cluster) == replicas and set(state(cluster).isr) == set(replicas)
 
     await cluster.until(seen, f"replicas {replicas}", within_s=60)
@@ -91,9 +91,6 @@ async def kill(cluster: WholeCluster, broker_id: int) -> None:
 
 
 async def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind(cluster: WholeCluster) -> None:
-    async def gone(cluster: WholeCluster) -> bool:
-        return not cluster.disks[2].exists("t-0")
-
     assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
     assert await reassign(cluster, [4, 3], controller_id=2) == ErrorCode.NOT_CONTROLLER
     await until_assigned(cluster, 4, 3)
@@ -101,7 +98,7 @@ async def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind(
     assert [e.last_offset for e in cluster.of(4, Append)][-1] == 19
     assert await cluster.produce(4, "t", "after") == ErrorCode.NONE
     assert await running(cluster) == []
-    await cluster.until(lambda: gone(cluster), "the old replica's log is gone")
+    await cluster.until(lambda: not cluster.disks[2].exists("t-0"), "the old replica's log is gone")
 
 
 @pytest.mark.parametrize(
@@ -166,11 +163,8 @@ async def test_the_lead_goes_home_by_itself(cluster: WholeCluster) -> None:
 
 @pytest.mark.parametrize("how", ["by request", "by configuration"])
 async def test_an_unclean_election_ends_a_partition_without_a_leader(cluster: WholeCluster, how: str) -> None:
-    async def alone(cluster: WholeCluster) -> bool:
-        return state(cluster).isr == (2,)
-
     await kill(cluster, 3)
-    await cluster.until(lambda: alone(cluster), "broker 2 is the ISR")
+    await cluster.until(lambda: state(cluster).isr == (2,), "broker 2 is the ISR")
     await kill(cluster, 2)
     await cluster.start(3)
     await asyncio.sleep(5)

@@ -29,6 +29,7 @@ from harness.events import (
     ZkSession,
 )
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port, listens
+from tests.raising import raising
 
 PEER_PORT = Endpoint(name="REPL", host=HOST, port=9101)
 
@@ -86,9 +87,6 @@ async def test_a_clean_stop_leaves_nothing_to_recover(cluster: WholeCluster) -> 
 
 
 async def test_a_stop_hands_the_leads_over(cluster: WholeCluster) -> None:
-    async def taken_over(cluster: WholeCluster) -> bool:
-        return await cluster.leader("t", 3) == 3
-
     await cluster.start(1, 2, 3)
     await cluster.create("t", [2, 3, 1])
     controller_id = await cluster.controller(1)
@@ -96,7 +94,7 @@ async def test_a_stop_hands_the_leads_over(cluster: WholeCluster) -> None:
     assert cluster.of(2, BrokerStop)[-1].controlled
     strategies = [event.strategy for event in cluster.of(controller_id, Election)]
     assert strategies[-1] == "controlled_shutdown"
-    await cluster.until(lambda: taken_over(cluster), "the next replica leads")
+    await cluster.until_led("t", 3)
 
 
 async def test_a_stop_without_anybody_to_take_over_is_not_controlled() -> None:
@@ -116,9 +114,6 @@ async def test_a_stop_without_anybody_to_take_over_is_not_controlled() -> None:
 async def test_after_an_expired_session_a_broker_registers_again_and_the_controller_resigns(
     cluster: WholeCluster,
 ) -> None:
-    async def registered_again(cluster: WholeCluster, broker_id: int) -> bool:
-        return len(cluster.of(broker_id, BrokerRegistered)) == 2
-
     async def writes(cluster: WholeCluster) -> bool:
         leader = await cluster.leader("t", 1)
         return leader > 0 and await cluster.produce(leader, "t", "v") == ErrorCode.NONE
@@ -128,7 +123,7 @@ async def test_after_an_expired_session_a_broker_registers_again_and_the_control
     controller_id = await cluster.controller(1)
     first = cluster.of(controller_id, BrokerRegistered)[-1].czxid
     cluster.sessions[controller_id].expire()
-    await cluster.until(lambda: registered_again(cluster, controller_id), "registered again")
+    await cluster.until(lambda: len(cluster.of(controller_id, BrokerRegistered)) == 2, "registered again")
     assert cluster.of(controller_id, BrokerRegistered)[-1].czxid > first
     assert [event.reason for event in cluster.of(controller_id, ControllerResigned)] == ["session expired"]
     assert [event.state for event in cluster.of(controller_id, ZkSession)][-3:] == ["lost", "connected", "reinit"]
@@ -207,16 +202,13 @@ async def test_a_coordinator_that_loses_its_lead_unloads(cluster: WholeCluster) 
     async def coordinates(cluster: WholeCluster, broker_id: int) -> bool:
         return await cluster.coordinator("g", 1) == broker_id
 
-    async def unloaded(cluster: WholeCluster) -> bool:
-        return bool(cluster.of(2, CoordinatorUnload))
-
     await cluster.start(1, 2, 3)
     assert await cluster.controller(1) == 1
     await cluster.create("__consumer_offsets", [2, 3, 1])
     await cluster.until(lambda: coordinates(cluster, 2), "broker 2 coordinates")
     cluster.sessions[2].expire()
     await cluster.until(lambda: coordinates(cluster, 3), "broker 3 coordinates")
-    await cluster.until(lambda: unloaded(cluster), "broker 2 unloads")
+    await cluster.until(lambda: bool(cluster.of(2, CoordinatorUnload)), "broker 2 unloads")
     assert (await cluster.committed(2, "g", "t"))[0] == ErrorCode.NOT_COORDINATOR
 
 
@@ -260,11 +252,7 @@ async def test_a_full_disk_at_the_end_does_not_keep_the_session(
     cluster: WholeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.start(1)
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(cluster.disks[1], "replace", refuse)
+    monkeypatch.setattr(cluster.disks[1], "replace", raising(OSError(28, "No space left on device")))
     await cluster.stop(1)
     assert "/brokers/ids/1" not in cluster.zookeeper.nodes
     assert not cluster.disks[1].exists(".kafka_cleanshutdown")
@@ -288,8 +276,6 @@ async def test_a_lead_cannot_be_taken_before_the_topics_configuration_can_be_rea
     cluster.zookeeper.reachable = False
     cluster.sessions[1].expire()
     topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(topic_name="new", partition_states=[])
-    request = LeaderAndIsrRequest(
-        controller_id=1, controller_epoch=1, broker_epoch=-1, topic_states=[topic], live_leaders=[]
-    )
+    request = LeaderAndIsrRequest(controller_id=1, controller_epoch=1, topic_states=[topic])
     with pytest.raises(PeerError, match="closed before the response"):
         await cluster.ask(1, request, 4)

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from harness.store.history import InjectionStep
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
+from tests.raising import raising
 
 
 @pytest.fixture
@@ -81,10 +81,7 @@ async def test_data_that_the_driver_cannot_bring_out_damage_the_evidence(
 async def test_no_cluster_at_all_is_a_remark(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def status() -> None:
-        raise ClusterError("no cluster was started")
-
-    monkeypatch.setattr(cluster, "status", status)
+    monkeypatch.setattr(cluster, "status", raising(ClusterError("no cluster was started")))
     notes = await collect(folder, cluster)
     (doubt,) = forbidding(notes.remarks)
     assert str(doubt) == "there is no cluster to collect evidence from: no cluster was started"
@@ -113,10 +110,7 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
 async def test_one_source_that_cannot_be_read_hides_no_other(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(_history: Path, _data_dir: Path) -> Any:
-        raise EvidenceError("half a file")
-
-    monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", unreadable)
+    monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", raising(EvidenceError("half a file")))
     notes = await collect(folder, cluster)
     assert str(notes.remarks[-1]) == "the ZooKeeper history is incomplete: half a file"
     assert (folder.broker(0) / "broker.log").exists()

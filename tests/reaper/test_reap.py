@@ -36,6 +36,7 @@ from harness.system import scratch
 from harness.system.pids import ProcessIdentity, environment_values, identify, write_pid_file
 from harness.system.scratch import new_scratch_folder
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from tests.raising import raising
 from tests.verdicts import PASS
 
 SCENARIO = """\
@@ -495,11 +496,9 @@ def test_what_may_not_be_looked_at_is_a_failure_only_of_this_users_runs(
     another: bool, fate: Fate, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = killed_in_drive(world)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", "supervisor.pid")
-
-    monkeypatch.setattr("harness.reaper.reap.liveness_of", refuse)
+    monkeypatch.setattr(
+        "harness.reaper.reap.liveness_of", raising(PermissionError(errno.EACCES, "Permission denied", "supervisor.pid"))
+    )
     monkeypatch.setattr(os, "geteuid", lambda: run.root.stat().st_uid + another)
     (item,) = reap([world.runs]).items
     assert (item.fate, item.name) == (fate, run.run_id)

@@ -32,9 +32,7 @@ class Bench:
         )
 
     def send(self, number: int, broker_id: int = 1) -> None:
-        message = UpdateMetadataRequest(
-            controller_id=9, controller_epoch=number, broker_epoch=5, topic_states=[], live_brokers=[]
-        )
+        message = UpdateMetadataRequest(controller_id=9, controller_epoch=number, broker_epoch=5)
         self.channels.send(
             ControlRequest(
                 broker_id=broker_id,

@@ -19,6 +19,7 @@ from harness.events import (
     ZkWrite,
 )
 from tests.broker.controller.world import World, settle
+from tests.raising import raising
 
 LIFE = (ControllerElected, ControllerReady, ControllerResigned, ControllerMoved, BrokerRegistered)
 
@@ -211,11 +212,7 @@ async def test_controlled_shutdown_is_refused(
 
 async def test_controlled_shutdown_that_fails_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.start(1, 2)
-
-    async def bug(*_: object) -> list[tuple[str, int]]:
-        raise TypeError("bug")
-
-    monkeypatch.setattr(ActiveController, "controlled_shutdown", bug)
+    monkeypatch.setattr(ActiveController, "controlled_shutdown", raising(TypeError("bug")))
     with pytest.raises(ControllerMovedError, match="bug"):
         await world.brokers[1].controller.controlled_shutdown(2, -1)
 

@@ -48,7 +48,6 @@ async def produce(
     version: int = 8,
 ) -> list[tuple[int, int, int]] | None:
     request = ProduceRequest(
-        transactional_id=None,
         acks=acks,
         timeout_ms=timeout_ms,
         topic_data=[
@@ -83,9 +82,6 @@ async def fetch(
         max_wait_ms=wait_ms,
         min_bytes=options.get("min_bytes", 1),
         max_bytes=options.get("response_bytes", 1 << 20),
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
         topics=[
             _Fetched(
                 topic=TOPIC,
@@ -117,7 +113,6 @@ async def list_offset(
 ) -> list[tuple[int, int, int, int]]:
     request = ListOffsetsRequest(
         replica_id=replica,
-        isolation_level=0,
         topics=[
             _Listed(
                 name=TOPIC,

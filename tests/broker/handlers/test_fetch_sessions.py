@@ -31,17 +31,12 @@ async def fetch(
         max_wait_ms=wait_ms,
         min_bytes=1,
         max_bytes=1 << 20,
-        isolation_level=0,
         session_id=session_id,
         session_epoch=epoch,
         topics=[
             _Topic(
                 topic=TOPIC,
-                partitions=[
-                    _Topic.FetchPartition(
-                        partition=number, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
-                    )
-                ],
+                partitions=[_Topic.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1 << 20)],
             )
             for number, offset in named
         ],

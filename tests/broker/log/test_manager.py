@@ -8,6 +8,7 @@ from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import StorageError
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, Heard, batch, everything
+from tests.raising import raising
 
 
 def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
@@ -77,11 +78,7 @@ def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch: pytest.M
     storage = MemoryStorage()
     logs = manager(storage)
     fill(logs, "t", 0)
-
-    def broken(_file: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", broken)
+    monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", raising(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output"):
         logs.close_clean()
     assert not storage.exists(".kafka_cleanshutdown")

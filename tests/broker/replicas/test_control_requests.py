@@ -7,6 +7,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey
 from harness.events import BecomeFollower, BecomeLeader, ControlReceive, EpochAssign, Fenced, HighWatermarkCheckpoint
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
+from tests.raising import raising
 
 
 async def tell(cluster: ReplicaCluster, broker_id: int, **changed: Any) -> list[int]:
@@ -205,11 +206,7 @@ async def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_
 async def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ReplicaCluster() as cluster:
         await cluster.elect(1, tell=[2])
-
-        def refuse(*_: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
+        monkeypatch.setattr(cluster[1].logs, "get_or_create", raising(OSError(28, "No space left on device")))
         assert await tell(cluster, 1) == [0, 56]
         assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
         assert cluster[1].manager.replicas.get(TOPIC, 0) is None

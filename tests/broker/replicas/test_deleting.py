@@ -31,9 +31,7 @@ async def produce(cluster: WholeCluster, timestamp_ms: int, key: bytes | None = 
     data = ProduceRequest.TopicProduceData
     records = build_batch([Record(key=key, value=b"v" * 100, timestamp_ms=timestamp_ms)])
     partition = data.PartitionProduceData(index=0, records=records)
-    request = ProduceRequest(
-        transactional_id=None, acks=-1, timeout_ms=5000, topic_data=[data(name="t", partition_data=[partition])]
-    )
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name="t", partition_data=[partition])])
     return int((await cluster.ask(1, request, 8)).responses[0].partition_responses[0].error_code)
 
 

@@ -9,6 +9,7 @@ from harness.broker.wire.messages import ApiKey
 from harness.events import ControlReceive, LogDirectoryFailure, ZkWrite
 from tests.broker.replica_cluster import ReplicaCluster, context
 from tests.broker.whole_cluster import WholeCluster
+from tests.raising import raising
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -39,37 +40,32 @@ async def test_a_producer_that_waits_is_told_at_once(cluster: ReplicaCluster) ->
 
 async def test_a_partition_whose_log_cannot_be_made_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ReplicaCluster() as cluster:
-
-        def refuse(*_: object) -> None:
-            raise OSError("input/output error")
-
-        monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
+        monkeypatch.setattr(cluster[1].logs, "get_or_create", raising(OSError("input/output error")))
         await cluster.elect(1, tell=[1])
         assert await cluster.tell(1) == [STORAGE_ERROR]
         assert (await cluster.produce(1, "a")).error is STORAGE_ERROR
 
 
-def test_another_replica_leads_once_a_disk_is_full_and_the_broker_lives_on_without_it_until_its_restart() -> None:
-    async def main() -> None:
-        async with WholeCluster() as cluster:
-            await cluster.start(1, 2, 3)
-            assert await cluster.create("t", [1, 2, 3]) == ErrorCode.NONE
-            cluster.disks[1].space_left = 10
-            assert await cluster.produce(1, "t", "does not fit") == STORAGE_ERROR
-            cluster.disks[1].space_left = None
-            await asyncio.sleep(1)
-            assert [event.replicas for event in cluster.of(1, LogDirectoryFailure)] == [1]
-            told = [event for event in cluster.of(1, ZkWrite) if "log_dir_event" in event.path and event.op == "create"]
-            assert [event.result for event in told] == ["ok"]
-            leader = await cluster.leader("t", 1)
-            assert leader in (2, 3)
-            assert await cluster.produce(leader, "t", "goes on") == ErrorCode.NONE
-            assert await cluster.produce(1, "t", "still offline") == STORAGE_ERROR
-            assert {broker.node_id for broker in (await cluster.metadata(1)).brokers} == {1, 2, 3}
-            await cluster.stop(1)
-            await cluster.start(1)
-            assert await cluster.produce(1, "t", "not here") == ErrorCode.NOT_LEADER_FOR_PARTITION
-            await cluster.until(lambda: in_sync(cluster, {1, 2, 3}), "broker 1 is in the ISR again")
+async def test_another_replica_leads_once_a_disk_is_full_and_the_broker_lives_on_without_it_until_its_restart() -> None:
+    async with WholeCluster() as cluster:
+        await cluster.start(1, 2, 3)
+        assert await cluster.create("t", [1, 2, 3]) == ErrorCode.NONE
+        cluster.disks[1].space_left = 10
+        assert await cluster.produce(1, "t", "does not fit") == STORAGE_ERROR
+        cluster.disks[1].space_left = None
+        await asyncio.sleep(1)
+        assert [event.replicas for event in cluster.of(1, LogDirectoryFailure)] == [1]
+        told = [event for event in cluster.of(1, ZkWrite) if "log_dir_event" in event.path and event.op == "create"]
+        assert [event.result for event in told] == ["ok"]
+        leader = await cluster.leader("t", 1)
+        assert leader in (2, 3)
+        assert await cluster.produce(leader, "t", "goes on") == ErrorCode.NONE
+        assert await cluster.produce(1, "t", "still offline") == STORAGE_ERROR
+        assert {broker.node_id for broker in (await cluster.metadata(1)).brokers} == {1, 2, 3}
+        await cluster.stop(1)
+        await cluster.start(1)
+        assert await cluster.produce(1, "t", "not here") == ErrorCode.NOT_LEADER_FOR_PARTITION
+        await cluster.until(lambda: in_sync(cluster, {1, 2, 3}), "broker 1 is in the ISR again")
 
 
 async def in_sync(cluster: WholeCluster, isr: set[int]) -> bool:
@@ -83,15 +79,11 @@ async def test_without_another_replica_nobody_leads() -> None:
         await cluster.create("t", [1])
         cluster.disks[1].space_left = 10
         assert await cluster.produce(1, "t", "does not fit") == STORAGE_ERROR
-        await cluster.until(lambda: has_no_leader(cluster), "nobody leads")
+        await cluster.until_led("t", -1, by=2)
         await cluster.stop(1)
         cluster.disks[1].space_left = None
         await cluster.start(1)
         assert await cluster.produce(1, "t", "fits") == ErrorCode.NONE
-
-
-async def has_no_leader(cluster: WholeCluster) -> bool:
-    return await cluster.leader("t", 2) == -1
 
 
 async def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_controller() -> None:
