@@ -79,11 +79,11 @@ async def until_assigned(cluster: WholeCluster, *replicas: int) -> None:
     await cluster.until(seen, f"replicas {replicas}", within_s=60)
 
 
-async def until_leader(cluster: WholeCluster, leader: int, *, within_s: float = 60) -> None:
+async def until_leader(cluster: WholeCluster, leader: int) -> None:
     async def seen() -> bool:
         return state(cluster).leader == leader and await cluster.leader("t", min(cluster.brokers)) == leader
 
-    await cluster.until(seen, f"leader {leader}", within_s=within_s)
+    await cluster.until(seen, f"leader {leader}", within_s=60)
 
 
 async def kill(cluster: WholeCluster, broker_id: int) -> None:

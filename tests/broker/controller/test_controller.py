@@ -46,8 +46,7 @@ async def test_when_the_controller_dies_another_takes_over_in_the_next_epoch(wor
 
 
 async def test_deleting_the_znode_makes_for_a_new_term_and_changes_no_partition(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     before = world.server.nodes[world.path()].version
     world.server.remove("/controller")
     await settle()
@@ -95,8 +94,7 @@ async def test_the_new_session_waits_for_the_event_that_is_running(world: World)
 
 
 async def test_a_lost_connection_is_no_reason_to_resign_and_hides_nothing(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.brokers[1].sessions[0].disconnect()
     await world.kill(2)
     assert world.brokers[1].controller.is_active
@@ -150,8 +148,7 @@ async def test_what_is_queued_for_a_controller_that_has_resigned_is_void(world: 
 
 @pytest.mark.parametrize("path", ["/brokers/topics/bad", "/brokers/topics/t/partitions/0/state"])
 async def test_a_znode_without_sense_keeps_nobody_from_taking_over(world: World, path: str) -> None:
-    await world.start(1)
-    await world.create("t", {0: [1]})
+    await world.start(1, t={0: [1]})
     world.server.put(path, b"not JSON")
     await world.start(2)
     await world.kill(1)
@@ -180,8 +177,7 @@ async def test_a_stopped_controller_leaves_znode_and_session_to_others(world: Wo
 
 
 async def test_resigning_forgets_every_handler_but_the_one_of_the_election(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     zk = world.brokers[1].sessions[0]
     assert zk.watched > {"/controller", "/brokers/ids", "/brokers/ids/2", "/brokers/topics/t"}
     world.server.put("/controller", ControllerZnode(broker_id=7, timestamp_ms=0).encode())
@@ -235,8 +231,7 @@ async def test_controlled_shutdown_is_refused_when_the_session_ends(world: World
 
 
 async def test_no_partition_is_touched_by_a_controller_of_an_earlier_epoch(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.server.put(world.path(), world.state().encode().replace(b'"controller_epoch":1', b'"controller_epoch":9'))
     await world.kill(2)
     assert (world.state().leader, world.state().leader_epoch) == (2, 0)

@@ -17,9 +17,9 @@ def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
     return logs
 
 
-def fill(logs: LogManager, topic: str, partition: int, count: int = 10) -> bytes:
+def fill(logs: LogManager, topic: str, partition: int) -> bytes:
     log = logs.get_or_create(topic, partition)
-    for _ in range(count):
+    for _ in range(10):
         log.append_as_leader(batch(2), 1)
     return everything(log)
 
