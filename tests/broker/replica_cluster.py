@@ -389,6 +389,11 @@ class ReplicaCluster:
             assert loop.time() < deadline, f"{what}: not within {within_s} s"
             await asyncio.sleep(every_s)
 
+    async def replicate(self, broker_id: int, *values: str) -> None:
+        """Write records, and wait until every replica that is up has them."""
+        await self.produce(broker_id, *values)
+        await self.settled()
+
     async def settled(self, partition: int = 0) -> None:
         """Wait until every replica that is up has the same log and high watermark."""
 

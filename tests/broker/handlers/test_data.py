@@ -367,8 +367,7 @@ async def test_list_offsets(
     cluster: ReplicaCluster, timestamp: int, options: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
     """Two committed records of the first leader epoch; in the second one, a record that only the leader has."""
-    await cluster.produce(1, "a", "b")
-    await cluster.settled()
+    await cluster.replicate(1, "a", "b")
     await cluster.elect(1)
     cluster.network.isolate(1)
     await cluster.produce(1, "c", acks=1)

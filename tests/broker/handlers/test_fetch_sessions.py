@@ -125,12 +125,10 @@ async def test_replicas_become_equal_whatever_sessions_there_are(slots: str) -> 
 
 
 async def test_followers_whose_sessions_the_leader_has_lost_begin_anew(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     before = set(cluster[1].sessions._sessions)
     cluster[1].sessions._sessions.clear()
     began = asyncio.get_running_loop().time()
-    await cluster.produce(1, "b")
-    await cluster.settled()
+    await cluster.replicate(1, "b")
     assert before.isdisjoint(cluster[1].sessions._sessions)
     assert asyncio.get_running_loop().time() - began < 1

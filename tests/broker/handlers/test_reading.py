@@ -28,8 +28,7 @@ async def test_a_follower_serves_consumers(
 ) -> None:
     """It has two records and has heard that one is committed."""
     await cluster.elect(1)
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster.network.isolate(3)
     await cluster.produce(1, "b", acks=1)
     await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 2, "the second record")

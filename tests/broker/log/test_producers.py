@@ -104,8 +104,7 @@ def test_producers_do_not_mix() -> None:
     assert append(log, 1, producer_id=8) == 4
 
 
-def test_a_write_that_the_disk_refused_is_not_remembered() -> None:
-    storage = MemoryStorage()
+def test_a_write_that_the_disk_refused_is_not_remembered(storage: MemoryStorage) -> None:
     log = new_log(storage)
     append(log, 0)
     storage.space_left = 10
@@ -116,8 +115,7 @@ def test_a_write_that_the_disk_refused_is_not_remembered() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_remembers(clean: bool) -> None:
-    storage = MemoryStorage()
+def test_a_restart_remembers(storage: MemoryStorage, clean: bool) -> None:
     log = new_log(storage)
     for sequence in range(9):
         append(log, sequence)
@@ -127,8 +125,7 @@ def test_a_restart_remembers(clean: bool) -> None:
     assert append(again, 9) == 9
 
 
-def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice() -> None:
-    storage = MemoryStorage()
+def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice(storage: MemoryStorage) -> None:
     append(new_log(storage), 0)
     again, _ = opened(storage, rules=rules_with(["producer-state-lost"]))
     assert append(again, 0) == 1

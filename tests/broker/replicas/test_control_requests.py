@@ -62,8 +62,7 @@ async def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() 
 
 
 async def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a", "b")
-    await cluster.settled()
+    await cluster.replicate(1, "a", "b")
     await cluster.elect(2)
     assert list(cluster[2].replica().log.epochs.entries) == [(0, 0), (1, 2)]
     assert cluster[2].replica().epoch_start_offset == 2
@@ -189,16 +188,14 @@ async def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_
 ) -> None:
     await cluster.elect(1, partition=1)
     await cluster.produce(1, "a", partition=1)
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     await cluster[3].manager.stop()
     again = await cluster.start(3)
     await again.manager.stop()
     assert again.of(HighWatermarkCheckpoint) == []
     again = await cluster.start(3)
     await cluster.tell(3)
-    await cluster.produce(1, "b")
-    await cluster.settled()
+    await cluster.replicate(1, "b")
     await again.manager.stop()
     assert again.logs.read_high_watermarks() == {(TOPIC, 0): 2, (TOPIC, 1): 1}
 

@@ -16,8 +16,7 @@ async def test_truncation_asks_again_until_both_know_the_epoch() -> None:
     """KIP-279: each of two brokers led in epochs that the other never saw."""
     async with ReplicaCluster() as cluster:
         await cluster.elect(2)
-        await cluster.produce(2, "a")
-        await cluster.settled()
+        await cluster.replicate(2, "a")
         cluster.network.isolate(2)
         await cluster.produce(2, "only 2 has this, epoch 0", acks=1)
         await cluster.elect(1, isr=[1, 3], tell=[1, 3])
@@ -38,8 +37,7 @@ async def _with_another_partition(cluster: ReplicaCluster) -> None:
     """Broker 1 leads two partitions, so fetchers from it stay when one of them goes elsewhere."""
     await cluster.elect(1)
     await cluster.elect(1, partition=1)
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
 
 
 async def test_records_that_arrive_after_the_lead_was_taken_are_not_appended() -> None:
@@ -84,16 +82,14 @@ async def test_a_fenced_follower_is_silent_until_the_controller_speaks(cluster: 
     await asyncio.sleep(5)
     assert [(event.sender, event.got, event.have) for event in cluster[1].of(Fenced)] == [(2, 0, 1)]
     await cluster.tell(2)
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
 
 
 async def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end() -> None:
     """With truncation by leader epoch this cannot be; without, the out-of-range answer is what is left."""
     async with ReplicaCluster(planted_bugs=["no-truncation-by-leader-epoch"]) as cluster:
         await cluster.elect(1)
-        await cluster.produce(1, "a")
-        await cluster.settled()
+        await cluster.replicate(1, "a")
         cluster.network.isolate(1)
         await cluster.produce(1, "lost", "lost", acks=1)
         await cluster.elect(2, isr=[2, 3], tell=[2, 3])
@@ -105,8 +101,7 @@ async def test_a_log_that_is_longer_than_the_leaders_is_cut_to_the_leaders_end()
 
 
 async def test_a_log_that_ends_before_the_leaders_start_begins_anew_there(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster.network.isolate(3)
     await cluster.elect(1, isr=[1, 2], tell=[1, 2])
     for value in "bcd":
@@ -152,8 +147,7 @@ async def test_a_full_disk_fails_the_partition_and_not_the_fetcher() -> None:
         await cluster.produce(1, "other", partition=1)
         assert asyncio.get_running_loop().time() - began < 0.1
         await cluster.elect(1)
-        await cluster.produce(1, "b")
-        await cluster.settled()
+        await cluster.replicate(1, "b")
 
 
 async def test_a_corrupt_answer_is_fetched_again_after_the_backoff(cluster: ReplicaCluster) -> None:
@@ -211,8 +205,7 @@ async def test_an_error_nobody_thought_of_does_not_end_replication(
         monkeypatch.setattr(messages, "fetch_request", good)
         raise RuntimeError("bug")
 
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     monkeypatch.setattr(messages, "fetch_request", buggy)
     await cluster.produce(1, "b", acks=1)
     await cluster.until(lambda: messages.fetch_request is good, "the error")

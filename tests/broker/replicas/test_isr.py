@@ -65,8 +65,7 @@ async def test_a_laggard_leaves_between_one_and_one_and_a_half_lag_times(cluster
 
 
 async def test_the_isr_counts_only_once_zookeeper_has_accepted_it(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster[1].zookeeper.disconnect()
     pending = asyncio.create_task(cluster.produce(1, "b", timeout_s=60))
     cluster.network.isolate(3)
@@ -203,8 +202,7 @@ async def test_a_follower_that_fetches_while_its_return_is_being_written_is_prop
 async def test_who_left_first_is_not_taken_back_because_another_laggard_holds_the_high_watermark(
     cluster: ReplicaCluster,
 ) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster.network.isolate(3)
     await asyncio.sleep(1)
     await _behind(cluster, 2)

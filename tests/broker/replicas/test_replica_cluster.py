@@ -32,8 +32,7 @@ async def test_acks_all_is_answered_when_every_replica_has_the_record(cluster: R
 
 
 async def test_committing_takes_one_fetch_round_and_no_timer(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "warm up")
-    await cluster.settled()
+    await cluster.replicate(1, "warm up")
     began = asyncio.get_running_loop().time()
     await cluster.produce(1, "a")
     assert asyncio.get_running_loop().time() - began == pytest.approx(2 * LATENCY_S)
@@ -58,8 +57,7 @@ async def test_a_planted_bug_answers_acks_all_before_anybody_else_has_the_record
 async def _diverged(cluster: ReplicaCluster) -> None:
     """Broker 1 leads, commits two records, appends two more that nobody gets, and is replaced by broker 2."""
     await cluster.elect(1)
-    await cluster.produce(1, "a", "b")
-    await cluster.settled()
+    await cluster.replicate(1, "a", "b")
     cluster.network.isolate(1)
     assert (await cluster.produce(1, "lost", "lost", acks=1)).error is ErrorCode.NONE
     await cluster.elect(2, isr=[2, 3], tell=[2, 3])
@@ -135,8 +133,7 @@ async def test_a_follower_that_has_everything_stays_in_the_isr_however_long_it_i
 
 
 async def test_a_leader_cut_off_from_its_followers_and_replaced_cannot_commit_alone(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster.network.isolate(1)
     pending = asyncio.create_task(cluster.produce(1, "zombie", timeout_s=20))
     await cluster.elect(2, isr=[2, 3], tell=[2, 3])
@@ -168,8 +165,7 @@ async def test_a_new_leader_keeps_its_high_watermark_until_it_has_heard_of_its_f
 
 
 async def test_an_unclean_leader_makes_the_others_drop_committed_records(cluster: ReplicaCluster) -> None:
-    await cluster.produce(1, "a")
-    await cluster.settled()
+    await cluster.replicate(1, "a")
     cluster.network.isolate(3)
     assert (await cluster.produce(1, "b", "c")).error is ErrorCode.NONE
     assert cluster.state()[0].isr == (1, 2)
