@@ -202,8 +202,7 @@ def test_what_is_left_behind_is_residue(stage: Stage) -> None:
 
 def test_a_cluster_that_does_not_stop_is_residue_and_is_judged_nevertheless(stage: Stage) -> None:
     stage.cluster.broken = {"stop"}
-    outcome = stage.run()
-    assert outcome.result.residue == ["the cluster could not be stopped: stop is broken"]
+    assert stage.run().result.residue == ["the cluster could not be stopped: stop is broken"]
     assert stage.log[-1] == "report"
 
 

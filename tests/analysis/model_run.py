@@ -1,7 +1,4 @@
-"""Whole runs of the model: clients that use its cluster, steps drawn by a seed, and how many steps are taken.
-
-A run of fewer steps is the beginning of the longer run of the same seed, so that what fails can be made shorter.
-"""
+"""Whole runs of the model; one of fewer steps is the beginning of the longer one of the same seed."""
 
 import json
 from collections.abc import Callable

@@ -223,8 +223,7 @@ def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_pa
     stale = folder.findings / "check=gone"
     stale.mkdir(parents=True)
     shutil.copytree(stale, folder.facts / "sends.parquet")
-    judgement = judge(folder, SETTINGS, ["I3"])
-    assert verdicts(judgement) == {"I3": PASS}
+    assert verdicts(judge(folder, SETTINGS, ["I3"])) == {"I3": PASS}
     assert not stale.exists()
 
 

@@ -21,8 +21,9 @@ def metadata_update(brokers: Brokers, topics: Topics, controller_id: int) -> Upd
         return _Partition(**known, isr=replicas, replicas=replicas, offline_replicas=offline)
 
     def broker(broker_id: int, listeners: Sequence[str]) -> _Broker:
-        addresses = [{"host": f"h{broker_id}", "port": 9000 + n, "listener": name} for n, name in enumerate(listeners)]
-        return _Broker(id=broker_id, endpoints=[_Broker.UpdateMetadataEndpoint(**address) for address in addresses])
+        endpoint = _Broker.UpdateMetadataEndpoint
+        at = [endpoint(host=f"h{broker_id}", port=9000 + n, listener=name) for n, name in enumerate(listeners)]
+        return _Broker(id=broker_id, endpoints=at)
 
     return UpdateMetadataRequest(
         controller_id=controller_id,

@@ -1,7 +1,4 @@
-"""Three brokers in one process as far as replication goes: real logs in memory, real codecs, a network to be cut.
-
-The test is the controller: it writes partition states to ZooKeeper and sends the requests that follow from them.
-"""
+"""Three brokers in one process as far as replication goes, on logs in memory; the test is the controller."""
 
 import asyncio
 import random

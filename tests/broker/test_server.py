@@ -72,8 +72,7 @@ async def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afte
 
 
 async def test_a_clean_stop_leaves_nothing_to_recover(cluster: WholeCluster) -> None:
-    await cluster.start(1)
-    await cluster.create("t", [1])
+    await cluster.start(1, t=[1])
     assert await cluster.produce(1, "t", "v") == ErrorCode.NONE
     await cluster.stop(1)
     assert "/brokers/ids/1" not in cluster.zookeeper.nodes
@@ -87,13 +86,11 @@ async def test_a_clean_stop_leaves_nothing_to_recover(cluster: WholeCluster) -> 
 
 
 async def test_a_stop_hands_the_leads_over(cluster: WholeCluster) -> None:
-    await cluster.start(1, 2, 3)
-    await cluster.create("t", [2, 3, 1])
+    await cluster.start(1, 2, 3, t=[2, 3, 1])
     controller_id = await cluster.controller(1)
     await cluster.stop(2)
     assert cluster.of(2, BrokerStop)[-1].controlled
-    strategies = [event.strategy for event in cluster.of(controller_id, Election)]
-    assert strategies[-1] == "controlled_shutdown"
+    assert [event.strategy for event in cluster.of(controller_id, Election)][-1] == "controlled_shutdown"
     await cluster.until_led("t", 3)
 
 
@@ -103,8 +100,7 @@ async def test_a_stop_without_anybody_to_take_over_is_not_controlled() -> None:
         return [topic.partitions[0].isr_nodes for topic in topics] == [[2]]
 
     async with WholeCluster({"controlled.shutdown.max.retries": "2"}) as cluster:
-        await cluster.start(1, 2)
-        await cluster.create("t", [2, 1])
+        await cluster.start(1, 2, t=[2, 1])
         await cluster.brokers.pop(1).abandon()
         await cluster.until(lambda: leads_alone(cluster), "broker 2 leads alone")
         await cluster.stop(2)
@@ -118,8 +114,7 @@ async def test_after_an_expired_session_a_broker_registers_again_and_the_control
         leader = await cluster.leader("t", 1)
         return leader > 0 and await cluster.produce(leader, "t", "v") == ErrorCode.NONE
 
-    await cluster.start(1, 2, 3)
-    await cluster.create("t", [1, 2, 3])
+    await cluster.start(1, 2, 3, t=[1, 2, 3])
     controller_id = await cluster.controller(1)
     first = cluster.of(controller_id, BrokerRegistered)[-1].czxid
     cluster.sessions[controller_id].expire()
@@ -127,8 +122,7 @@ async def test_after_an_expired_session_a_broker_registers_again_and_the_control
     assert cluster.of(controller_id, BrokerRegistered)[-1].czxid > first
     assert [event.reason for event in cluster.of(controller_id, ControllerResigned)] == ["session expired"]
     assert [event.state for event in cluster.of(controller_id, ZkSession)][-3:] == ["lost", "connected", "reinit"]
-    epochs = sorted(e.controller_epoch for b in (1, 2, 3) for e in cluster.of(b, ControllerElected))
-    assert epochs == [1, 2]
+    assert sorted(e.controller_epoch for b in (1, 2, 3) for e in cluster.of(b, ControllerElected)) == [1, 2]
     await cluster.until(lambda: writes(cluster), "a write")
 
 
@@ -179,8 +173,7 @@ async def test_a_committed_offset_survives_its_coordinator(cluster: WholeCluster
     async def loaded(cluster: WholeCluster, broker_id: int) -> bool:
         return (await cluster.committed(broker_id, "g", "t"))[0] == ErrorCode.NONE
 
-    await cluster.start(1, 2, 3)
-    await cluster.create("t", [1, 2, 3])
+    await cluster.start(1, 2, 3, t=[1, 2, 3])
     assert await cluster.coordinator("g", 1) == -1, "the topic is only being created"
     await cluster.until(lambda: found(cluster, 1), "a coordinator")
     first = await cluster.coordinator("g", 1)
@@ -239,8 +232,7 @@ async def test_a_stopped_broker_answers_nobody(cluster: WholeCluster) -> None:
 
 
 async def test_a_broker_that_stops_does_not_come_back_into_the_isr_it_leaves(cluster: WholeCluster) -> None:
-    await cluster.start(1, 2, 3)
-    await cluster.create("t", [2, 3, 1])
+    await cluster.start(1, 2, 3, t=[2, 3, 1])
     await cluster.create("stays", [2, 9])
     assert await cluster.produce(2, "t", "v") == ErrorCode.NONE
     await cluster.stop(2)

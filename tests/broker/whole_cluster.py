@@ -97,12 +97,14 @@ class WholeCluster:
         key = broker_id if name == "/d" else (broker_id, name)
         return self.disks.setdefault(key, MemoryStorage())
 
-    async def start(self, *broker_ids: int) -> None:
-        """Start brokers and wait until each knows of all."""
+    async def start(self, *broker_ids: int, t: list[int] | None = None) -> None:
+        """Start brokers and wait until each knows of all; then create topic t, if its replicas are given."""
         for broker_id in broker_ids:
             self.brokers[broker_id] = self.prepare(broker_id)
             await self.brokers[broker_id].start()
         await self.until(self._know_each_other, "brokers know each other")
+        if t:
+            await self.create("t", t)
 
     async def stop(self, broker_id: int) -> None:
         """Stop a broker cleanly."""

@@ -1,8 +1,4 @@
-"""Runs one check on a table of cases, each a handful of rows, and compares its answers with what they must be.
-
-Every case is a run of its own, so one Spark job judges all cases that share their settings: quick, and proof that a
-check keeps runs apart.
-"""
+"""Puts a table of cases, each a run of a handful of rows, to one check, and compares its answers."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -119,8 +119,7 @@ async def all_gone(driver: Driver) -> None:
 async def produce(driver: Driver, topic: str) -> None:
     """Create a topic of one partition and write a record to all its replicas."""
     status = await driver.status()
-    replicas = len(status.brokers)
-    spec = TopicSpec(name=topic, partitions=1, replication_factor=replicas)
+    spec = TopicSpec(name=topic, partitions=1, replication_factor=len(status.brokers))
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
     outcomes: list[str] = []
 

@@ -206,8 +206,7 @@ async def test_sigterm_is_a_shutdown(folder: Path) -> None:
 async def test_a_killed_supervisor_takes_its_children_with_it(folder: Path) -> None:
     running, paused = await spawn(folder, "running", STUBBORN), await spawn(folder, "paused")
     await call(folder, "pause", name="paused", at_most_s=60)
-    supervisor = supervisor_of(folder)
-    supervisor.send(signal.SIGKILL)
+    supervisor_of(folder).send(signal.SIGKILL)
     await gone(running, paused)
 
 
@@ -290,8 +289,7 @@ async def test_an_owner_that_is_gone_already_ends_everything_at_once(tmp_path: P
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
     await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
-    supervisor = supervisor_of(tmp_path)
-    await gone(supervisor)
+    await gone(supervisor_of(tmp_path))
 
 
 async def test_strangers_do_not_get_the_ports_that_a_supervisor_holds(folder: Path) -> None:
@@ -310,8 +308,7 @@ async def test_a_child_with_a_grace_gets_sigterm_when_the_supervisor_is_killed_a
     plain = await spawn(folder, "plain")
     if await_the_child:
         await text_of(folder / "guard.log", "waits")
-    supervisor = supervisor_of(folder)
-    supervisor.send(signal.SIGKILL)
+    supervisor_of(folder).send(signal.SIGKILL)
     await gone(plain, guard)
     assert (folder / "guard.log").read_text(encoding="utf-8") == "waits\ndone\n"
 

@@ -152,8 +152,7 @@ class TestPowerLoss:
 
         monkeypatch.setattr(cluster, "partitions", unchanged)
         cluster.znodes |= asked_for
-        effect = await registry.fault("power-loss").confirm(cluster.arena, injection)
-        assert effect.verdict is verdict
+        assert (await registry.fault("power-loss").confirm(cluster.arena, injection)).verdict is verdict
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)

@@ -258,8 +258,7 @@ def test_nothing_of_a_live_run_is_touched(world: World) -> None:
 def killed_in_drive(world: World) -> RunFolder:
     """Return a run whose `chaos run` was killed in the drive phase, its supervisor too."""
     run = world.run(START, entry(Phase.DRIVE, over=False))
-    gone = world.process(run, name="supervisor")
-    os.kill(gone.pid, signal.SIGKILL)
+    os.kill(world.process(run, name="supervisor").pid, signal.SIGKILL)
     world.processes[-1].wait()
     (run.cluster / "supervisor.sock").touch()
     return run
@@ -321,16 +320,14 @@ def test_what_is_found_of_a_run_that_was_stopped_is_its_residue_too(world: World
     run = world.run(*STOPPED[:3], entry(Phase.STOP, OTHER, residue=["port 1 was open"]), entry(Phase.JUDGE))
     assemble(run).save(run.verdict)
     world.engine = FakeEngine().add(run.root, "volume-a")
-    reaped = reap([world.runs], progress=Silent())
-    assert fates(reaped.items) == {("removed", "volume", "volume-a")}
+    assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "volume", "volume-a")}
     assert RunResult.load(run.verdict).residue == ["port 1 was open", "volume volume-a was left until a reaper came"]
     assert reap([world.runs], progress=Silent()).items == []
     assert RunResult.load(run.verdict).verdicts.environment is EnvironmentVerdict.RESIDUE
 
 
 def test_a_process_that_only_a_pid_file_names_is_found(world: World) -> None:
-    run = world.run(*STOPPED)
-    left = world.process(run, name="broker-0", marked_as_ours=False)
+    left = world.process(world.run(*STOPPED), name="broker-0", marked_as_ours=False)
     assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "process", "")}
     assert not left.alive()
 
@@ -350,8 +347,7 @@ def test_a_verdict_from_before_judging_was_cut_off_does_not_stand(world: World, 
     before = assemble(run).model_copy(update={"checks": [PASSED]})
     before.save(run.verdict)
     went_through(run, *STOPPED, entry(phase, over=False))
-    reaped = reap([world.runs], progress=Silent())
-    assert fates(reaped.items) == {("closed", "run", run.run_id)}
+    assert fates(reap([world.runs], progress=Silent()).items) == {("closed", "run", run.run_id)}
     result = RunResult.load(run.verdict)
     assert result.verdicts.system is SystemVerdict.UNKNOWN
     assert result.checks == [PASSED]
@@ -437,8 +433,7 @@ def test_what_belongs_to_a_folder_that_is_out_of_sight_is_kept(world: World) -> 
 def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> None:
     run = killed_in_drive(world)
     world.engine = FakeEngine().add(run.root, "volume-a", host="far-away")
-    reaped = reap([world.runs], progress=Silent())
-    assert ("kept", "volume", "volume-a") in fates(reaped.items)
+    assert ("kept", "volume", "volume-a") in fates(reap([world.runs], progress=Silent()).items)
     assert world.engine.requests == []
 
 

@@ -136,8 +136,7 @@ class TestSender:
 
     def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
         plan = clients(**parameters)[0]
-        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Sender(plan, recorder, cast("Producer", producer))
+        return Sender(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), cast("Producer", producer))
 
     def test_the_invoke_is_on_file_before_the_record_is_handed_over(
         self, path: Path, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
@@ -267,8 +266,7 @@ class TestReader:
 
     def reader(self, path: Path, consumer: FakeConsumer) -> Reader:
         plan = replace(clients(producers=0)[0], topics={"orders": 1})
-        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Reader(plan, recorder, consumer)
+        return Reader(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), consumer)
 
     def test_a_poll_keeps_records_in_the_order_they_came(self, path: Path) -> None:
         poll(self.reader(path, FakeConsumer([record(5), record(6, b"producer-2-9")])))

@@ -50,8 +50,7 @@ async def test_deleting_the_znode_makes_for_a_new_term_and_changes_no_partition(
     before = world.server.nodes[world.path()].version
     world.server.remove("/controller")
     await settle()
-    epochs = [b.controller.controller_epoch for b in world.brokers.values() if b.controller.is_active]
-    assert epochs == [2]
+    assert [b.controller.controller_epoch for b in world.brokers.values() if b.controller.is_active] == [2]
     assert life(world, 1)[:4] == ["broker_registered", "controller_elected", "controller_ready", "controller_resigned"]
     assert world.server.nodes[world.path()].version == before
 

@@ -109,8 +109,7 @@ async def test_a_broker_dies(
     assert (world.state(), versions(world)) == (expected, writes)
     await world.start(victim)
     assert versions(world) == writes
-    request = told(world, victim, LeaderAndIsrRequest)[-1]
-    partition = request.topic_states[0].partition_states[0]
+    partition = told(world, victim, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
     assert (partition.leader, partition.leader_epoch, partition.zk_version, partition.is_new) == (1, 1, 1, False)
 
 
@@ -251,8 +250,7 @@ async def test_a_bounced_broker_fails_and_starts(world: World) -> None:
     controller.reconnect()
     await settle()
     assert world.state() == state(1, 1, 1)
-    request = told(world, 2, LeaderAndIsrRequest)[-1]
-    assert request.broker_epoch == world.brokers[2].broker_epoch
+    assert told(world, 2, LeaderAndIsrRequest)[-1].broker_epoch == world.brokers[2].broker_epoch
     moves = [(e.replica, e.to_state) for e in controller_events(world, ReplicaStateChange)][-2:]
     assert moves == [(2, "OfflineReplica"), (2, "OnlineReplica")]
 

@@ -53,8 +53,7 @@ async def test_what_a_leader_makes_of_leader_and_isr(
 async def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() -> None:
     async with ReplicaCluster() as cluster:
         await cluster.elect(1, tell=[2])
-        replica_of = cluster[3].manager.replicas.get
-        assert replica_of(TOPIC, 0) is None
+        assert cluster[3].manager.replicas.get(TOPIC, 0) is None
         assert await tell(cluster, 3, leader=-1) == [0, 0]
         assert (cluster[3].replica().leader_epoch, cluster[3].replica().log.log_end_offset) == (-1, 0)
         assert await tell(cluster, 3) == [0, 0]
@@ -90,8 +89,7 @@ async def test_a_request_is_fenced_as_a_whole(
         cluster.controller_epoch = 3
         await cluster.elect(1)
         cluster.controller_epoch = controller_epoch
-        errors = await tell(cluster, 1, broker_epoch=broker_epoch, leader=2, leader_epoch=1)
-        assert errors[0] == error
+        assert (await tell(cluster, 1, broker_epoch=broker_epoch, leader=2, leader_epoch=1))[0] == error
         assert cluster[1].replica().leader == (1 if error else 2)
         received = cluster[1].of(ControlReceive)[-1]
         assert (received.verdict, received.controller_epoch) == (verdict, controller_epoch)

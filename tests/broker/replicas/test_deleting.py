@@ -53,8 +53,7 @@ def start_of(cluster: WholeCluster, broker_id: int) -> int:
 )
 async def test_every_replica_starts_there_when_the_answer_comes(offset: int, answer: tuple[ErrorCode, int]) -> None:
     async with WholeCluster() as cluster:
-        await cluster.start(1, 2, 3)
-        await cluster.create("t", [1, 2, 3])
+        await cluster.start(1, 2, 3, t=[1, 2, 3])
         for _ in range(3):
             await produce(cluster, NOW_MS)
         assert await delete(cluster, 1, offset) == answer
@@ -64,8 +63,7 @@ async def test_every_replica_starts_there_when_the_answer_comes(offset: int, ans
 
 async def test_who_cannot_delete_says_why() -> None:
     async with WholeCluster() as cluster:
-        await cluster.start(1, 2)
-        await cluster.create("t", [1, 2])
+        await cluster.start(1, 2, t=[1, 2])
         await cluster.create("compacted", [1], cleanup_policy="compact")
         await cluster.create("both", [1], cleanup_policy="compact,delete")
         assert await delete(cluster, 2, 0) == (ErrorCode.NOT_LEADER_FOR_PARTITION, -1)
@@ -126,8 +124,7 @@ async def test_a_compacted_topic_takes_no_record_without_a_key() -> None:
 
 async def test_the_data_directory_tells_how_large_its_replicas_are() -> None:
     async with WholeCluster() as cluster:
-        await cluster.start(1, 2)
-        await cluster.create("t", [1, 2])
+        await cluster.start(1, 2, t=[1, 2])
         await produce(cluster, NOW_MS)
         ((directory,),) = [(await cluster.ask(1, DescribeLogDirsRequest(topics=None), 1)).results]
         assert (directory.error_code, directory.log_dir) == (ErrorCode.NONE, "/d")

@@ -75,8 +75,7 @@ async def in_sync(cluster: WholeCluster, isr: set[int]) -> bool:
 
 async def test_without_another_replica_nobody_leads() -> None:
     async with WholeCluster() as cluster:
-        await cluster.start(1, 2)
-        await cluster.create("t", [1])
+        await cluster.start(1, 2, t=[1])
         cluster.disks[1].space_left = 10
         assert await cluster.produce(1, "t", "does not fit") == STORAGE_ERROR
         await cluster.until_led("t", -1, by=2)
@@ -88,8 +87,7 @@ async def test_without_another_replica_nobody_leads() -> None:
 
 async def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_controller() -> None:
     async with WholeCluster() as cluster:
-        await cluster.start(1, 2)
-        await cluster.create("t", [1, 2])
+        await cluster.start(1, 2, t=[1, 2])
         cluster.disks[1].space_left = 10
         await cluster.produce(1, "t", "does not fit")
         await asyncio.sleep(1)
@@ -100,8 +98,7 @@ async def test_a_broker_without_disk_reports_its_replica_in_the_answer_to_the_co
 @pytest.mark.parametrize("bug", ["leads-on-without-disk"])
 async def test_with_the_planted_bug_a_leader_without_disk_leads_on(bug: str) -> None:
     async with WholeCluster(planted_bugs=(bug,)) as cluster:
-        await cluster.start(1, 2, 3)
-        await cluster.create("t", [1, 2, 3])
+        await cluster.start(1, 2, 3, t=[1, 2, 3])
         cluster.disks[1].space_left = 10
         assert await cluster.produce(1, "t", "does not fit") == STORAGE_ERROR
         await asyncio.sleep(1)

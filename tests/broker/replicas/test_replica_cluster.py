@@ -49,8 +49,7 @@ async def test_followers_learn_the_high_watermark_when_their_long_poll_is_over(c
 async def test_a_planted_bug_answers_acks_all_before_anybody_else_has_the_record() -> None:
     async with ReplicaCluster(planted_bugs=["acks-all-on-append"]) as cluster:
         await cluster.elect(1)
-        result = await cluster.produce(1, "a")
-        assert result.error is ErrorCode.NONE
+        assert (await cluster.produce(1, "a")).error is ErrorCode.NONE
         assert [cluster[b].replica().log.log_end_offset for b in (1, 2, 3)] == [1, 0, 0]
 
 
@@ -272,8 +271,7 @@ async def test_min_insync_replicas_refuses_before_and_after_the_append() -> None
     async with ReplicaCluster(min_insync_replicas="2") as cluster:
         await cluster.elect(1)
         cluster.network.isolate(1)
-        result = await cluster.produce(1, "a", timeout_s=20)
-        assert result.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        assert (await cluster.produce(1, "a", timeout_s=20)).error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         assert cluster.state()[0].isr == (1,)
         assert (await cluster.produce(1, "b")).error is ErrorCode.NOT_ENOUGH_REPLICAS
         assert (await cluster.produce(1, "c", acks=1)).error is ErrorCode.NONE
