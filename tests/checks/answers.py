@@ -23,6 +23,8 @@ POWER_LOSS = replace(STRICT, power_loss=True)
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
 
+UNREADABLE = remark("operations/c0.jsonl", "unreadable lines", 1)
+UNHEARD = remark("brokers/2/x", "missing lines, by their numbers", 2)
 NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)
 
 
@@ -43,6 +45,15 @@ class Case:
     """Part of the evidence."""
     facts: list[str] | None = None
     """What the events of the evidence are."""
+
+    def without_each(self, *tables: str) -> dict[str, "Case"]:
+        """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
+        assert {table for table, _ in self.rows} >= set(tables)
+        return {f"nothing in {table}": self._without(table) for table in tables}
+
+    def _without(self, table: str) -> "Case":
+        rows = [row for row in self.rows if row[0] != table]
+        return unknown(*rows, settings=self.settings, text=f"no rows in {table}")
 
 
 def passes(*rows: Row, severities: Sequence[str] = (), **wanted: Any) -> Case:
@@ -103,17 +114,6 @@ def table_of(check: str, cases: Mapping[str, Case]) -> Callable[..., None]:
         confirm(cases[case], answers(spark)[case])
 
     return test
-
-
-def without_each(case: Case, *tables: str) -> dict[str, Case]:
-    """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
-    assert {table for table, _ in case.rows} >= set(tables)
-    return {
-        f"nothing in {table}": unknown(
-            *(row for row in case.rows if row[0] != table), settings=case.settings, text=f"no rows in {table}"
-        )
-        for table in tables
-    }
 
 
 def batches_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Batch]:

@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import read, remark, sent
-from tests.checks.answers import NOT_UNIQUE, fails, passes, table_of, unknown, without_each
+from tests.checks.answers import NOT_UNIQUE, fails, passes, table_of, unknown
 
 FAILED = sent("b", outcome="fail", error="MESSAGE_TOO_LARGE")
 
@@ -23,6 +23,6 @@ CASES = {
     "nobody read anything": unknown(FAILED, text="polls"),
 }
 
-CASES |= without_each(CASES["what failed was not read"], "sends", "polls")
+CASES |= CASES["what failed was not read"].without_each("sends", "polls")
 
 test_values_of_failed_sends = table_of("aborted-read", CASES)

@@ -1,15 +1,5 @@
 from tests.analysis.fact_rows import elected_uncleanly, read, sent
-from tests.checks.answers import (
-    NOT_IDEMPOTENT,
-    NOT_UNIQUE,
-    UNCLEAN,
-    excused,
-    fails,
-    passes,
-    table_of,
-    unknown,
-    without_each,
-)
+from tests.checks.answers import NOT_IDEMPOTENT, NOT_UNIQUE, UNCLEAN, excused, fails, passes, table_of, unknown
 
 TWICE = [sent("a", 0), read("a", 0), read("a", 4)]
 
@@ -26,6 +16,6 @@ CASES = {
     "it was sent twice": unknown(*TWICE, NOT_UNIQUE),
 }
 
-CASES |= without_each(CASES["two readers, one place"], "sends", "polls")
+CASES |= CASES["two readers, one place"].without_each("sends", "polls")
 
 test_values_and_the_places_where_they_were_read = table_of("duplicate", CASES)

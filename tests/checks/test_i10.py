@@ -1,16 +1,6 @@
 from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import (
-    NOT_UNIQUE,
-    POWER_LOSS,
-    UNCLEAN,
-    excused,
-    fails,
-    passes,
-    table_of,
-    unknown,
-    without_each,
-)
+from tests.checks.answers import NOT_UNIQUE, POWER_LOSS, UNCLEAN, excused, fails, passes, table_of, unknown
 
 LATER = [sent("a", 0), led(1, 0), led(2, 1), replica(1, 1), replica(2, 1), state(1, leader=2, epoch=1, isr=[2])]
 
@@ -52,6 +42,6 @@ CASES = {
     "a value was sent twice": unknown(*LATER, NOT_UNIQUE, text="value ids: 1 sent more than once"),
 }
 
-CASES |= without_each(CASES["the later leader has it"], "sends", "replicas", "leader_epochs")
+CASES |= CASES["the later leader has it"].without_each("sends", "replicas", "leader_epochs")
 
 test_acknowledged_records_in_the_logs_of_later_leaders = table_of("I10", CASES)

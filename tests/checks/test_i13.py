@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import claimed
 from tests.analysis.protocol_rows import joined, proposed, registered
-from tests.checks.answers import fails, noted, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, noted, passes, table_of, unknown
 
 LEADS = [claimed(1, 0, high_watermark=0, end=0), registered(1), registered(2, 20, until_zxid=40)]
 
@@ -26,6 +26,6 @@ CASES = {
     "there was no leader": unknown(registered(1), text="leadership_claims"),
 }
 
-CASES |= without_each(CASES["it joins at the high watermark"], "leadership_claims", "registrations")
+CASES |= CASES["it joins at the high watermark"].without_each("leadership_claims", "registrations")
 
 test_who_joins_the_isr = table_of("I13", CASES)

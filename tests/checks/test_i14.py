@@ -1,11 +1,17 @@
 from typing import Any
 
-from tests.analysis.fact_rows import claimed
+from tests.analysis.fact_rows import Row, claimed
 from tests.analysis.protocol_rows import requested
 from tests.checks.answers import fails, passes, table_of, unknown
 
-AT: dict[str, Any] = {"topic": "orders", "partition": 0}
-STOP: dict[str, Any] = {**AT, "api": "StopReplica"}
+
+def role(seq: int, epoch: int, **other: Any) -> Row:
+    return requested(seq=seq, leader_epoch=epoch, **{"topic": "orders", "partition": 0} | other)
+
+
+def stop(seq: int, epoch: int, **other: Any) -> Row:
+    return role(seq, epoch, api="StopReplica", **other)
+
 
 CASES = {
     "controllers follow each other": passes(requested(1, seq=1), requested(2, seq=2)),
@@ -29,49 +35,22 @@ CASES = {
     ),
     "one for any registration is applied": passes(requested(request_broker_epoch=-1)),
     "one for a later registration is applied": passes(requested(request_broker_epoch=21)),
-    "a replica is stopped in its own epoch": passes(
-        requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=3)
-    ),
+    "a replica is stopped in its own epoch": passes(role(1, 3), stop(2, 3)),
     "a replica is stopped for an older epoch": fails(
-        requested(seq=1, **AT, leader_epoch=3),
-        requested(seq=2, **STOP, leader_epoch=2),
-        text="stopped its replica of orders-0 for epoch 2 when it was in epoch 3",
+        role(1, 3), stop(2, 2), text="stopped its replica of orders-0 for epoch 2 when it was in epoch 3"
     ),
-    "it is stopped for an older epoch before it got a newer one": passes(
-        requested(seq=1, **STOP, leader_epoch=2), requested(seq=2, **AT, leader_epoch=3)
-    ),
-    "an older epoch was refused": passes(
-        requested(seq=1, **AT, leader_epoch=3),
-        requested(seq=2, **STOP, leader_epoch=2, partition_verdict="ignored_old"),
-    ),
+    "it is stopped for an older epoch before it got a newer one": passes(stop(1, 2), role(2, 3)),
+    "an older epoch was refused": passes(role(1, 3), stop(2, 2, partition_verdict="ignored_old")),
     "a newer role was refused, so the replica is in the older epoch": passes(
-        requested(seq=1, **AT, leader_epoch=2),
-        requested(seq=2, **AT, leader_epoch=3, partition_verdict="ignored_old"),
-        requested(seq=3, **STOP, leader_epoch=2),
+        role(1, 2), role(2, 3, partition_verdict="ignored_old"), stop(3, 2)
     ),
-    "a topic that is deleted goes whatever the epoch": passes(
-        requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=-2)
-    ),
-    "a topic made anew begins at epoch 0": passes(
-        requested(seq=1, **AT, leader_epoch=3),
-        requested(seq=2, **STOP, leader_epoch=-2),
-        requested(seq=3, **STOP, leader_epoch=0),
-    ),
-    "a replica is stopped for epoch 0 when it is in the next": fails(
-        requested(seq=1, **AT, leader_epoch=1), requested(seq=2, **STOP, leader_epoch=0)
-    ),
-    "another broker is in a newer epoch": passes(
-        requested(seq=1, **AT, leader_epoch=3, broker=3, incarnation="inc-2"), requested(seq=2, **STOP, leader_epoch=2)
-    ),
-    "another life of the broker was in a newer epoch": passes(
-        requested(seq=1, **AT, leader_epoch=3, incarnation="other"), requested(seq=2, **STOP, leader_epoch=2)
-    ),
-    "another partition is in a newer epoch": passes(
-        requested(seq=1, **AT | {"partition": 1}, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=2)
-    ),
-    "an older role than the replica's is no stop": passes(
-        requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **AT, leader_epoch=2)
-    ),
+    "a topic that is deleted goes whatever the epoch": passes(role(1, 3), stop(2, -2)),
+    "a topic made anew begins at epoch 0": passes(role(1, 3), stop(2, -2), stop(3, 0)),
+    "a replica is stopped for epoch 0 when it is in the next": fails(role(1, 1), stop(2, 0)),
+    "another broker is in a newer epoch": passes(role(1, 3, broker=3, incarnation="inc-2"), stop(2, 2)),
+    "another life of the broker was in a newer epoch": passes(role(1, 3, incarnation="other"), stop(2, 2)),
+    "another partition is in a newer epoch": passes(role(1, 3, partition=1), stop(2, 2)),
+    "an older role than the replica's is no stop": passes(role(1, 3), role(2, 2)),
     "a role is taken in a newer epoch": passes(requested(), claimed(2, 1, high_watermark=0, end=0)),
     "a role is taken in the same epoch again": fails(
         requested(),

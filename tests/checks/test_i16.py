@@ -1,8 +1,8 @@
 from typing import Any
 
-from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, remark, state
+from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, state
 from tests.analysis.protocol_rows import waited_for
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 READ = [read("a", 4), waited_for([1, 2], 5)]
 
@@ -36,9 +36,7 @@ CASES = {
         *READ, committed(6, at=(1, 2)), state(0, leader=1, epoch=0, isr=[1]), text="its dump is missing"
     ),
     "the offsets topic was not decoded": passes(*READ, committed(5, at=(3, 4))),
-    "the clients' history has holes": unknown(
-        *READ, committed(6, at=(1, 2)), remark("operations/c0.jsonl", "unreadable lines", 1)
-    ),
+    "the clients' history has holes": unknown(*READ, committed(6, at=(1, 2)), UNREADABLE),
     "nobody committed": unknown(*READ, text="committed_offsets"),
 }
 

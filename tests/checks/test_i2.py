@@ -4,6 +4,7 @@ from tests.checks.answers import fails, passes, table_of, unknown
 FIRST = controller(3, 1, zxid=100)
 SECOND = controller(1, 2, zxid=150)
 CREATED = state(0, leader=1, epoch=0, isr=[1, 2], zxid=110, writer="controller")
+BEFORE = [FIRST, SECOND, CREATED]
 
 
 def written_at(zxid: int, *, epoch: int, controller_epoch: int, writer: str | None) -> Row:
@@ -26,26 +27,14 @@ CASES = {
 test_controller_epochs = table_of("I2", CASES)
 
 DECISIONS = {
-    "before the next one": passes(
-        FIRST, SECOND, CREATED, written_at(140, epoch=1, controller_epoch=1, writer="controller")
-    ),
+    "before the next one": passes(*BEFORE, written_at(140, epoch=1, controller_epoch=1, writer="controller")),
     "before the next one, which says itself that it won": passes(FIRST, SECOND, controller(1, 2, zxid=None), CREATED),
     "of a new partition, after the next one": fails(FIRST, SECOND, state(0, leader=1, epoch=0, isr=[1, 2], zxid=160)),
-    "by the next one": passes(
-        FIRST, SECOND, CREATED, written_at(160, epoch=1, controller_epoch=2, writer="controller")
-    ),
-    "after the next one": fails(
-        FIRST, SECOND, CREATED, written_at(160, epoch=1, controller_epoch=1, writer="controller")
-    ),
-    "by whoever raises the epoch": fails(
-        FIRST, SECOND, CREATED, written_at(160, epoch=1, controller_epoch=1, writer=None)
-    ),
-    "a leader repeats the old": passes(
-        FIRST, SECOND, CREATED, written_at(160, epoch=0, controller_epoch=1, writer="leader")
-    ),
-    "an ISR change by somebody": passes(
-        FIRST, SECOND, CREATED, written_at(160, epoch=0, controller_epoch=1, writer=None)
-    ),
+    "by the next one": passes(*BEFORE, written_at(160, epoch=1, controller_epoch=2, writer="controller")),
+    "after the next one": fails(*BEFORE, written_at(160, epoch=1, controller_epoch=1, writer="controller")),
+    "by whoever raises the epoch": fails(*BEFORE, written_at(160, epoch=1, controller_epoch=1, writer=None)),
+    "a leader repeats the old": passes(*BEFORE, written_at(160, epoch=0, controller_epoch=1, writer="leader")),
+    "an ISR change by somebody": passes(*BEFORE, written_at(160, epoch=0, controller_epoch=1, writer=None)),
 }
 
 test_decisions_under_an_older_controller_epoch = table_of("I2", DECISIONS)

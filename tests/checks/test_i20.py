@@ -1,10 +1,12 @@
 from tests.analysis.fact_rows import Row, sent, state
 from tests.analysis.protocol_rows import injected, registered, topic
-from tests.checks.answers import UNCLEAN, fails, noted, passes, table_of, unknown, without_each
+from tests.checks.answers import UNCLEAN, fails, noted, passes, table_of, unknown
 
 THREE = [registered(1), registered(2), registered(3, until_zxid=None)]
+OTHERS = [registered(2), registered(3)]
 BEGUN = state(0, leader=1, epoch=0, isr=[1, 2, 3])
 LOST = state(1, leader=1, epoch=0, isr=[1, 2], previous=BEGUN)
+LEADERLESS = state(1, leader=-1, epoch=1, isr=[1])
 UNANSWERED = sent("b", invoke_ns=1_000_000_000, complete_ns=None, index=7)
 
 
@@ -23,16 +25,12 @@ CASES = {
     "the run ended before the deadline": noted(*THREE, BEGUN, LOST, injected(healed_s=10), ended(20)),
     "without any fault there is nothing to wait for": fails(*THREE, BEGUN, LOST, ended(5)),
     "nobody leads": fails(*THREE, state(1, leader=-1, epoch=1, isr=[1, 2, 3]), ended(5), epochs=[1], text="no leader"),
-    "the leader is dead": fails(registered(2), registered(3), state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)),
-    "the last of the ISR is down, so nobody may lead": noted(
-        registered(2), registered(3), state(1, leader=-1, epoch=1, isr=[1]), ended(5)
-    ),
+    "the leader is dead": fails(*OTHERS, state(0, leader=1, epoch=0, isr=[2, 3]), ended(5)),
+    "the last of the ISR is down, so nobody may lead": noted(*OTHERS, LEADERLESS, ended(5)),
     "the last of the ISR is down, and unclean election is allowed": fails(
-        registered(2), registered(3), state(1, leader=-1, epoch=1, isr=[1]), ended(5), settings=UNCLEAN
+        *OTHERS, LEADERLESS, ended(5), settings=UNCLEAN
     ),
-    "nobody is there who could lead": passes(
-        registered(1, until_zxid=30), state(1, leader=-1, epoch=1, isr=[1]), ended(5)
-    ),
+    "nobody is there who could lead": passes(registered(1, until_zxid=30), LEADERLESS, ended(5)),
     "the only replica that there is lives, and does not lead": fails(
         registered(1), state(1, leader=-1, epoch=1, isr=[1], assignment=[1]), ended(5)
     ),
@@ -54,7 +52,7 @@ CASES = {
         *THREE, BEGUN, LOST, topic(present=True), topic("other", present=False), ended(5)
     ),
     "a topic whose deletion waits needs no leader": passes(
-        *THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=True, deletion_pending=True), ended(5)
+        *THREE, LEADERLESS, topic(present=True, deletion_pending=True), ended(5)
     ),
     "a fault that never was injected needs no healing": passes(
         *THREE, BEGUN, ("fault_windows", injected(healed_s=None)[1] | {"injected_ns": None}), ended(80)
@@ -71,9 +69,7 @@ CASES = {
         shown='"index":7,"number":2',
         severities=["violation", "violation"],
     ),
-    "a topic that is gone needs no leader": passes(
-        *THREE, state(1, leader=-1, epoch=1, isr=[1]), topic(present=False), ended(5)
-    ),
+    "a topic that is gone needs no leader": passes(*THREE, LEADERLESS, topic(present=False), ended(5)),
     "a request never got an end": fails(*THREE, BEGUN, UNANSWERED, ended(61), text="1 of p0 to orders had none"),
     "the run ended before its deadline": passes(*THREE, BEGUN, UNANSWERED, ended(60)),
     "its deadline begins when all is healed": passes(*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(69)),
@@ -82,6 +78,6 @@ CASES = {
     "ZooKeeper's history is empty": unknown(ended(5), text="partition_states"),
 }
 
-CASES |= without_each(CASES["all live replicas are in sync"], "partition_states", "registrations", "sends")
+CASES |= CASES["all live replicas are in sync"].without_each("partition_states", "registrations", "sends")
 
 test_what_is_whole_again_in_the_end = table_of("I20", CASES)

@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import Row, held, replica, state
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 LOG = [replica(1, 9), state(0, leader=1, epoch=0, isr=[1])]
 
@@ -28,6 +28,6 @@ CASES = {
     "there is no record": unknown(*LOG, text="replica_records"),
 }
 
-CASES |= without_each(CASES["numbers follow each other"], "replicas", "replica_records")
+CASES |= CASES["numbers follow each other"].without_each("replicas", "replica_records")
 
 test_sequence_numbers_in_a_log = table_of("I21", CASES)

@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import replica
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 OTHER = [topic("other", present=True), replica(1, 5, topic="other")]
 
@@ -15,6 +15,6 @@ CASES = {
     "no topic was ever seen": unknown(replica(2, 5), text="topics"),
 }
 
-CASES |= without_each(CASES["it is there"], "topics", "replicas")
+CASES |= CASES["it is there"].without_each("topics", "replicas")
 
 test_what_is_left_of_a_deleted_topic = table_of("I23", CASES)

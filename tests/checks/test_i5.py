@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import wrote
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 CREATED = state(0, leader=1, epoch=0, isr=[1, 2])
 NEXT = state(1, leader=1, epoch=0, isr=[1], previous=CREATED)
@@ -20,6 +20,6 @@ CASES = {
     "nobody wrote": unknown(CREATED, text="state_writes"),
 }
 
-CASES |= without_each(CASES["each write replaces the version that it knew"], "state_writes", "partition_states")
+CASES |= CASES["each write replaces the version that it knew"].without_each("state_writes", "partition_states")
 
 test_what_a_write_replaces = table_of("I5", CASES)

@@ -1,6 +1,6 @@
-from tests.analysis.fact_rows import elected_uncleanly, remark, replica, state
+from tests.analysis.fact_rows import elected_uncleanly, replica, state
 from tests.analysis.protocol_rows import appended, waited_for
-from tests.checks.answers import POWER_LOSS, UNCLEAN, excused, fails, passes, table_of, unknown, without_each
+from tests.checks.answers import POWER_LOSS, UNCLEAN, UNHEARD, excused, fails, passes, table_of, unknown
 
 STATE = state(0, leader=1, epoch=0, isr=[1, 2])
 KEPT = [replica(1, 5), replica(2, 5)]
@@ -25,7 +25,7 @@ CASES = {
     "in the end one has it no more": fails(*LOST, offsets=[3], text="the log of broker 2 ends at 3"),
     "in the end one has what was committed first only": fails(*LOST, waited_for([1], 2), offsets=[3]),
     "in the end one that has left the ISR has it no more": passes(*LOST, state(1, leader=1, epoch=0, isr=[1])),
-    "a broker's log has holes": unknown(*LOST, remark("brokers/2/x", "missing lines, by their numbers", 2)),
+    "a broker's log has holes": unknown(*LOST, UNHEARD),
     "the dump of an ISR member is missing": unknown(*LOST[:-1], text="its dump is missing"),
     "an unclean election gave it up": excused(*LOST, elected_uncleanly(2, 1), settings=UNCLEAN),
     "the power was cut": excused(*LOST, settings=POWER_LOSS),
@@ -35,8 +35,8 @@ CASES = {
     "no high watermark ever rose": unknown(STATE, *KEPT, *WROTE, text="leader_isrs"),
 }
 
-CASES |= without_each(
-    CASES["every member of ZooKeeper's ISR had it"], "leader_isrs", "appends", "partition_states", "replicas"
+CASES |= CASES["every member of ZooKeeper's ISR had it"].without_each(
+    "leader_isrs", "appends", "partition_states", "replicas"
 )
 
 test_what_zookeepers_isr_has = table_of("I6", CASES)

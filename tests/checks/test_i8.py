@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import waited_for
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 STATE = state(0, leader=1, epoch=0, isr=[2, 1])
 
@@ -26,6 +26,6 @@ CASES = {
     "no high watermark ever rose": unknown(STATE, text="leader_isrs"),
 }
 
-CASES |= without_each(CASES["it waits for the ISR"], "leader_isrs", "partition_states")
+CASES |= CASES["it waits for the ISR"].without_each("leader_isrs", "partition_states")
 
 test_whom_a_leader_waits_for = table_of("I8", CASES)

@@ -1,7 +1,7 @@
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
 ONE = state(0, leader=1, epoch=1, isr=[1])
@@ -47,7 +47,7 @@ CASES = {
     "no dumps": unknown(),
 }
 
-CASES |= without_each(CASES["equal logs"], "replicas", "partition_states")
+CASES |= CASES["equal logs"].without_each("replicas", "partition_states")
 
 test_replicas_offset_by_offset = table_of("I9", CASES)
 

@@ -1,5 +1,5 @@
-from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led, remark
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
+from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 TEN = committed(10, at=(1, 2))
 
@@ -36,9 +36,7 @@ CASES = {
         fetched(7, at=(7, 8)),
         fetched(7, at=(7, 8), process="c1", index=3),
     ),
-    "the clients' history has holes": unknown(
-        TEN, fetched(7, at=(3, 4)), remark("operations/c0.jsonl", "unreadable lines", 1)
-    ),
+    "the clients' history has holes": unknown(TEN, fetched(7, at=(3, 4)), UNREADABLE),
     "nothing was committed": unknown(),
     "an unclean election of the offsets topic, as the scenario allows": excused(
         TEN, fetched(7, at=(3, 4)), led(2, 1, unclean=True, topic="__consumer_offsets"), settings=UNCLEAN

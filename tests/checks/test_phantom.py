@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import read, remark, sent
-from tests.checks.answers import fails, passes, table_of, unknown, without_each
+from tests.checks.answers import fails, passes, table_of, unknown
 
 CASES = {
     "it was sent": passes(sent("a", 0), read("a", 0)),
@@ -16,6 +16,6 @@ CASES = {
     ),
 }
 
-CASES |= without_each(CASES["it was sent"], "sends", "polls")
+CASES |= CASES["it was sent"].without_each("sends", "polls")
 
 test_what_was_read_was_sent = table_of("phantom", CASES)

@@ -1,6 +1,6 @@
-from tests.analysis.fact_rows import elected_uncleanly, read, remark, replica
+from tests.analysis.fact_rows import elected_uncleanly, read, replica
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import POWER_LOSS, UNCLEAN, excused, fails, noted, passes, table_of, unknown
+from tests.checks.answers import POWER_LOSS, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
 
@@ -24,9 +24,7 @@ CASES = {
     "it does not say its mode": noted(*SEEN, stepped(2, 5, mode="")),
     "an unclean election between": excused(*SEEN, stepped(2, 5), elected_uncleanly(2, 1), settings=UNCLEAN),
     "the power was cut": excused(*SEEN, stepped(2, 5), settings=POWER_LOSS),
-    "the clients' history has holes": unknown(
-        *SEEN, stepped(2, 5), remark("operations/c0.jsonl", "unreadable lines", 1)
-    ),
+    "the clients' history has holes": unknown(*SEEN, stepped(2, 5), UNREADABLE),
     "nobody read anything": unknown(text="polls"),
 }
 

@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import elected_uncleanly, sent, state
 from tests.analysis.protocol_rows import ended_at, injected
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown, without_each
+from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
 
 SETTLED = state(0, leader=1, epoch=0, isr=[1, 2], time_ns=0)
 TOLD = [SETTLED, sent("a", 4, complete_ns=1_000_000_000)]
@@ -27,6 +27,6 @@ CASES = {
     "no end was requested": unknown(*TOLD, text="end_offsets"),
 }
 
-CASES |= without_each(CASES["the end is past it"], "sends", "end_offsets")
+CASES |= CASES["the end is past it"].without_each("sends", "end_offsets")
 
 test_ends_that_consumers_are_told = table_of("stale-read-after-ack", CASES)

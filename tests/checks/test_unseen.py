@@ -1,5 +1,5 @@
-from tests.analysis.fact_rows import elected_uncleanly, held, read, remark, replica, sent, state
-from tests.checks.answers import NOT_UNIQUE, UNCLEAN, excused, fails, noted, passes, table_of, unknown, without_each
+from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sent, state
+from tests.checks.answers import NOT_UNIQUE, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
 
@@ -10,9 +10,7 @@ CASES = {
     "another record is in its place": fails(sent("b", 0), *LOGS),
     "another record was read in its place, last of all": fails(sent("b", 0), read("a", 0), *LOGS),
     "value ids are not unique": unknown(sent("b", 1), *LOGS, NOT_UNIQUE),
-    "the clients' history has holes": unknown(
-        sent("b", 1), *LOGS, remark("operations/c0.jsonl", "unreadable lines", 1)
-    ),
+    "the clients' history has holes": unknown(sent("b", 1), *LOGS, UNREADABLE),
     "only a replica outside the ISR has it": fails(sent("b", 1), *LOGS, held(2, "b", 1)),
     "acks=1 promises little": excused(sent("b", 1, acks=1), *LOGS),
     "an unclean election followed": excused(sent("b", 1), *LOGS, elected_uncleanly(2, 1), settings=UNCLEAN),
@@ -21,6 +19,6 @@ CASES = {
     "the dump of an ISR member is missing": unknown(sent("b", 1), LOGS[0], LOGS[2]),
 }
 
-CASES |= without_each(CASES["it was read"], "sends", "replica_records", "partition_states")
+CASES |= CASES["it was read"].without_each("sends", "replica_records", "partition_states")
 
 test_acknowledged_records_that_nobody_read = table_of("unseen", CASES)
