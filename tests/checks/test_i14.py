@@ -6,7 +6,8 @@ from tests.checks.answers import fails, passes, table_of, unknown
 
 
 def role(seq: int, epoch: int, **other: Any) -> Row:
-    return requested(seq=seq, leader_epoch=epoch, **{"topic": "orders", "partition": 0} | other)
+    where: dict[str, Any] = {"topic": "orders", "partition": 0}
+    return requested(seq=seq, leader_epoch=epoch, **where | other)
 
 
 def stop(seq: int, epoch: int, **other: Any) -> Row:
