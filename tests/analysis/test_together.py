@@ -90,7 +90,4 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
     assert {(row["run_id"], row["check"]) for row in found} == {(losing.run_id, "lost-write")}
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
-    assert {check.check: check.verdict for check in judged["losing"].checks} == {
-        "lost-write": FAIL,
-        "I3": PASS,
-    }
+    assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}
