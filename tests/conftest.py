@@ -1,8 +1,10 @@
 """What tests of several rooms share."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,21 +34,14 @@ if TYPE_CHECKING:
 
 
 TOGETHER = {
-    "tests/analysis/": "spark",
-    "tests/checks/": "spark",
-    "tests/ingest/": "spark",
-    "tests/sweep/": "spark",
-    "tests/histories/": "spark",
-    "tests/mutation/": "spark",
-    "tests/expectations/": "spark",
-    "tests/ui/": "airflow",
-    "tests/dags/test_real_airflow.py": "airflow",
-    "tests/integration/test_kafka_": "cluster",
-    "tests/integration/test_outside_clients.py": "cluster",
+    re.compile(r"mark\.spark\b"): "spark",
+    re.compile(r"\bairflow_server\b"): "airflow",
+    re.compile(r"\bcluster: dict\b"): "cluster",
 }
-"""Tests that share a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
+"""What a module says that shares a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
 
 
+ROOT = Path(__file__).resolve().parents[1]
 LONG = (
     "airflow",
     "spark",
@@ -69,15 +64,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
+        if "spark" in getattr(item, "fixturenames", ()) and "spark" not in marks:
+            raise pytest.UsageError(f"{item.nodeid} shares the Spark session: mark it `spark`")
         item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
+
+
+@cache
+def _group_of(module: str) -> str:
+    """Return whom a module shares with; by its text, as who divides the work has imported no test."""
+    text = Path(ROOT, module).read_text(encoding="utf-8")
+    return next((group for pattern, group in TOGETHER.items() if pattern.search(text)), module)
 
 
 class ByModule(LoadScopeScheduling):
     """Gives each worker whole modules, because what a module's tests share is made once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return next((group for prefix, group in TOGETHER.items() if module.startswith(prefix)), module)
+        return _group_of(nodeid.partition("::")[0])
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         longest = next((scope for scope in LONG if scope in self.workqueue), None)
