@@ -46,6 +46,8 @@ LONG = (
     "airflow",
     "spark",
     "tests/integration/test_scenarios.py",
+    "tests/sweep/test_standalone_master.py",
+    "tests/analysis/test_session.py",
     "tests/dags/test_chaos_smoke.py",
     "tests/integration/test_trouble.py",
     "tests/cluster/test_conformance.py",
