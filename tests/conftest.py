@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -26,6 +27,9 @@ settings.load_profile("untimed")  # no verdict depends on how fast the machine i
 
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow writes its configuration there
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's job in the background, and so in all its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
