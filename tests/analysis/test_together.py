@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
 """Made at commit 07c9873: a leader dies under a trickle of records; brokers did not log how far ISR members were."""
