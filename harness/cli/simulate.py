@@ -146,7 +146,7 @@ class SweepBars:
             disable=not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._told: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
 
     def __enter__(self) -> "SweepBars":
         self._bars.start()
@@ -165,8 +165,8 @@ class SweepBars:
             self._tasks[what] = self._bars.add_task(what, total=of)
         self._bars.update(self._tasks[what], completed=schedules)
         step = schedules * STEPS // of
-        if not self._console.is_terminal and step > self._told.get(what, -1):
-            self._told[what] = step
+        if not self._console.is_terminal and step > self._shown.get(what, -1):
+            self._shown[what] = step
             self._console.print(f"{what:>9}  {schedules} of {of}", markup=False, highlight=False)
 
 
