@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 
 from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted
@@ -172,12 +171,12 @@ class SweepBars:
 
 def show(console: Console, summary: Summary, root: Path) -> None:
     """Print what a sweep came to, and how to see each finding again."""
+    from harness.cli.terminal import new_table
+
     title = (
         f"{summary.scenario}, seed {summary.seed}: {summary.schedules} schedules, {summary.distinct} of them distinct"
     )
-    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("found", "schedules", "seeds", "the first"):
-        table.add_column(name, overflow="fold", ratio=1 if name == "the first" else None)
+    table = new_table(title, "found", "schedules", "seeds", "the first", wide=["the first"])
     for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):
         for finding in findings:
             seeds = "\n".join(map(str, finding.seeds))
