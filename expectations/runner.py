@@ -6,12 +6,14 @@ Great Expectations is imported when the first suite runs, never before, and is t
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from expectations.lazy_modules import import_lazily
+from harness.analysis.origins import FINDINGS
 from harness.analysis.session import spark_session
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -36,7 +38,12 @@ FAILURES_SHOWN = 5
 CHECKPOINT = "judge"
 
 
-def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> list[SuiteResult]:
+def run(
+    folder: RunFolder,
+    settings: Settings,
+    checks: Sequence[str] = (),
+    unreliable: Mapping[str, str] = MappingProxyType({}),
+) -> list[SuiteResult]:
     """Return what each suite makes of its table; Data Docs and `expectations.json` are written to the run folder.
 
     Args:
@@ -44,6 +51,7 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
         settings: What the run was allowed to do.
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
+        unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
     """
     import_lazily("altair", "scipy.stats")
     from expectations.data_docs import make_offline
@@ -59,7 +67,7 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
     answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
     context.build_data_docs()
     results = [
-        answers.get(suite.name, _no_evidence(suite))
+        _within_holes(answers.get(suite.name, _no_evidence(suite)), unreliable.get(suite.table, ""))
         for suite in suites
         if suite.name in answers or suite.table in needed
     ]
@@ -71,8 +79,6 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
 
 def needed_tables(checks: Sequence[str]) -> set[str]:
     """Return the tables without which a run cannot pass: what its checks need, and what they found."""
-    from expectations.suites import FINDINGS
-
     validated = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
     return {FINDINGS, *(name for check in validated for name in check.needs)}
 
@@ -112,7 +118,6 @@ def _answers(
     from great_expectations.checkpoint.checkpoint import Checkpoint
     from great_expectations.core import RunIdentifier, ValidationDefinition
 
-    from expectations.suites import FINDINGS
     from expectations.validation import TableValidation
 
     with ExitStack() as stack:
@@ -154,6 +159,11 @@ def _no_evidence(suite: "Suite") -> SuiteResult:
         unsuccessful=0,
         reason=f"nothing to judge: no rows in {suite.table}",
     )
+
+
+def _within_holes(result: SuiteResult, why: str) -> SuiteResult:
+    """Return the answer, or that there is none: what was damaged may meet expectations, or fail them, by chance."""
+    return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "reason": why}) if why else result
 
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:

@@ -29,6 +29,7 @@ from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entered
 from harness.store.result import RunResult
+from harness.store.seal import seal
 from harness.store.version import read_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
@@ -141,22 +142,27 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
-    """Stop everything, whatever state it is in, and look for what is left; no signal cuts this short.
+    """Stop everything in whatever state it is, look for what is left, seal the evidence; no signal cuts this short.
 
     Returns and saves the result as far as it is known, whatever is left included.
     """
     progress = progress or Logged()
-    with _held(interrupts) as signals, entered(folder, Phase.STOP, progress) as notes:
-        driver = driver_of(folder, scenario_of(folder))
+    with _held(interrupts) as signals:
+        with entered(folder, Phase.STOP, progress) as notes:
+            driver = driver_of(folder, scenario_of(folder))
 
-        async def stop_and_look() -> None:
-            try:
-                await driver.stop()
-            except ClusterError as error:
-                notes.residue.append(f"the cluster could not be stopped: {error}")
-            notes.residue.extend(await driver.residue())
+            async def stop_and_look() -> None:
+                try:
+                    await driver.stop()
+                except ClusterError as error:
+                    notes.residue.append(f"the cluster could not be stopped: {error}")
+                notes.residue.extend(await driver.residue())
 
-        signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
+            signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
+        try:
+            seal(folder)
+        except OSError as error:  # without a seal nothing passes, but the result is to be had
+            progress.message(f"the evidence could not be sealed: {error}")
     result = assemble(folder)
     result.save(folder.verdict)
     return result

@@ -24,7 +24,7 @@ from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity
+from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity, handed_to
 from harness.errors import not_interrupted
 from harness.progress import Listener, Silent, step
 from harness.store.folder import RunFolder
@@ -198,7 +198,7 @@ def _run_checks(
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
-        rows = union([check.findings(of_runs, settings) for check in checks])
+        rows = union([check.findings(handed_to(check, of_runs), settings) for check in checks])
         if settings.power_loss:
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:
@@ -262,7 +262,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     unknown: Unknown = {}
 
     def ask(some: Sequence[Check]) -> None:
-        reasons = [(check.name, check.unknown(facts)) for check in some]
+        reasons = [(check.name, check.unknown(handed_to(check, facts))) for check in some]
         named = [
             rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
         ]

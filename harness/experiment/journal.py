@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness.contracts.faults import Injection
 from harness.scenario.plan import Plan
-from harness.store.history import InjectionStep, JournalEntry, JsonlWriter, now_ns, read_jsonl
+from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
 from harness.store.result import FaultResult
 from harness.verdict import FaultVerdict
 
@@ -34,7 +34,7 @@ class Journal:
     """Appends steps; each is on disk when `note` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = JsonlWriter(path)
+        self._writer = ChainedWriter(path)
 
     def note(
         self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""

@@ -13,10 +13,10 @@ from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
     assembled,
-    missing_evidence,
+    holes_in,
     scenario_of,
     settings_of,
-    without_what_is_missing,
+    within_holes,
 )
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
@@ -70,8 +70,8 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            missing = missing_evidence(folder, scenario, plan)
-            checked = Checked(checks=without_what_is_missing(answer.checks, folder, missing), counts=answer.counts)
+            checks = within_holes(answer.checks, holes_in(folder, scenario, plan))
+            checked = Checked(checks=checks, counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))

@@ -20,6 +20,7 @@ class IntNonmonotonicPoll:
     title: ClassVar[str] = "int-nonmonotonic-poll"
     promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("poll_steps",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""

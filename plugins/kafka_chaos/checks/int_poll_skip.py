@@ -20,6 +20,7 @@ class IntPollSkip:
     title: ClassVar[str] = "int-poll-skip"
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""
