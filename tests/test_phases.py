@@ -407,20 +407,20 @@ UNKNOWN = SystemVerdict.UNKNOWN
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        pytest.param(None, {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
+        pytest.param(None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
         pytest.param(
-            "state_changes", {"I1": UNKNOWN, "lost-write": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"
+            "state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"
         ),
         pytest.param(
-            "operations", {"I1": FAIL, "lost-write": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
+            "operations", {"I1": FAIL, "phantom": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
         ),
-        pytest.param("", dict.fromkeys(("I1", "lost-write", "I9"), UNKNOWN), id="the plan"),
+        pytest.param("", dict.fromkeys(("I1", "phantom", "I9"), UNKNOWN), id="the plan"),
     ],
 )
 def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothing(
     kind: str | None, told: dict[str, SystemVerdict]
 ) -> None:
-    verdicts = {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}
+    verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
     results = judging.within_holes(checks, holes)
@@ -432,7 +432,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
 
 
 def test_what_a_killed_writer_had_still_to_say_takes_no_answer_away() -> None:
-    checks = [CheckResult(check="lost-write", promise="p", verdict=FAIL, violations=1)]
+    checks = [CheckResult(check="phantom", promise="p", verdict=FAIL, violations=1)]
     hole = Hole(place="operations/a.jsonl", kind="operations", text="its writer was killed", is_open_end=True)
     assert judging.within_holes(checks, [hole]) == checks
 
