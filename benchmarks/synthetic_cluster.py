@@ -91,6 +91,11 @@ class Partition:
         return [broker for broker in self.isr if broker != self.leader]
 
     @property
+    def named(self) -> dict[str, Any]:
+        """What lines of a state-change log call it."""
+        return {"topic": self.topic, "partition": self.number, "leader_epoch": self.leader_epoch}
+
+    @property
     def path(self) -> str:
         """Of the state znode."""
         return f"/brokers/topics/{self.topic}/partitions/{self.number}/state"
@@ -102,11 +107,9 @@ class Partition:
             digest = hashlib.sha256(f"{key} {value}".encode()).hexdigest()
             for broker, dump in zip(BROKERS, self.dumps, strict=True):
                 record = ReplicaRecord(
+                    **self.named,
                     broker=broker,
-                    topic=self.topic,
-                    partition=self.number,
                     offset=offset,
-                    leader_epoch=self.leader_epoch,
                     timestamp_ms=(time_ns + WALL_CLOCK_NS) // 1_000_000,
                     key=key,
                     value=value,
@@ -191,10 +194,8 @@ class Cluster:
             self.log(
                 broker,
                 events.HighWatermark(
-                    topic=partition.topic,
-                    partition=partition.number,
+                    **partition.named,
                     role="leader" if leads else "follower",
-                    leader_epoch=partition.leader_epoch,
                     old=before,
                     new=last + 1,
                     log_end_offset=last + 1,
@@ -210,10 +211,8 @@ class Cluster:
         self.log(
             broker,
             events.Append(
-                topic=partition.topic,
-                partition=partition.number,
+                **partition.named,
                 role="leader" if leads else "follower",
-                leader_epoch=partition.leader_epoch,
                 base_offset=base,
                 last_offset=last,
                 batch_epoch=partition.leader_epoch,
@@ -230,14 +229,12 @@ class Cluster:
         self.log(
             partition.leader,
             events.FetchResponse(
-                topic=partition.topic,
-                partition=partition.number,
+                **partition.named,
                 replica=replica,
                 fetch_offset=fetch_offset,
                 current_leader_epoch=partition.leader_epoch,
                 high_watermark=last + 1,
                 last_offset=last,
-                leader_epoch=partition.leader_epoch,
             ),
         )
 
@@ -296,9 +293,7 @@ class Cluster:
     def _lead(self, partition: Partition, previous_epoch: int) -> None:
         """The leader and the followers of a new epoch say so."""
         fields_of_both: dict[str, Any] = {
-            "topic": partition.topic,
-            "partition": partition.number,
-            "leader_epoch": partition.leader_epoch,
+            **partition.named,
             "previous_leader_epoch": previous_epoch,
             "log_start_offset": 0,
             "high_watermark": partition.log_end_offset,
@@ -315,10 +310,8 @@ class Cluster:
     def _receive(self, broker: int, partition: Partition) -> None:
         """The controller's request reaches a broker."""
         controlled = events.ControlledPartition(
-            topic=partition.topic,
-            partition=partition.number,
+            **partition.named,
             leader=partition.leader,
-            leader_epoch=partition.leader_epoch,
             isr=partition.isr,
             zk_version=partition.zk_version,
             replicas=partition.assigned,

@@ -150,28 +150,19 @@ class _History:
         answer = events.ProduceResponse(
             correlation_id=self.batches,
             client=producer.name,
-            topic=partition.topic,
-            partition=partition.number,
+            **partition.named,
             acks=-1,
             base_offset=base,
             last_offset=last,
             error=0,
             isr_size=len(partition.isr),
             high_watermark=last + 1,
-            leader_epoch=partition.leader_epoch,
             duration_ms=1.0,
         )
         self.cluster.log(partition.leader, answer)
         for offset, (index, content) in enumerate(records, start=base):
             producer.write(index, OpType.OK, self.cluster.tick(), OpKind.SEND, offset=offset, **target, **content)
-            record = Record(
-                topic=partition.topic,
-                partition=partition.number,
-                offset=offset,
-                value=content["value"],
-                leader_epoch=partition.leader_epoch,
-            )
-            partition.unread.append(record)
+            partition.unread.append(Record(**partition.named, offset=offset, value=content["value"]))
 
     def _poll(self) -> None:
         """Every consumer reads what was written since the last poll."""

@@ -23,8 +23,6 @@ class ExpectCommittedOffsetsNeverToRegress(RowExpectation):
     kind_column: str | None = pydantic.Field(default=None, description="What tells commits from read-backs")
     commit_kind: str = pydantic.Field(default="commit", description="What `kind_column` holds for a commit")
 
-    args_keys = ("key_columns", "offset_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "order_column", "kind_column")
     sentence: ClassVar[str] = "$offset_column must never go back in the order of $order_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -58,8 +56,6 @@ class ExpectCommittedOffsetsNotToPassEnd(RowExpectation):
     offset_column: str = pydantic.Field(default="offset", description="The committed offset")
     end_column: str = pydantic.Field(default="log_end_offset", description="Log end or high watermark of the partition")
 
-    args_keys = ("key_columns", "offset_column", "end_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "end_column")
     sentence: ClassVar[str] = "$offset_column must not pass $end_column."
 
     examples: ClassVar[Examples] = examples_of(

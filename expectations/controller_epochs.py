@@ -15,8 +15,6 @@ class ExpectControllerEpochsToBeContinuous(RowExpectation):
     epoch_column: str = pydantic.Field(default="controller_epoch", description="The controller epoch")
     order_column: str = pydantic.Field(default="zxid", description="What orders the elections")
 
-    args_keys = ("key_columns", "epoch_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "order_column")
     sentence: ClassVar[str] = (
         "Each $epoch_column must be one more than the one before it in the order of $order_column, for each $key."
     )
@@ -40,8 +38,6 @@ class ExpectOneControllerPerControllerEpoch(RowExpectation):
     epoch_column: str = pydantic.Field(default="controller_epoch", description="The controller epoch")
     controller_column: str = pydantic.Field(default="broker", description="The broker that is controller")
 
-    args_keys = ("key_columns", "epoch_column", "controller_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "controller_column")
     sentence: ClassVar[str] = "There must be at most one $controller_column in each $epoch_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -62,8 +58,6 @@ class ExpectControllerEpochsNeverToGoBack(RowExpectation):
     epoch_column: str = pydantic.Field(default="controller_epoch", description="The epoch of who decided")
     order_column: str = pydantic.Field(default="zxid", description="What orders the decisions")
 
-    args_keys = ("key_columns", "epoch_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "order_column")
     sentence: ClassVar[str] = "$epoch_column must never go back in the order of $order_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(

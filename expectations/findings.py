@@ -16,8 +16,6 @@ class ExpectNoViolations(RowExpectation):
     message_column: str = pydantic.Field(default="message", description="What was found, in a sentence")
     violation: str = pydantic.Field(default="violation", description="What stands for a violation")
 
-    args_keys = ("key_columns", "severity_column", "message_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("severity_column", "message_column")
     sentence: ClassVar[str] = "There must be no $violation of any $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -37,8 +35,6 @@ class ExpectFindingsToHaveEvidence(RowExpectation):
     key_columns: list[str] = pydantic.Field(default=["check"], description="What names the promise that is at stake")
     evidence_column: str = pydantic.Field(default="evidence", description="The events, an array")
 
-    args_keys = ("key_columns", "evidence_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("evidence_column",)
     sentence: ClassVar[str] = "$evidence_column must name at least one event, for each $key."
 
     examples: ClassVar[Examples] = examples_of(

@@ -17,8 +17,6 @@ class ExpectHighWatermarksNotToPassLogEnd(RowExpectation):
     high_watermark_column: str = pydantic.Field(default="high_watermark", description="The high watermark")
     log_end_column: str = pydantic.Field(default="log_end_offset", description="Where the log ends at that moment")
 
-    args_keys = ("key_columns", "high_watermark_column", "log_end_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("high_watermark_column", "log_end_column")
     sentence: ClassVar[str] = "$high_watermark_column must not pass $log_end_column."
 
     examples: ClassVar[Examples] = examples_of(
@@ -41,8 +39,6 @@ class ExpectHighWatermarksNeverToGoBack(RowExpectation):
     high_watermark_column: str = pydantic.Field(default="high_watermark", description="The high watermark")
     order_column: str = pydantic.Field(description="What orders the moments of one leadership")
 
-    args_keys = ("key_columns", "high_watermark_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("high_watermark_column", "order_column")
     sentence: ClassVar[str] = "$high_watermark_column must never go back in the order of $order_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(

@@ -16,8 +16,6 @@ class ExpectIsrNeverToBeEmpty(RowExpectation):
     key_columns: list[str] = pydantic.Field(default=_PARTITION, description="What names one partition")
     isr_column: str = pydantic.Field(default="isr", description="The in-sync replicas, an array")
 
-    args_keys = ("key_columns", "isr_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("isr_column",)
     sentence: ClassVar[str] = "$isr_column must never be empty."
 
     examples: ClassVar[Examples] = examples_of(
@@ -37,8 +35,6 @@ class ExpectIsrMembersOnce(RowExpectation):
     key_columns: list[str] = pydantic.Field(default=_PARTITION, description="What names one partition")
     isr_column: str = pydantic.Field(default="isr", description="The in-sync replicas, an array")
 
-    args_keys = ("key_columns", "isr_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("isr_column",)
     sentence: ClassVar[str] = "$isr_column must name each member once."
 
     examples: ClassVar[Examples] = examples_of(
@@ -59,8 +55,6 @@ class ExpectIsrWithinReplicas(RowExpectation):
     isr_column: str = pydantic.Field(default="isr", description="The in-sync replicas, an array")
     replicas_column: str = pydantic.Field(default="assignment", description="The assigned replicas, an array")
 
-    args_keys = ("key_columns", "isr_column", "replicas_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("isr_column", "replicas_column")
     sentence: ClassVar[str] = "$isr_column must be a subset of $replicas_column."
 
     examples: ClassVar[Examples] = examples_of(
@@ -82,8 +76,6 @@ class ExpectLeaderInIsr(RowExpectation):
     isr_column: str = pydantic.Field(default="isr", description="The in-sync replicas, an array")
     no_leader: int = pydantic.Field(default=-1, description="What stands for no leader")
 
-    args_keys = ("key_columns", "leader_column", "isr_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("leader_column", "isr_column")
     sentence: ClassVar[str] = "$leader_column must be in $isr_column, or $no_leader."
 
     examples: ClassVar[Examples] = examples_of(
@@ -104,8 +96,6 @@ class ExpectZkVersionsToIncrease(RowExpectation):
     version_column: str = pydantic.Field(default="zk_version", description="The version of the state")
     order_column: str = pydantic.Field(default="zxid", description="What orders the writes")
 
-    args_keys = ("key_columns", "version_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("version_column", "order_column")
     sentence: ClassVar[str] = "$version_column must strictly increase in the order of $order_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(

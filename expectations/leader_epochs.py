@@ -15,8 +15,6 @@ class ExpectLeaderEpochsToIncrease(RowExpectation):
     epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch")
     order_column: str = pydantic.Field(default="zxid", description="What orders the decisions")
 
-    args_keys = ("key_columns", "epoch_column", "order_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "order_column")
     sentence: ClassVar[str] = "$epoch_column must strictly increase in the order of $order_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -43,8 +41,6 @@ class ExpectOneLeaderPerLeaderEpoch(RowExpectation):
         default=None, description="What tells topics of one name from each other; an epoch of several is not judged"
     )
 
-    args_keys = ("key_columns", "epoch_column", "leader_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "leader_column")
     nullable_parameters: ClassVar[tuple[str, ...]] = ("life_column",)
     sentence: ClassVar[str] = "There must be at most one $leader_column in each $epoch_column, for each $key."
 
@@ -69,8 +65,6 @@ class ExpectUncleanElectionsOnlyWhereAllowed(RowExpectation):
     unclean_column: str = pydantic.Field(default="unclean", description="Whether the leader was outside the ISR")
     allowed_column: str = pydantic.Field(default="unclean_allowed", description="Whether that was allowed")
 
-    args_keys = ("key_columns", "epoch_column", "unclean_column", "allowed_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("epoch_column", "unclean_column", "allowed_column")
     sentence: ClassVar[str] = "No $epoch_column may begin $unclean_column where $allowed_column is false."
 
     examples: ClassVar[Examples] = examples_of(

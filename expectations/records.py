@@ -17,8 +17,6 @@ class ExpectOneRecordPerOffset(RowExpectation):
     key_columns: list[str] = pydantic.Field(default=_REPLICA, description="What names one log")
     offset_column: str = pydantic.Field(default="offset", description="The record's offset")
 
-    args_keys = ("key_columns", "offset_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column",)
     sentence: ClassVar[str] = "There must be at most one record at each $offset_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -40,8 +38,6 @@ class ExpectLeaderEpochsNeverToGoBackInTheLog(RowExpectation):
     offset_column: str = pydantic.Field(default="offset", description="The record's offset")
     epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch stamped on the record")
 
-    args_keys = ("key_columns", "offset_column", "epoch_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "epoch_column")
     sentence: ClassVar[str] = "$epoch_column must never go back in the order of $offset_column, for each $key."
 
     examples: ClassVar[Examples] = examples_of(
@@ -65,8 +61,6 @@ class ExpectReplicasToHoldTheSameRecords(RowExpectation):
     epoch_column: str = pydantic.Field(default="leader_epoch", description="The leader epoch stamped on the record")
     content_column: str = pydantic.Field(default="digest", description="The record, or a digest of it")
 
-    args_keys = ("key_columns", "offset_column", "epoch_column", "content_column")
-    column_parameters: ClassVar[tuple[str, ...]] = ("offset_column", "epoch_column", "content_column")
     sentence: ClassVar[str] = (
         "There must be one $content_column at each $offset_column of one $epoch_column, for each $key."
     )
@@ -94,13 +88,6 @@ class ExpectProducerSequencesToIncrease(RowExpectation):
     sequence_column: str = pydantic.Field(default="sequence", description="The record's sequence number")
     no_sequence: int = pydantic.Field(default=-1, description="What stands for no sequence number")
 
-    args_keys = ("key_columns", "offset_column", "producer_column", "producer_epoch_column", "sequence_column")
-    column_parameters: ClassVar[tuple[str, ...]] = (
-        "offset_column",
-        "producer_column",
-        "producer_epoch_column",
-        "sequence_column",
-    )
     sentence: ClassVar[str] = (
         "$sequence_column must strictly increase in the order of $offset_column, "
         "for each $producer_column and $producer_epoch_column of each $key."

@@ -61,7 +61,7 @@ class RowExpectation(BatchExpectation):
     mostly: float = pydantic.Field(default=1, ge=0, le=1, description="Which share of the judged rows must meet it")
 
     column_parameters: ClassVar[tuple[str, ...]] = ()
-    """Names of the parameters that each name one column, beside `key_columns`."""
+    """Names of the parameters that each name one column, beside `key_columns`: those that end in `_column`."""
     nullable_parameters: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that name a column which may hold nulls, or none."""
     sentence: ClassVar[str] = ""
@@ -78,6 +78,9 @@ class RowExpectation(BatchExpectation):
         super().__init_subclass__(**kwargs)
         own = [name for name in cls.__fields__ if name not in BatchExpectation.__fields__]
         cls.success_keys = tuple(own)
+        columns = [name for name in own if name.endswith("_column") and name not in cls.nullable_parameters]
+        cls.column_parameters = tuple(columns)
+        cls.args_keys = ("key_columns", *(name for name in columns if not cls.__fields__[name].allow_none))
         # Great Expectations' checklist wants one in each class itself, with an assertion in its source.
         cls.validate_configuration = cls._check_parameters  # type: ignore[method-assign, assignment]
 

@@ -46,6 +46,14 @@ class Event:
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class PartitionEvent(Event):
+    """Base of the lines that are about one partition."""
+
+    topic: str
+    partition: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class BrokerStart(Event):
     """The process has started and read its configuration; nothing else has happened yet."""
 
@@ -148,12 +156,10 @@ class ZkWrite(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class Election(Event):
+class Election(PartitionEvent):
     """One leader election of one partition: all inputs of the selector and its answer."""
 
     ev: ClassVar[str] = "election"
-    topic: str
-    partition: int
     strategy: str
     """initialize, offline, controlled_shutdown, preferred or reassign."""
     trigger: str
@@ -175,12 +181,10 @@ class Election(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class IsrRemove(Event):
+class IsrRemove(PartitionEvent):
     """The controller took a replica that went offline out of the ISR."""
 
     ev: ClassVar[str] = "isr_remove"
-    topic: str
-    partition: int
     replica: int
     controller_epoch: int
     previous: PartitionState
@@ -188,36 +192,30 @@ class IsrRemove(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class EpochBump(Event):
+class EpochBump(PartitionEvent):
     """The controller raised the leader epoch alone: a reassignment has changed who replicates."""
 
     ev: ClassVar[str] = "epoch_bump"
-    topic: str
-    partition: int
     controller_epoch: int
     previous: PartitionState
     result: PartitionState
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class PartitionStateChange(Event):
+class PartitionStateChange(PartitionEvent):
     """A transition of the controller's partition state machine."""
 
     ev: ClassVar[str] = "partition_state"
-    topic: str
-    partition: int
     from_state: str
     to_state: str
     controller_epoch: int
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class ReplicaStateChange(Event):
+class ReplicaStateChange(PartitionEvent):
     """A transition of the controller's replica state machine."""
 
     ev: ClassVar[str] = "replica_state"
-    topic: str
-    partition: int
     replica: int
     from_state: str
     to_state: str
@@ -280,12 +278,10 @@ class ControlReceive(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class BecomeLeader(Event):
+class BecomeLeader(PartitionEvent):
     """This broker became the leader of a partition."""
 
     ev: ClassVar[str] = "become_leader"
-    topic: str
-    partition: int
     leader_epoch: int
     previous_leader_epoch: int
     log_start_offset: int
@@ -296,12 +292,10 @@ class BecomeLeader(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class BecomeFollower(Event):
+class BecomeFollower(PartitionEvent):
     """This broker follows `leader` from now on."""
 
     ev: ClassVar[str] = "become_follower"
-    topic: str
-    partition: int
     leader: int
     leader_epoch: int
     previous_leader_epoch: int
@@ -311,12 +305,10 @@ class BecomeFollower(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class Append(Event):
+class Append(PartitionEvent):
     """One record batch was appended to the log."""
 
     ev: ClassVar[str] = "append"
-    topic: str
-    partition: int
     role: str
     """leader or follower."""
     leader_epoch: int
@@ -333,12 +325,10 @@ class Append(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class HighWatermark(Event):
+class HighWatermark(PartitionEvent):
     """The high watermark of one replica changed."""
 
     ev: ClassVar[str] = "hw"
-    topic: str
-    partition: int
     role: str
     leader_epoch: int
     old: int
@@ -352,23 +342,19 @@ class HighWatermark(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class EpochAssign(Event):
+class EpochAssign(PartitionEvent):
     """The leader-epoch cache gained an entry."""
 
     ev: ClassVar[str] = "epoch_assign"
-    topic: str
-    partition: int
     leader_epoch: int
     start_offset: int
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class Truncate(Event):
+class Truncate(PartitionEvent):
     """A log is about to lose everything from `to` on; written before the files change."""
 
     ev: ClassVar[str] = "truncate"
-    topic: str
-    partition: int
     log_end_offset: int
     to: int
     high_watermark: int
@@ -387,12 +373,10 @@ class Truncate(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class IsrPropose(Event):
+class IsrPropose(PartitionEvent):
     """The leader is about to write a changed ISR to ZooKeeper."""
 
     ev: ClassVar[str] = "isr_propose"
-    topic: str
-    partition: int
     kind: str
     """shrink or expand."""
     leader_epoch: int
@@ -408,12 +392,10 @@ class IsrPropose(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class IsrResult(Event):
+class IsrResult(PartitionEvent):
     """How ZooKeeper answered the preceding proposal."""
 
     ev: ClassVar[str] = "isr_result"
-    topic: str
-    partition: int
     kind: str
     leader_epoch: int
     old: list[int]
@@ -425,12 +407,10 @@ class IsrResult(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpoch(Event):
+class OffsetForLeaderEpoch(PartitionEvent):
     """A leader answered where a leader epoch ends (OffsetForLeaderEpoch)."""
 
     ev: ClassVar[str] = "ofle"
-    topic: str
-    partition: int
     sender: int
     current_leader_epoch: int
     asked_epoch: int
@@ -459,12 +439,10 @@ class ProduceResponse(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class FetchResponse(Event):
+class FetchResponse(PartitionEvent):
     """Records of one partition were returned to a fetch; responses without records are not logged."""
 
     ev: ClassVar[str] = "fetch_resp"
-    topic: str
-    partition: int
     replica: int
     """-1 for a consumer."""
     fetch_offset: int
@@ -475,12 +453,10 @@ class FetchResponse(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
-class Recovery(Event):
+class Recovery(PartitionEvent):
     """A log was loaded at start."""
 
     ev: ClassVar[str] = "recovery"
-    topic: str
-    partition: int
     clean: bool
     log_start_offset: int
     log_end_offset: int
@@ -573,7 +549,9 @@ class Fenced(Event):
     error: int
 
 
-KINDS: dict[str, type[Event]] = {kind.ev: kind for kind in Event.__subclasses__()}
+KINDS: dict[str, type[Event]] = {
+    kind.ev: kind for kind in list(globals().values()) if isinstance(kind, type) and issubclass(kind, Event) and kind.ev
+}
 
 
 def _as_object(part: PartitionState | ControlledPartition) -> dict[str, Any]:

@@ -10,6 +10,7 @@ What real Kafka wrote is kept in kafka-3.9.json beside this file and compared wi
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -45,7 +46,7 @@ def transcript_of(stage: Stage, situation: Situation) -> Transcript:
     return transcript | {MISSED: stage.missed} if stage.missed else transcript
 
 
-def transcripts(kind: str, situations: list[Situation], folder: Path, console: Console) -> dict[str, Transcript]:
+def transcripts(kind: str, situations: Sequence[Situation], folder: Path, console: Console) -> dict[str, Transcript]:
     """Return what one cluster wrote in each situation, one after the other on one cluster."""
     by_situation: dict[str, Transcript] = {}
     properties = PROPERTIES | (THEIRS if kind == "kafka" else {})

@@ -25,6 +25,7 @@ DEADLINE_S = 60.0
 QUIET_S = 8.0
 """Nothing was written for so long: the situation is over. A change of an ISR reaches the controller within 7.5 s."""
 LOOK_EVERY_S = 0.05
+ELECTIONS = {"preferred": 0, "unclean": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +109,21 @@ class Stage:
             client.stop()
             client.close()
 
-    def configure(self, **config: str) -> None:
-        """Change the topic's configuration."""
+    def configure(self, setting: str) -> None:
+        """Change the topic's configuration: `key=value`."""
+        key, _, value = setting.partition("=")
         self._request(
             "configuration",
             self.admin.alter_configs,
-            [ConfigResource("TOPIC", self.topic, config)],
+            [ConfigResource("TOPIC", self.topic, {key: value})],
             raise_on_unknown=False,
         )
 
-    def elect(self, election_type: int) -> None:
-        """Ask for an election of partition 0: 0 for the preferred leader, 1 for an unclean one."""
-        self._request("election", self.admin.elect_leaders, election_type, {self.topic: [0]})
+    def elect(self, kind: str) -> None:
+        """Ask for an election of partition 0: of the preferred leader, or an unclean one."""
+        self._request("election", self.admin.elect_leaders, ELECTIONS[kind], {self.topic: [0]})
 
-    def reassign(self, parts: str | None) -> None:
+    def reassign(self, parts: str | None = None) -> None:
         """Give partition 0 other replicas; None takes that back."""
         replicas = None if parts is None else [self.ids[part] for part in parts]
         answer = self._request(
@@ -169,7 +171,7 @@ class Stage:
 
         self.until(f"in sync {parts}" + (f" under {leader}" if leader else ""), reached)
 
-    def until_leader(self, part: str | None) -> None:
+    def until_leader(self, part: str | None = None) -> None:
         """Wait until a broker leads partition 0; None for nobody."""
         broker_id = -1 if part is None else self.ids[part]
 

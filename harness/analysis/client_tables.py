@@ -1,16 +1,16 @@
 """Which fact tables describe the order of a client's operations? `schemas` has all tables."""
 
-from harness.analysis.table import EPOCH, PARTITION, TOPIC, Column, Table, table_of
+from harness.analysis.table import EPOCH, NAMED, Column, Tables
 
 _PROCESS = Column("process", "string", "client process")
+CLIENT_TABLES = Tables()
 
-POLL_STEPS = table_of(
+POLL_STEPS = CLIENT_TABLES.declare(
     "poll_steps",
     "one step of a reader from a record of a partition to one that is not at the next offset",
     _PROCESS,
     Column("mode", "string", "assign, subscribe or reread"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("previous_index", "bigint", "number of the poll that gave the record before"),
     Column("previous_offset", "bigint", "offset of the record before"),
     Column("previous_leader_epoch", "int", "leader epoch of the record before; null when the client did not say"),
@@ -19,12 +19,11 @@ POLL_STEPS = table_of(
     EPOCH,
 )
 
-SEND_REVERSALS = table_of(
+SEND_REVERSALS = CLIENT_TABLES.declare(
     "send_reversals",
     "one acknowledged record that lies before one that its process had sent to the partition earlier",
     _PROCESS,
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("acks", "int", "0, 1 or -1 for all"),
     Column("earlier_index", "bigint", "number of the earlier send that lies furthest ahead"),
     Column("earlier_offset", "bigint", "its offset"),
@@ -37,16 +36,13 @@ SEND_REVERSALS = table_of(
     EPOCH,
 )
 
-END_OFFSETS = table_of(
+END_OFFSETS = CLIENT_TABLES.declare(
     "end_offsets",
     "one answer to where a partition ends for consumers",
     _PROCESS,
     Column("index", "bigint", "number of the operation within the process"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("offset", "bigint", "the end: offset of the next record that a consumer will get"),
     Column("invoke_ns", "bigint", "when it was invoked"),
     Column("complete_ns", "bigint", "when it ended"),
 )
-
-CLIENT_TABLES: tuple[Table, ...] = (POLL_STEPS, SEND_REVERSALS, END_OFFSETS)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
+from string import Formatter
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -75,25 +76,32 @@ def with_unclean_election(
 
 
 def finding(
-    rows: DataFrame, check: str, *, severity: Column, message: Column, evidence: Column, at: str | None = None
+    rows: DataFrame,
+    check: str,
+    *,
+    message: Column | str,
+    evidence: Column,
+    severity: Column | None = None,
+    at: str | None = None,
 ) -> DataFrame:
     """Return the rows as findings; topic, partition, offset and leader epoch are taken from the rows that have them.
 
     Args:
         rows: One row a finding.
         check: Name of the check.
-        severity: A `Severity` as text, with an excuse if `severity` gave it.
-        message: One sentence: the promise, and how it was broken.
+        message: One sentence: the promise, and how it was broken; a text is a `phrase`.
         evidence: The events that show it, an array of JSON texts.
+        severity: A `Severity` as text, with an excuse if `severity` gave it; a violation if there is none.
         at: Column with the instant at which what was lost had been asked for, where there is one.
     """
+    severity = F.lit(Severity.VIOLATION.value) if severity is None else severity
     excused = severity.startswith(_EXCUSED)
     values = {
         "check": F.lit(check),
         "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
         "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1))),
         "at_ns": F.lit(None) if at is None else F.col(at),
-        "message": message,
+        "message": phrase(message) if isinstance(message, str) else message,
         "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),
     }
     columns = []
@@ -101,6 +109,20 @@ def finding(
         column = values.get(name, F.col(name) if name in rows.columns else F.lit(None))
         columns.append(column.cast(type_).alias(name))
     return rows.select(*columns)
+
+
+def phrase(template: str, **columns: Column) -> Column:
+    """Return the text with the row's value in the place of each `{column}`.
+
+    What a keyword names is that column; `{name:.0f}` has a format of Spark's `format_string`.
+    """
+    text, values = "", []
+    for literal, name, form, _ in Formatter().parse(template):
+        text += literal
+        if name is not None:
+            text += f"%{form or 's'}"
+            values.append(columns[name] if name in columns else F.col(name))
+    return F.format_string(text, *values)
 
 
 def event(fact: str, *columns: Column | str) -> Column:
@@ -120,6 +142,14 @@ def unsaid(rows: DataFrame, field: str) -> DataFrame:
     return rows.where(F.col(field).isNull()).select("run_id", reason.alias("reason")).distinct()
 
 
+class OfClients:
+    """A check that rests on what clients recorded, and on nothing else."""
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The clients' history must be whole."""
+        return unreadable(facts["evidence"], "operations/")
+
+
 def duplicate_values(evidence: DataFrame) -> DataFrame:
     """The runs whose value ids are not unique, with the reason: without unique values nothing can be followed."""
     return _reasons(evidence.where(F.col("subject") == VALUE_IDS))
@@ -133,7 +163,7 @@ def unreadable(evidence: DataFrame, prefix: str, *, torn_too: bool = False) -> D
 
 
 def _reasons(evidence: DataFrame) -> DataFrame:
-    return evidence.select("run_id", F.format_string("%s: %d %s", "subject", "count", "problem").alias("reason"))
+    return evidence.select("run_id", phrase("{subject}: {count} {problem}").alias("reason"))
 
 
 def incomplete_dumps(facts: dict[str, DataFrame]) -> DataFrame:
@@ -149,7 +179,7 @@ def incomplete_dumps(facts: dict[str, DataFrame]) -> DataFrame:
         .join(facts["topics"].where(~F.col("present")), on=["run_id", "topic"], how="left_anti")
         .withColumn("damage", F.lit("its dump is missing"))
     )
-    reason = F.format_string("replica of %s-%d on broker %d: %s", "topic", "partition", "broker", "damage")
+    reason = phrase("replica of {topic}-{partition} on broker {broker}: {damage}")
     return unreadable(facts["evidence"], "replicas/", torn_too=True).unionByName(
         damaged.unionByName(missing).select("run_id", reason.alias("reason"))
     )

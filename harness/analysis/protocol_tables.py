@@ -1,15 +1,14 @@
 """Which fact tables describe what brokers and ZooKeeper did by the protocol? `schemas` has all tables."""
 
-from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
+from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, TOPIC, Column, Tables
 
-_LINE = (BROKER, INCARNATION, SEQ, TIME)
-_NAMED = (TOPIC, PARTITION)
+PROTOCOL_TABLES = Tables()
 
-ELECTIONS = table_of(
+ELECTIONS = PROTOCOL_TABLES.declare(
     "elections",
     "one decision of a controller about who leads a partition, with all that it looked at",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
     Column("trigger", "string", "what made the controller decide"),
     Column("controller_epoch", "int", "its epoch"),
@@ -28,11 +27,11 @@ ELECTIONS = table_of(
     Column("error", "string", "why there is no leader; empty otherwise"),
 )
 
-STATE_WRITES = table_of(
+STATE_WRITES = PROTOCOL_TABLES.declare(
     "state_writes",
     "one write of a partition's state znode, as a broker says it ended",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     Column("op", "string", "create, set or delete"),
     Column("expected_version", "int", "version that it was to replace; -1 for any"),
     Column("result", "string", "ok, or the error"),
@@ -40,22 +39,22 @@ STATE_WRITES = table_of(
     Column("writer", "string", "controller or leader"),
 )
 
-CONTROL_REQUESTS = table_of(
+CONTROL_REQUESTS = PROTOCOL_TABLES.declare(
     "control_requests",
     "one partition of a LeaderAndIsr or StopReplica as a broker handled it, or any other request as a whole",
-    *_LINE,
+    *LINE,
     Column("api", "string", "LeaderAndIsr, StopReplica or UpdateMetadata"),
     Column("sender", "int", "controller that sent it"),
     Column("controller_epoch", "int", "controller epoch in it"),
     Column("request_broker_epoch", "bigint", "registration that it was meant for; -1 for any"),
     Column("broker_epoch", "bigint", "registration of the broker then"),
     Column("verdict", "string", "applied, stale_controller_epoch or stale_broker_epoch"),
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("partition_verdict", "string", "applied, or why this partition was left alone; null for a whole request"),
 )
 
-REGISTRATIONS = table_of(
+REGISTRATIONS = PROTOCOL_TABLES.declare(
     "registrations",
     "one registration of a broker, as ZooKeeper holds it or as the broker says that it registered",
     Column("source", "string", "zookeeper or broker"),
@@ -65,11 +64,11 @@ REGISTRATIONS = table_of(
     Column("until_zxid", "bigint", "transaction that ended it; null while it stands, and when the source is broker"),
 )
 
-LEADER_ISRS = table_of(
+LEADER_ISRS = PROTOCOL_TABLES.declare(
     "leader_isrs",
     "one set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("zk_version", "int", "version of the state znode that it took the set from; null in older logs"),
     Column("isr", "array<int>", "the set, in ascending order"),
@@ -79,11 +78,11 @@ LEADER_ISRS = table_of(
     Column("high_watermark", "bigint", "the highest that it came to"),
 )
 
-ISR_PROPOSALS = table_of(
+ISR_PROPOSALS = PROTOCOL_TABLES.declare(
     "isr_proposals",
     "one change of its ISR that a leader was about to write",
-    *_LINE,
-    *_NAMED,
+    *LINE,
+    *NAMED,
     EPOCH,
     Column("kind", "string", "shrink or expand"),
     Column("old_isr", "array<int>", "in-sync replicas before"),
@@ -94,11 +93,11 @@ ISR_PROPOSALS = table_of(
     Column("ends", "array<bigint>", "log ends of the proposed members, in that order; null in older logs"),
 )
 
-ACKNOWLEDGEMENTS = table_of(
+ACKNOWLEDGEMENTS = PROTOCOL_TABLES.declare(
     "acknowledgements",
     "what a leader acknowledged in one leader epoch, with one acks level, while its ISR had one size",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("acks", "int", "0, 1 or -1 for all"),
     Column("isr_size", "int", "members of the ISR when it answered"),
@@ -109,11 +108,11 @@ ACKNOWLEDGEMENTS = table_of(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
-CONSUMER_FETCHES = table_of(
+CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
     "consumer_fetches",
     "what a broker served to consumers in one leader epoch that believed in one leader epoch",
     BROKER,
-    *_NAMED,
+    *NAMED,
     EPOCH,
     Column("current_leader_epoch", "int", "leader epoch that the consumers believed in; -1 when they did not say"),
     Column("answers", "bigint", "number of answers with records"),
@@ -122,7 +121,7 @@ CONSUMER_FETCHES = table_of(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
-TOPICS = table_of(
+TOPICS = PROTOCOL_TABLES.declare(
     "topics",
     "one topic that ever was in ZooKeeper, as it is in the end",
     TOPIC,
@@ -137,7 +136,7 @@ TOPICS = table_of(
     ),
 )
 
-TOPIC_CONFIGS = table_of(
+TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     "topic_configs",
     "one version of a topic's own configuration in ZooKeeper",
     TOPIC,
@@ -145,17 +144,4 @@ TOPIC_CONFIGS = table_of(
     Column("until_zxid", "bigint", "transaction that replaced or deleted it; null while it holds"),
     Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
     Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
-)
-
-PROTOCOL_TABLES: tuple[Table, ...] = (
-    ELECTIONS,
-    STATE_WRITES,
-    CONTROL_REQUESTS,
-    REGISTRATIONS,
-    LEADER_ISRS,
-    ISR_PROPOSALS,
-    ACKNOWLEDGEMENTS,
-    CONSUMER_FETCHES,
-    TOPICS,
-    TOPIC_CONFIGS,
 )

@@ -9,9 +9,11 @@ zxids, versions and epochs are for.
 
 from harness.analysis.client_tables import CLIENT_TABLES
 from harness.analysis.protocol_tables import PROTOCOL_TABLES
-from harness.analysis.table import BROKER, EPOCH, INCARNATION, PARTITION, SEQ, TIME, TOPIC, Column, Table, table_of
+from harness.analysis.table import BROKER, EPOCH, LINE, NAMED, RUN, TIME, TOPIC, Column, Table, Tables
 
-SENDS = table_of(
+_DECLARED = Tables()
+
+SENDS = _DECLARED.declare(
     "sends",
     "one record that a client tried to write",
     Column("process", "string", "client process"),
@@ -32,7 +34,7 @@ SENDS = table_of(
     Column("lines", "bigint", "lines of it: its beginning and its end, or more where evidence is duplicated"),
 )
 
-POLLS = table_of(
+POLLS = _DECLARED.declare(
     "polls",
     "one record that a client read",
     Column("process", "string", "client process"),
@@ -40,19 +42,17 @@ POLLS = table_of(
     TIME,
     Column("mode", "string", "assign or subscribe"),
     Column("position", "int", "place within the poll, from 0"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("offset", "bigint", "offset of the record"),
     Column("value", "string", "value id, or a digest of a value that no producer of ours wrote"),
     Column("leader_epoch", "int", "epoch stamped on the record; null when the client did not say"),
 )
 
-REPLICAS = table_of(
+REPLICAS = _DECLARED.declare(
     "replicas",
     "one replica's state after the run",
     Column("broker", "int", "broker that holds the replica"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("log_start_offset", "bigint", "first offset of the log"),
     Column("log_end_offset", "bigint", "offset of the next record"),
     Column("high_watermark", "bigint", "from its checkpoint; null when not named there"),
@@ -61,12 +61,11 @@ REPLICAS = table_of(
     Column("damage", "string", "empty, or what is wrong and where reading stopped"),
 )
 
-REPLICA_RECORDS = table_of(
+REPLICA_RECORDS = _DECLARED.declare(
     "replica_records",
     "one record in one replica's log after the run",
     Column("broker", "int", "broker that holds the replica"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("offset", "bigint", "offset of the record"),
     Column("leader_epoch", "int", "epoch stamped on the record's batch"),
     Column("key", "string", "key of the record"),
@@ -77,11 +76,10 @@ REPLICA_RECORDS = table_of(
     Column("sequence", "bigint", "-1 without idempotence"),
 )
 
-PARTITION_STATES = table_of(
+PARTITION_STATES = _DECLARED.declare(
     "partition_states",
     "one version of a partition's state znode",
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("life", "int", "how often the znode had been created by then; leader epochs begin anew with each"),
     Column("zxid", "bigint", "transaction that wrote it; orders all changes"),
     Column("time_ns", "bigint", "when, converted from ZooKeeper's wall clock; null when it cannot be"),
@@ -99,11 +97,10 @@ PARTITION_STATES = table_of(
     Column("previous_controller_epoch", "int", "controller epoch at the version seen before"),
 )
 
-LEADER_EPOCHS = table_of(
+LEADER_EPOCHS = _DECLARED.declare(
     "leader_epochs",
     "one leader in one leader epoch, by ZooKeeper or by its own claim; two rows of one epoch are two leaders",
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("life", "int", "as in partition_states; null when only claimed"),
     EPOCH,
     Column("leader", "int", "broker; -1 for none"),
@@ -118,15 +115,11 @@ LEADER_EPOCHS = table_of(
     Column("unclean_allowed", "boolean", "whether the configuration allowed that at the election; null when unknown"),
 )
 
-LEADERSHIP_CLAIMS = table_of(
+LEADERSHIP_CLAIMS = _DECLARED.declare(
     "leadership_claims",
     "one line in which a broker became leader or follower",
-    BROKER,
-    INCARNATION,
-    SEQ,
-    TIME,
-    TOPIC,
-    PARTITION,
+    *LINE,
+    *NAMED,
     Column("role", "string", "leader or follower"),
     Column("leader", "int", "whom it follows, or itself"),
     EPOCH,
@@ -138,12 +131,11 @@ LEADERSHIP_CLAIMS = table_of(
     Column("zk_version", "int", "version of the state znode in that request; null for a follower"),
 )
 
-APPENDS = table_of(
+APPENDS = _DECLARED.declare(
     "appends",
     "what one broker wrote to its log of a partition in one leader epoch, as its leader or following it",
     BROKER,
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("role", "string", "leader or follower"),
     EPOCH,
     Column("first_offset", "bigint", "lowest offset that it wrote"),
@@ -151,7 +143,7 @@ APPENDS = table_of(
     Column("batches", "bigint", "number of batches"),
 )
 
-CONTROLLER_EPOCHS = table_of(
+CONTROLLER_EPOCHS = _DECLARED.declare(
     "controller_epochs",
     "one controller, as ZooKeeper holds it or a broker says it was elected",
     Column("controller_epoch", "int", "controller epoch"),
@@ -164,11 +156,10 @@ CONTROLLER_EPOCHS = table_of(
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
 )
 
-ISR_CHANGES = table_of(
+ISR_CHANGES = _DECLARED.declare(
     "isr_changes",
     "one change of a partition's ISR in ZooKeeper",
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("life", "int", "as in partition_states"),
     Column("zxid", "bigint", "transaction of the change"),
     Column("time_ns", "bigint", "when, for drawing; null when unknown"),
@@ -181,15 +172,11 @@ ISR_CHANGES = table_of(
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 
-HIGH_WATERMARKS = table_of(
+HIGH_WATERMARKS = _DECLARED.declare(
     "high_watermarks",
     "one advance or regress of one replica's high watermark",
-    BROKER,
-    INCARNATION,
-    SEQ,
-    TIME,
-    TOPIC,
-    PARTITION,
+    *LINE,
+    *NAMED,
     Column("role", "string", "leader or follower"),
     EPOCH,
     Column("old", "bigint", "high watermark before"),
@@ -198,15 +185,11 @@ HIGH_WATERMARKS = table_of(
     Column("cause", "string", "what moved it"),
 )
 
-TRUNCATIONS = table_of(
+TRUNCATIONS = _DECLARED.declare(
     "truncations",
     "one log losing its end",
-    BROKER,
-    INCARNATION,
-    SEQ,
-    TIME,
-    TOPIC,
-    PARTITION,
+    *LINE,
+    *NAMED,
     EPOCH,
     Column("log_end_offset", "bigint", "log end before"),
     Column("to_offset", "bigint", "log end after"),
@@ -220,14 +203,13 @@ TRUNCATIONS = table_of(
     Column("local_end_offset", "bigint", "where that epoch ended in its own log; -1 when unknown"),
 )
 
-COMMITTED_OFFSETS = table_of(
+COMMITTED_OFFSETS = _DECLARED.declare(
     "committed_offsets",
     "one commit, one read-back of a committed offset, or one commit in the log of the offsets topic",
     Column("source", "string", "client, or log (replica dumps of __consumer_offsets)"),
     Column("kind", "string", "commit or fetch"),
     Column("group", "string", "consumer group"),
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("offset", "bigint", "position to resume from; -1 for none"),
     Column("outcome", "string", "ok, fail or info"),
     Column("process", "string", "client process; null when the source is log"),
@@ -245,7 +227,7 @@ COMMITTED_OFFSETS = table_of(
     Column("final", "boolean", "whether it is the last successful read-back of its group and partition"),
 )
 
-FAULT_WINDOWS = table_of(
+FAULT_WINDOWS = _DECLARED.declare(
     "fault_windows",
     "one injection",
     Column("injection", "int", "index within the plan"),
@@ -260,11 +242,10 @@ FAULT_WINDOWS = table_of(
     Column("detail", "string", "what was seen when its effect was judged"),
 )
 
-AVAILABILITY = table_of(
+AVAILABILITY = _DECLARED.declare(
     "availability",
     "one span without an acknowledged write although somebody was trying",
-    TOPIC,
-    PARTITION,
+    *NAMED,
     Column("acks", "int", "acks level of the sends: 0, 1 or -1 for all"),
     Column("from_ns", "bigint", "last success, or the first try after it where that is later"),
     Column("to_ns", "bigint", "next success, or the last sign of life when there was none"),
@@ -295,34 +276,15 @@ PROBLEMS: dict[str, str] = {
 VALUE_IDS = "value ids"
 """Subject of the remark that they are not unique."""
 
-EVIDENCE = table_of(
+EVIDENCE = Table(
     "evidence",
     "one remark on the quality of the evidence",
-    Column("subject", "string", "file within the run folder, or what the remark is about"),
-    Column("problem", "string", "what is wrong, in a few words"),
-    Column("count", "bigint", "how often"),
+    (
+        RUN,
+        Column("subject", "string", "file within the run folder, or what the remark is about"),
+        Column("problem", "string", "what is wrong, in a few words"),
+        Column("count", "bigint", "how often"),
+    ),
 )
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        SENDS,
-        POLLS,
-        REPLICAS,
-        REPLICA_RECORDS,
-        PARTITION_STATES,
-        LEADER_EPOCHS,
-        LEADERSHIP_CLAIMS,
-        APPENDS,
-        CONTROLLER_EPOCHS,
-        ISR_CHANGES,
-        HIGH_WATERMARKS,
-        TRUNCATIONS,
-        COMMITTED_OFFSETS,
-        FAULT_WINDOWS,
-        AVAILABILITY,
-        *CLIENT_TABLES,
-        *PROTOCOL_TABLES,
-        EVIDENCE,
-    )
-}
+TABLES: dict[str, Table] = {table.name: table for table in (*_DECLARED, *CLIENT_TABLES, *PROTOCOL_TABLES, EVIDENCE)}

@@ -35,7 +35,15 @@ SEQ = Column("seq", "bigint", "position in that incarnation's state-change log")
 TIME = Column("time_ns", "bigint", "when")
 EPOCH = Column("leader_epoch", "int", "leader epoch of the partition")
 
+LINE = (BROKER, INCARNATION, SEQ, TIME)
+"""What every line of a state-change log has."""
+NAMED = (TOPIC, PARTITION)
 
-def table_of(name: str, row: str, *columns: Column) -> Table:
-    """Return a table; every one begins with the run."""
-    return Table(name, row, (RUN, *columns))
+
+class Tables(list[Table]):
+    """Tables in the order in which they are declared."""
+
+    def declare(self, name: str, row: str, *columns: Column) -> Table:
+        """Return one more table; every one begins with the run."""
+        self.append(Table(name, row, (RUN, *columns)))
+        return self[-1]

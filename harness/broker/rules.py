@@ -3,73 +3,7 @@
 A guard is consulted at exactly one place in the code, which this module's docstrings name.
 """
 
-from dataclasses import dataclass, fields, replace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtocolRules:
-    """The guards. True is what Kafka does."""
-
-    acks_all_waits_for_isr: bool = True
-    """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
-    high_watermark_waits_for_isr: bool = True
-    """What the leader calls committed, every member of the ISR has (`Partition.advance_high_watermark`)."""
-    consumers_read_what_is_committed: bool = True
-    """A consumer gets nothing from the high watermark on (`DelayedFetch`)."""
-    truncate_by_leader_epoch: bool = True
-    """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
-    producer_state_outlives_restart: bool = True
-    """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
-    disk_failure_takes_replicas_offline: bool = True
-    """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
-    truncation_asks_the_leader: bool = True
-    """How far a new follower truncates is for the leader's epochs to say (`LeaderFetcher._truncate`, KIP-101)."""
-    truncation_compares_epochs: bool = True
-    """A follower that has not the epoch of the answer goes back further (`LeaderFetcher._answered`, KIP-279)."""
-    truncation_follows_every_epoch: bool = True
-    """A follower truncates in each new leader epoch, whoever leads it (`ControlRequests._make_followers`,
-    KAFKA-7164)."""
-    high_watermarks_are_kept: bool = True
-    """The checkpoint keeps those of partitions that the broker has not heard of yet (`Replicas.high_watermarks`,
-    KAFKA-1647)."""
-    isr_joins_from_epoch_start: bool = True
-    """Who joins the ISR has all that the leader had when its epoch began (`Partition.wants_to_join`, KAFKA-7128)."""
-    isr_counts_once_accepted: bool = True
-    """A new ISR counts when ZooKeeper has accepted it, and not before (`IsrKeeper._write`)."""
-    isr_write_compares_versions: bool = True
-    """A leader replaces only the partition state that it knows (`IsrKeeper._write`)."""
-    high_watermark_waits_for_joining: bool = True
-    """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
-    leader_epoch_fences: bool = True
-    """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
-    fetch_session_epochs_are_checked: bool = True
-    """The requests of a fetch session are answered once each and in order (`FetchSessions.begin`, KIP-227)."""
-    recovery_checks_batches: bool = True
-    """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
-
-    controller_writes_are_fenced: bool = True
-    """The controller's writes to ZooKeeper hold only while `/controller_epoch` is its own (`FencedWrites`,
-    KAFKA-6082)."""
-    unclean_election_needs_permission: bool = True
-    """A replica outside the ISR leads only where the configuration or a request allows it
-    (`Candidates.may_be_unclean`); the log says what is allowed all the same."""
-    unclean_leader_is_the_isr: bool = True
-    """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
-    preferred_leader_is_in_isr: bool = True
-    """The preferred replica leads only as a member of the ISR (`selectors.may_be_preferred`)."""
-    last_isr_member_stays: bool = True
-    """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
-    controller_resigns_when_replaced: bool = True
-    """A controller whose session is over, or that finds another one, stops to act (`Controller._resign`)."""
-    registrations_are_of_this_session: bool = True
-    """A broker takes no registration for its own that ends with another session (`registration._existing`,
-    KAFKA-7165)."""
-    bounced_brokers_are_noticed: bool = True
-    """A broker that registered anew is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
-    old_controllers_are_refused: bool = True
-    """A broker obeys no controller older than the latest it has heard (`ControlRequests._is_stale`)."""
-    requests_for_earlier_lives_are_refused: bool = True
-    """A broker obeys nothing that was meant for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
+from dataclasses import dataclass, field, fields, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,169 +17,186 @@ class PlantedBug:
     effect: str
 
 
-PLANTED_BUGS: tuple[PlantedBug, ...] = (
-    PlantedBug(
-        name="acks-all-on-append",
-        rule="acks_all_waits_for_isr",
+def _guard(bug: str, *, origin: str, effect: str) -> bool:
+    """Return a guard that is on, and the planted bug that turns it off."""
+    return field(default=True, metadata={"name": bug, "origin": origin, "effect": effect})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolRules:
+    """The guards, each with the planted bug that it is without. True is what Kafka does."""
+
+    acks_all_waits_for_isr: bool = _guard(
+        "acks-all-on-append",
         origin="answers acks=all after the local write, before the ISR has the record",
         effect="acknowledged records are lost when the leader dies",
-    ),
-    PlantedBug(
-        name="high-watermark-without-isr",
-        rule="high_watermark_waits_for_isr",
+    )
+    """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
+    high_watermark_waits_for_isr: bool = _guard(
+        "high-watermark-without-isr",
         origin="the leader's own log end is its high watermark, whatever the followers have",
         effect="acknowledged and read records are lost when the leader dies",
-    ),
-    PlantedBug(
-        name="reads-uncommitted",
-        rule="consumers_read_what_is_committed",
+    )
+    """What the leader calls committed, every member of the ISR has (`Partition.advance_high_watermark`)."""
+    consumers_read_what_is_committed: bool = _guard(
+        "reads-uncommitted",
         origin="consumers read to the leader's log end, past the high watermark (near KAFKA-9835)",
         effect="consumers have read records that nobody has after a failover",
-    ),
-    PlantedBug(
-        name="no-truncation-by-leader-epoch",
-        rule="truncate_by_leader_epoch",
+    )
+    """A consumer gets nothing from the high watermark on (`DelayedFetch`)."""
+    truncate_by_leader_epoch: bool = _guard(
+        "no-truncation-by-leader-epoch",
         origin="a follower starts to fetch from its own log end, never asking where its epoch ended (before KIP-101)",
         effect="replicas diverge: the same offset holds different records",
-    ),
-    PlantedBug(
-        name="producer-state-lost",
-        rule="producer_state_outlives_restart",
+    )
+    """A new follower drops what the leader's epoch history does not contain before it fetches (KIP-101, KIP-279)."""
+    producer_state_outlives_restart: bool = _guard(
+        "producer-state-lost",
         origin="a broker that restarts or truncates forgets which batches of idempotent producers its log holds",
         effect="a retry after a failover writes the same records once more",
-    ),
-    PlantedBug(
-        name="leads-on-without-disk",
-        rule="disk_failure_takes_replicas_offline",
+    )
+    """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
+    disk_failure_takes_replicas_offline: bool = _guard(
+        "leads-on-without-disk",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",
         effect="partitions cannot be written although other replicas could lead them",
-    ),
-    PlantedBug(
-        name="truncate-to-high-watermark",
-        rule="truncation_asks_the_leader",
+    )
+    """A broker whose disk refuses something gives up its replicas and says so (`DirectoryFailures`, KIP-112)."""
+    truncation_asks_the_leader: bool = _guard(
+        "truncate-to-high-watermark",
         origin="a new follower truncates to its own high watermark, as before KIP-101 (KAFKA-1211)",
         effect="a committed record is lost when the follower that dropped it leads before it has fetched it again",
-    ),
-    PlantedBug(
-        name="truncation-in-one-round",
-        rule="truncation_compares_epochs",
+    )
+    """How far a new follower truncates is for the leader's epochs to say (`LeaderFetcher._truncate`, KIP-101)."""
+    truncation_compares_epochs: bool = _guard(
+        "truncation-in-one-round",
         origin="a follower truncates to the offset it is answered, whatever epoch that belongs to (before KIP-279)",
         effect="replicas diverge after two quick changes of leader",
-    ),
-    PlantedBug(
-        name="no-truncation-with-same-leader",
-        rule="truncation_follows_every_epoch",
+    )
+    """A follower that has not the epoch of the answer goes back further (`LeaderFetcher._answered`, KIP-279)."""
+    truncation_follows_every_epoch: bool = _guard(
+        "no-truncation-with-same-leader",
         origin="a follower goes on as it was when the leader of a new epoch is the one it knows (KAFKA-7164)",
         effect="replicas diverge when the follower has not heard of a leader in between",
-    ),
-    PlantedBug(
-        name="high-watermarks-forgotten",
-        rule="high_watermarks_are_kept",
+    )
+    """A follower truncates in each new leader epoch, whoever leads it (`ControlRequests._make_followers`,
+    KAFKA-7164)."""
+    high_watermarks_are_kept: bool = _guard(
+        "high-watermarks-forgotten",
         origin="the checkpoint has only what the broker was told of since it started (KAFKA-1647)",
         effect="after two restarts a replica takes nothing for committed: consumers wait, and it may drop what is",
-    ),
-    PlantedBug(
-        name="isr-join-without-epoch-start",
-        rule="isr_joins_from_epoch_start",
+    )
+    """The checkpoint keeps those of partitions that the broker has not heard of yet (`Replicas.high_watermarks`,
+    KAFKA-1647)."""
+    isr_joins_from_epoch_start: bool = _guard(
+        "isr-join-without-epoch-start",
         origin="a follower joins the ISR as soon as it reaches the high watermark (KAFKA-7128)",
         effect="it lacks records that the leader before had committed, and loses them when it leads",
-    ),
-    PlantedBug(
-        name="isr-before-zookeeper",
-        rule="isr_counts_once_accepted",
+    )
+    """Who joins the ISR has all that the leader had when its epoch began (`Partition.wants_to_join`, KAFKA-7128)."""
+    isr_counts_once_accepted: bool = _guard(
+        "isr-before-zookeeper",
         origin="a leader shrinks its ISR before ZooKeeper has accepted that",
         effect="a leader that was replaced commits records on its own; they are lost",
-    ),
-    PlantedBug(
-        name="isr-write-without-version",
-        rule="isr_write_compares_versions",
+    )
+    """A new ISR counts when ZooKeeper has accepted it, and not before (`IsrKeeper._write`)."""
+    isr_write_compares_versions: bool = _guard(
+        "isr-write-without-version",
         origin="a leader writes its ISR over whatever ZooKeeper holds",
         effect="a leader that was replaced takes the lead back in ZooKeeper with an old epoch",
-    ),
-    PlantedBug(
-        name="high-watermark-ignores-joining",
-        rule="high_watermark_waits_for_joining",
+    )
+    """A leader replaces only the partition state that it knows (`IsrKeeper._write`)."""
+    high_watermark_waits_for_joining: bool = _guard(
+        "high-watermark-ignores-joining",
         origin="only members of the ISR hold the high watermark back, not who is caught up and about to join",
         effect="a follower never catches up under load: the ISR stays small",
-    ),
-    PlantedBug(
-        name="no-leader-epoch-fence",
-        rule="leader_epoch_fences",
+    )
+    """So must a follower have it that is about to join the ISR (`Partition.advance_high_watermark`)."""
+    leader_epoch_fences: bool = _guard(
+        "no-leader-epoch-fence",
         origin="the leader epoch that a fetch believes in is not looked at (before KIP-320)",
         effect="followers and consumers go on reading from a leader of another epoch",
-    ),
-    PlantedBug(
-        name="no-crc-recovery",
-        rule="recovery_checks_batches",
+    )
+    """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
+    recovery_checks_batches: bool = _guard(
+        "no-crc-recovery",
         origin="a log is taken as long as its files are after a crash",
         effect="batches that a power loss has torn are served and replicated",
-    ),
-    PlantedBug(
-        name="controller-writes-unfenced",
-        rule="controller_writes_are_fenced",
+    )
+    """After a crash every batch that may be torn is checked against its CRC (`recovery.open_log`)."""
+    controller_writes_are_fenced: bool = _guard(
+        "controller-writes-unfenced",
         origin="a controller that was replaced while it stood still goes on writing to ZooKeeper (before KAFKA-6082)",
         effect="two controllers decide about the same partitions",
-    ),
-    PlantedBug(
-        name="unclean-ignores-config",
-        rule="unclean_election_needs_permission",
+    )
+    """The controller's writes to ZooKeeper hold only while `/controller_epoch` is its own (`FencedWrites`,
+    KAFKA-6082)."""
+    unclean_election_needs_permission: bool = _guard(
+        "unclean-ignores-config",
         origin="elects a replica outside the ISR although unclean.leader.election.enable is false",
         effect="acknowledged records are lost when the whole ISR is down",
-    ),
-    PlantedBug(
-        name="unclean-keeps-old-isr",
-        rule="unclean_leader_is_the_isr",
+    )
+    """A replica outside the ISR leads only where the configuration or a request allows it
+    (`Candidates.may_be_unclean`); the log says what is allowed all the same."""
+    unclean_leader_is_the_isr: bool = _guard(
+        "unclean-keeps-old-isr",
         origin="an unclean election leaves the ISR as it was, so the leader is not in it",
         effect="a leader outside its ISR; the old members come back and lead with other records",
-    ),
-    PlantedBug(
-        name="preferred-not-in-isr",
-        rule="preferred_leader_is_in_isr",
+    )
+    """Whoever is elected uncleanly is the whole ISR from then on (`selectors.offline`)."""
+    preferred_leader_is_in_isr: bool = _guard(
+        "preferred-not-in-isr",
         origin="a preferred election, by the balance too, asks only whether the replica lives (near KAFKA-9866)",
         effect="a leader without the committed records: acknowledged ones are lost",
-    ),
-    PlantedBug(
-        name="last-isr-member-dropped",
-        rule="last_isr_member_stays",
+    )
+    """The preferred replica leads only as a member of the ISR (`selectors.may_be_preferred`)."""
+    last_isr_member_stays: bool = _guard(
+        "last-isr-member-dropped",
         origin="the last replica in sync leaves the ISR when it goes down (Kafka 0.8 with unclean election)",
         effect="an empty ISR: nobody can be elected cleanly any more",
-    ),
-    PlantedBug(
-        name="controller-never-resigns",
-        rule="controller_resigns_when_replaced",
+    )
+    """The last member of an ISR is not taken out of it (`leadership.without_replica`)."""
+    controller_resigns_when_replaced: bool = _guard(
+        "controller-never-resigns",
         origin="a controller keeps acting after its session has expired or another one was elected",
         effect="writes that only the fence stops, requests that only epochs stop",
-    ),
-    PlantedBug(
-        name="registration-of-old-session",
-        rule="registrations_are_of_this_session",
+    )
+    """A controller whose session is over, or that finds another one, stops to act (`Controller._resign`)."""
+    registrations_are_of_this_session: bool = _guard(
+        "registration-of-old-session",
         origin="a broker finds a registration with its id and takes it for its own (KAFKA-1387, KAFKA-7165)",
         effect="it disappears when the old session ends: a broker that lives and that nobody knows",
-    ),
-    PlantedBug(
-        name="bounced-brokers-ignored",
-        rule="bounced_brokers_are_noticed",
+    )
+    """A broker takes no registration for its own that ends with another session (`registration._existing`,
+    KAFKA-7165)."""
+    bounced_brokers_are_noticed: bool = _guard(
+        "bounced-brokers-ignored",
         origin="the controller compares the ids of live brokers, not their epochs (before KIP-380)",
         effect="a broker that restarts faster than its session ends is never told what it leads",
-    ),
-    PlantedBug(
-        name="no-controller-epoch-check",
-        rule="old_controllers_are_refused",
+    )
+    """A broker that registered anew is handled as one that failed and started (`BrokerEvents.changed`, KIP-380)."""
+    old_controllers_are_refused: bool = _guard(
+        "no-controller-epoch-check",
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",
         effect="brokers follow two controllers: stale metadata and roles",
-    ),
-    PlantedBug(
-        name="no-fetch-session-epoch",
-        rule="fetch_session_epochs_are_checked",
+    )
+    """A broker obeys no controller older than the latest it has heard (`ControlRequests._is_stale`)."""
+    fetch_session_epochs_are_checked: bool = _guard(
+        "no-fetch-session-epoch",
         origin="a fetch session takes its requests in any order and as often as they come (KIP-227 without its epochs)",
         effect="who asks again because an answer was lost is not told the high watermark that was in it",
-    ),
-    PlantedBug(
-        name="no-broker-epoch",
-        rule="requests_for_earlier_lives_are_refused",
+    )
+    """The requests of a fetch session are answered once each and in order (`FetchSessions.begin`, KIP-227)."""
+    requests_for_earlier_lives_are_refused: bool = _guard(
+        "no-broker-epoch",
         origin="brokers ignore the broker epoch in control requests (before KIP-380, KAFKA-7235)",
         effect="a late request stops or demotes replicas of a broker that has just restarted",
-    ),
+    )
+    """A broker obeys nothing that was meant for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
+
+
+PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(
+    PlantedBug(rule=guard.name, **guard.metadata) for guard in fields(ProtocolRules)
 )
 
 

@@ -12,7 +12,6 @@ import errno
 import random
 import socket
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from harness.system.pids import LINUX
@@ -50,9 +49,7 @@ class PortReservations:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
     def reserve(self, count: int) -> list[int]:

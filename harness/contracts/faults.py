@@ -1,5 +1,6 @@
 """The contract a fault plugin fulfils: inject, confirm the effect, heal; an injection in force is plain data."""
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -9,7 +10,8 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import ClusterDriver
 from harness.contracts.parameters import Strict
 from harness.contracts.state_changes import LogFiles, StateChanges
-from harness.contracts.targets import Role, Target
+from harness.contracts.targets import EVERY_ROLE, Role, Target
+from harness.errors import DeadlineError
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView
 
@@ -38,14 +40,37 @@ class Effect:
     detail: str
 
 
+def confirmed(detail: str) -> Effect:
+    """Return that a fault happened."""
+    return Effect(verdict=FaultVerdict.CONFIRMED, detail=detail)
+
+
+def mismatch(detail: str) -> Effect:
+    """Return that something else happened than was asked for."""
+    return Effect(verdict=FaultVerdict.MISMATCH, detail=detail)
+
+
+def inconclusive(detail: str) -> Effect:
+    """Return that nothing can be said."""
+    return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail)
+
+
+async def confirmed_once(effect: Awaitable[object], detail: str) -> Effect:
+    """Return that a fault happened as soon as its effect is there; a mismatch when that does not come in time."""
+    try:
+        await effect
+    except DeadlineError as error:
+        return mismatch(str(error))
+    return confirmed(detail)
+
+
 def not_running(injection: Injection, purpose: str) -> Effect | None:
     """Return that a fault proves nothing, if some of its targets did not run: `state["running"]` names those that did.
 
     `purpose` says what there was not, as in "nothing to kill".
     """
     idle = sorted(set(injection.targets) - set(injection.state["running"]))
-    detail = f"broker {idle} did not run, nothing to {purpose}"
-    return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=detail) if idle else None
+    return inconclusive(f"broker {idle} did not run, nothing to {purpose}") if idle else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +149,28 @@ class Fault(Protocol):
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible."""
         ...
+
+
+class NoParameters(Strict):
+    """Of a fault of which a scenario says no more than when, whom and for how long."""
+
+
+class BrokerFault:
+    """What most faults are: one that hits any brokers, has them to itself, and takes no parameters."""
+
+    name: ClassVar[str]
+    requires: ClassVar[tuple[str, ...]] = ()
+    composes: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    Parameters: ClassVar[type[BaseModel]] = NoParameters
+
+    async def prepare(
+        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
+    ) -> Injection:
+        """Note what `confirm` and `heal` need to know, without disturbing anything."""
+        state = await self.state_before(arena, brokers, duration_s)
+        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"), state=state)
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Return that, as plain data; what `prepare` is for most faults."""
+        return {}

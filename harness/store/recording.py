@@ -1,6 +1,7 @@
 """How a client process writes down what it does: every operation as it begins, and as it ends."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness.store.history import Operation, OpKind, OpType, Record
 
@@ -59,22 +60,6 @@ class Recorder:
         error: str = "",
     ) -> None:
         """Write down how it ended, with what is known now."""
-        self._write(
-            Operation(
-                index=invoked.index,
-                time_ns=self._clock_ns(),
-                process=invoked.process,
-                type=outcome,
-                kind=invoked.kind,
-                topic=invoked.topic,
-                partition=invoked.partition,
-                offset=invoked.offset if offset is None else offset,
-                key=invoked.key,
-                value=invoked.value,
-                acks=invoked.acks,
-                group=invoked.group,
-                mode=invoked.mode,
-                records=records,
-                error=error,
-            )
-        )
+        known = invoked.offset if offset is None else offset
+        now_ns = self._clock_ns()
+        self._write(replace(invoked, time_ns=now_ns, type=outcome, offset=known, records=records, error=error))

@@ -1,7 +1,6 @@
 """What is in ZooKeeper now? Read through a session of the harness's own."""
 
 import asyncio
-from types import TracebackType
 from typing import Any, Self
 
 from kazoo.client import KazooClient
@@ -35,9 +34,7 @@ class KazooView:
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
     async def open(self) -> None:

@@ -41,7 +41,7 @@ _GUARDS_ALONE = frozenset({"where", "when", "otherwise", "rowsBetween"})
 """Methods that guard: without them what they are called on is left."""
 _KEYED = frozenset({"groupBy", "in_order"})
 _TEXTS = frozenset({"message", "evidence"})
-_TEXT_CALLS = frozenset({"event", "format_string", "ids", "alias"})
+_TEXT_CALLS = frozenset({"event", "format_string", "ids", "phrase", "alias"})
 _SHOWING = frozenset({"shown", "_described", "_named"})
 
 

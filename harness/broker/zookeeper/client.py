@@ -121,6 +121,35 @@ Watch = Callable[[WatchType, str], None]
 """Called on the broker's loop with what happened and the path; must not block, only enqueue."""
 
 
+class Handlers:
+    """What the broker has registered with a session: listeners of its state, and a handler a path."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._node_handlers: dict[str, Watch] = {}
+        self._child_handlers: dict[str, Watch] = {}
+
+    def on_state(self, listener: Callable[[SessionState], None]) -> None:
+        """Call `listener` on the broker's loop at every edge until LOST; none after `close`."""
+        self._listeners.append(listener)
+
+    def watch_node(self, path: str, handler: Watch) -> None:
+        """Register the handler of a path; one a path, a later one replaces it."""
+        self._node_handlers[path] = handler
+
+    def unwatch_node(self, path: str) -> None:
+        """Forget the handler of a path."""
+        self._node_handlers.pop(path, None)
+
+    def watch_children(self, path: str, handler: Watch) -> None:
+        """Register the handler of the children of a path."""
+        self._child_handlers[path] = handler
+
+    def unwatch_children(self, path: str) -> None:
+        """Forget the handler of the children of a path."""
+        self._child_handlers.pop(path, None)
+
+
 class ZooKeeper(Protocol):
     """One session. Calls wait through a lost connection (and are retried where the reply said CONNECTIONLOSS)
     until the session is back or expired; calls are carried out in the order they were made.

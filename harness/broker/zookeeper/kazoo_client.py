@@ -29,9 +29,7 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
     SessionExpiredError,
 )
-from kazoo.exceptions import (
-    ConnectionLoss as KazooConnectionLoss,
-)
+from kazoo.exceptions import ConnectionLoss as KazooConnectionLoss
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import Callback
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
@@ -44,6 +42,7 @@ from harness.broker.zookeeper.client import (
     ConnectionLoss,
     Create,
     Delete,
+    Handlers,
     NodeExists,
     NoNode,
     NotEmpty,
@@ -106,7 +105,7 @@ class _Call:
     """Which connection it was last sent on; 0 when it is to be sent."""
 
 
-class KazooZooKeeper:
+class KazooZooKeeper(Handlers):
     """Implements `ZooKeeper`.
 
     Calls made while the connection breaks may be carried out before older ones that were on their way; all others are
@@ -114,6 +113,7 @@ class KazooZooKeeper:
     """
 
     def __init__(self, hosts: str, *, session_timeout_s: float, connection_timeout_s: float) -> None:
+        super().__init__()
         self._connection_timeout_s = connection_timeout_s
         self._handler = _OneSessionHandler()
         retry = KazooRetry(
@@ -128,9 +128,6 @@ class KazooZooKeeper:
         self._closed = False
         self._calls: dict[int, _Call] = {}
         self._next_call = 0
-        self._listeners: list[Callable[[SessionState], None]] = []
-        self._node_handlers: dict[str, Watch] = {}
-        self._child_handlers: dict[str, Watch] = {}
 
     @property
     def session_id(self) -> int:
@@ -162,26 +159,6 @@ class KazooZooKeeper:
         self._handler.session_over = True
         self._fail_calls()
         await asyncio.to_thread(self._stop_client)
-
-    def on_state(self, listener: Callable[[SessionState], None]) -> None:
-        """Call `listener` on the broker's loop at every edge until LOST; none after `close`."""
-        self._listeners.append(listener)
-
-    def watch_node(self, path: str, handler: Watch) -> None:
-        """Register the handler of a path; one a path, a later one replaces it."""
-        self._node_handlers[path] = handler
-
-    def unwatch_node(self, path: str) -> None:
-        """Forget the handler of a path."""
-        self._node_handlers.pop(path, None)
-
-    def watch_children(self, path: str, handler: Watch) -> None:
-        """Register the handler of the children of a path."""
-        self._child_handlers[path] = handler
-
-    def unwatch_children(self, path: str) -> None:
-        """Forget the handler of the children of a path."""
-        self._child_handlers.pop(path, None)
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         """Return a znode's data; arms its node handler. Raises NoNode."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.broker.state_log import StateLog
-from harness.broker.zookeeper.client import BadVersion, NoNode, ZooKeeper
+from harness.broker.zookeeper.client import BadVersion, NoNode, Stat, ZooKeeper
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     ISR_CHANGE_PREFIX,
@@ -101,26 +101,20 @@ async def publish_isr_changes(zk: ZooKeeper, partitions: Sequence[tuple[str, int
     An answer lost with the connection may leave two notifications, which does no harm.
     """
     path, stat = await zk.create(ISR_CHANGE_PREFIX, encode_isr_change(partitions), sequential=True)
-    state_log.emit(
-        ZkWrite(
-            path=path,
-            op="create",
-            expected_version=-1,
-            result="ok",
-            new_version=stat.version,
-            by="leader",
-            controller_epoch=-1,
-        )
-    )
+    _log_created(path, stat, state_log)
     return path
 
 
 async def publish_log_dir_failure(zk: ZooKeeper, broker_id: int, *, state_log: StateLog) -> None:
     """Tell the controller that the data directory of a broker has failed: it asks which replicas are gone."""
     _, stat = await zk.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_event(broker_id), sequential=True)
+    _log_created(LOG_DIR_EVENT_PREFIX, stat, state_log)
+
+
+def _log_created(path: str, stat: Stat, state_log: StateLog) -> None:
     state_log.emit(
         ZkWrite(
-            path=LOG_DIR_EVENT_PREFIX,
+            path=path,
             op="create",
             expected_version=-1,
             result="ok",

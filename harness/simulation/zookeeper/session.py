@@ -18,6 +18,7 @@ from harness.broker.zookeeper.client import (
     ConnectionLoss,
     Create,
     Delete,
+    Handlers,
     Op,
     OpResult,
     SessionExpired,
@@ -75,7 +76,7 @@ class _Call:
     future: asyncio.Future[Any]
 
 
-class SimulatedZooKeeper:
+class SimulatedZooKeeper(Handlers):
     """Implements `ZooKeeper`."""
 
     def __init__(
@@ -87,6 +88,7 @@ class SimulatedZooKeeper:
         connection_timeout_s: float = 10.0,
     ) -> None:
         """`host` is where the client runs, for the links; a session without a time-out lives until it is ended."""
+        super().__init__()
         self.host = host
         self.session_timeout_s = session_timeout_s
         self.context: Context = copy_context()
@@ -105,9 +107,6 @@ class SimulatedZooKeeper:
         self._timer: asyncio.TimerHandle | None = None
         self._calls: dict[int, _Call] = {}
         self._next_call = 0
-        self._listeners: list[Callable[[SessionState], None]] = []
-        self._node_handlers: dict[str, Watch] = {}
-        self._child_handlers: dict[str, Watch] = {}
         self._armed_nodes: Paths = set()
         self._armed_children: Paths = set()
 
@@ -160,26 +159,6 @@ class SimulatedZooKeeper:
                 async with asyncio.timeout(CLOSE_S):
                     await self._ended.wait()
         self._hang_up()
-
-    def on_state(self, listener: Callable[[SessionState], None]) -> None:
-        """Call `listener` at every edge until LOST; none after `close`."""
-        self._listeners.append(listener)
-
-    def watch_node(self, path: str, handler: Watch) -> None:
-        """Register the handler of a path; one a path, a later one replaces it."""
-        self._node_handlers[path] = handler
-
-    def unwatch_node(self, path: str) -> None:
-        """Forget the handler of a path."""
-        self._node_handlers.pop(path, None)
-
-    def watch_children(self, path: str, handler: Watch) -> None:
-        """Register the handler of the children of a path."""
-        self._child_handlers[path] = handler
-
-    def unwatch_children(self, path: str) -> None:
-        """Forget the handler of the children of a path."""
-        self._child_handlers.pop(path, None)
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         """Return a znode's data; arms its node handler. Raises NoNode."""

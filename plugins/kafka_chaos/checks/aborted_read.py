@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import duplicate_values, event, finding, unreadable
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 from harness.store.history import OpType
 
 
@@ -45,13 +45,8 @@ class AbortedRead:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A value whose send failed is read by nobody: %s was read at %s-%d offset %d.",
-                "value",
-                "topic",
-                "partition",
-                "offset",
+            message=(
+                "A value whose send failed is read by nobody: {value} was read at {topic}-{partition} offset {offset}."
             ),
             evidence=F.concat(F.array("failure"), F.col("events")),
         )

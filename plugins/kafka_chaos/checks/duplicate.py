@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import UNCLEAN_ELECTION
-from harness.analysis.findings import duplicate_values, event, finding, severity, with_unclean_election
+from harness.analysis.findings import duplicate_values, event, finding, phrase, severity, with_unclean_election
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
@@ -51,14 +51,15 @@ class Duplicate:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "A value is read at one offset only: %s was read at %s.",
-                "value",
-                F.array_join(
+            message=phrase(
+                "A value is read at one offset only: {value} was read at {places}.",
+                places=F.array_join(
                     F.transform(
                         "places",
-                        lambda at: F.format_string(
-                            "%s-%d offset %d", "topic", at.getField("partition"), at.getField("offset")
+                        lambda at: phrase(
+                            "{topic}-{partition} offset {offset}",
+                            partition=at.getField("partition"),
+                            offset=at.getField("offset"),
                         ),
                     ),
                     " and ",

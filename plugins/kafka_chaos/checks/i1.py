@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
@@ -47,17 +47,10 @@ class LeaderEpochs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Leader epochs strictly increase: the state of %s-%d went from epoch %d (version %d) to epoch %d "
-                "(version %d), but %s.",
-                "topic",
-                "partition",
-                "previous_leader_epoch",
-                "previous_zk_version",
-                "leader_epoch",
-                "zk_version",
-                "wrong",
+            message=(
+                "Leader epochs strictly increase: the state of {topic}-{partition} went from epoch "
+                "{previous_leader_epoch} (version {previous_zk_version}) to epoch {leader_epoch} (version "
+                "{zk_version}), but {wrong}."
             ),
             evidence=F.array(
                 F.to_json(before), event("partition_states", "zxid", "zk_version", "leader", "leader_epoch", "writer")
@@ -85,13 +78,10 @@ class LeaderEpochs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "One broker at most leads in a leader epoch: in epoch %d of %s-%d brokers %s did.",
-                "leader_epoch",
-                "topic",
-                "partition",
-                F.array_join(F.col("leaders").cast("array<string>"), ", "),
+            message=phrase(
+                "One broker at most leads in a leader epoch: in epoch {leader_epoch} of {topic}-{partition} "
+                "brokers {leaders} did.",
+                leaders=F.array_join(F.col("leaders").cast("array<string>"), ", "),
             ),
             evidence=F.col("events"),
         )

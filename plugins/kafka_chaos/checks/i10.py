@@ -17,6 +17,7 @@ from harness.analysis.findings import (
     finding,
     incomplete_dumps,
     last_isr,
+    phrase,
     severity,
     with_unclean_election,
 )
@@ -64,15 +65,11 @@ class LeaderCompleteness:
             self.name,
             at="invoke_ns",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "A record acknowledged with acks=all is in every later leader's log: %s was acknowledged at %s-%d "
-                "offset %d in epoch %s, and is not there on broker %s.",
-                "value",
-                "topic",
-                "partition",
-                "offset",
-                F.coalesce(F.col("leader_epoch").cast("string"), F.lit("unknown")),
-                F.array_join(F.col("brokers").cast("array<string>"), ", "),
+            message=phrase(
+                "A record acknowledged with acks=all is in every later leader's log: {value} was acknowledged at "
+                "{topic}-{partition} offset {offset} in epoch {leader_epoch}, and is not there on broker {brokers}.",
+                leader_epoch=F.coalesce(F.col("leader_epoch").cast("string"), F.lit("unknown")),
+                brokers=F.array_join(F.col("brokers").cast("array<string>"), ", "),
             ),
             evidence=F.concat(
                 F.array(event("sends", "process", "index", "value", "offset", "leader_epoch")), F.col("events")

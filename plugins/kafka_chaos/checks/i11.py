@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from harness.analysis.allowances import LOSSES
 from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Allowance, Excusable, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 _LINE = ("broker", "incarnation", "seq")
 
@@ -53,17 +53,9 @@ class HighWatermarks:
         return finding(
             rows.withColumn("offset", F.col("high_watermark")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "The high watermark never passes the log end: on broker %d, %s of %s-%d in epoch %d, it is %d "
-                "and the log ends at %d.",
-                "broker",
-                "role",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "high_watermark",
-                "log_end_offset",
+            message=(
+                "The high watermark never passes the log end: on broker {broker}, {role} of {topic}-{partition} in "
+                "epoch {leader_epoch}, it is {high_watermark} and the log ends at {log_end_offset}."
             ),
             evidence=F.array(
                 F.to_json(F.struct("fact", *_LINE, "role", "leader_epoch", "high_watermark", "log_end_offset"))
@@ -83,16 +75,9 @@ class HighWatermarks:
         return finding(
             rows.withColumn("offset", F.col("new")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "The high watermark never goes back under one leader: broker %d, leader of %s-%d in epoch %d, went "
-                "from %d to %d.",
-                "broker",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "highest",
-                "new",
+            message=(
+                "The high watermark never goes back under one leader: broker {broker}, leader of {topic}-{partition} "
+                "in epoch {leader_epoch}, went from {highest} to {new}."
             ),
             evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", F.col("highest").alias("before"), "new")),
         )
@@ -109,17 +94,10 @@ class HighWatermarks:
             rows.withColumn("offset", F.col("to_offset")).withColumn("leader_epoch", F.col("until_epoch")),
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "Nothing below the high watermark is truncated: broker %d cut %s-%d from %d to %d in epoch %d "
-                "with its high watermark at %d (reason: %s).",
-                "broker",
-                "topic",
-                "partition",
-                "log_end_offset",
-                "to_offset",
-                "until_epoch",
-                "high_watermark",
-                "reason",
+            message=(
+                "Nothing below the high watermark is truncated: broker {broker} cut {topic}-{partition} from "
+                "{log_end_offset} to {to_offset} in epoch {until_epoch} with its high watermark at {high_watermark} "
+                "(reason: {reason})."
             ),
             evidence=F.array(
                 event(

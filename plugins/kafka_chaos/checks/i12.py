@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unreadable
+from harness.analysis.findings import event, finding, phrase, unreadable
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 _REPLICA = (*PARTITION_KEY, "broker")
 
@@ -44,13 +44,10 @@ class EpochsInLogs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "The epoch cache strictly increases in epoch and start offset: that of %s-%d on broker %d is %s.",
-                "topic",
-                "partition",
-                "broker",
-                F.to_json("leader_epochs"),
+            message=phrase(
+                "The epoch cache strictly increases in epoch and start offset: that of {topic}-{partition} on "
+                "broker {broker} is {leader_epochs}.",
+                leader_epochs=F.to_json("leader_epochs"),
             ),
             evidence=F.array(event("replicas", "broker", "leader_epochs", "log_start_offset", "log_end_offset")),
         )
@@ -67,7 +64,7 @@ class EpochsInLogs:
         inside = (F.col("held_from") >= F.col("written_from")) & (F.col("held_to") <= F.col("written_to"))
         wrong = F.when(
             F.col("held_from") <= F.col("older_to"),
-            F.format_string("a record of an older epoch at offset %d does not come before them", "older_to"),
+            phrase("a record of an older epoch at offset {older_to} does not come before them"),
         ).when(~F.coalesce(inside, F.lit(False)), "the leader of that epoch did not write them there")
         rows = (
             ranges.withColumn("older_to", F.lag("held_to").over(in_order(*_REPLICA, by=("leader_epoch",))))
@@ -78,17 +75,9 @@ class EpochsInLogs:
         return finding(
             rows.withColumn("offset", F.col("held_from")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Epochs never decrease along a log and are their writers': broker %d holds records of epoch %d of "
-                "%s-%d from offset %d to %d, but %s.",
-                "broker",
-                "leader_epoch",
-                "topic",
-                "partition",
-                "held_from",
-                "held_to",
-                "wrong",
+            message=(
+                "Epochs never decrease along a log and are their writers': broker {broker} holds records of epoch "
+                "{leader_epoch} of {topic}-{partition} from offset {held_from} to {held_to}, but {wrong}."
             ),
             evidence=F.array(
                 event("replica_records", "broker", "leader_epoch", "held_from", "held_to", "older_to"),

@@ -52,17 +52,10 @@ class IsrJoins:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A follower joins the ISR with all that is committed: broker %d was proposed for %s-%d in epoch %d "
-                "with its log ending at %d, the high watermark at %d and the epoch's start at %d.",
-                "joining",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "offset",
-                "high_watermark",
-                "epoch_start_offset",
+            message=(
+                "A follower joins the ISR with all that is committed: broker {joining} was proposed for "
+                "{topic}-{partition} in epoch {leader_epoch} with its log ending at {offset}, the high watermark at "
+                "{high_watermark} and the epoch's start at {epoch_start_offset}."
             ),
             evidence=F.array(
                 event(
@@ -99,13 +92,9 @@ class IsrJoins:
             rows,
             self.name,
             severity=F.lit(Severity.NOTE.value),
-            message=F.format_string(
-                "A follower joins the ISR while it is registered: broker %d was not when version %d of the state of "
-                "%s-%d took it in.",
-                "broker",
-                "zk_version",
-                "topic",
-                "partition",
+            message=(
+                "A follower joins the ISR while it is registered: broker {broker} was not when version {zk_version} of "
+                "the state of {topic}-{partition} took it in."
             ),
             evidence=F.array(event("isr_changes", "zxid", "zk_version", "old_isr", "new_isr")),
         )

@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 _LINE = ("broker", "incarnation", "seq")
 
@@ -47,10 +47,10 @@ class StaleRequests:
         earlier_life = F.col("request_broker_epoch").between(0, F.col("broker_epoch") - 1)
         wrong = F.when(
             old_controller,
-            F.format_string("of controller epoch %d after one of epoch %d", "controller_epoch", "newest"),
+            phrase("of controller epoch {controller_epoch} after one of epoch {newest}"),
         ).when(
             earlier_life,
-            F.format_string("for registration %d in registration %d", "request_broker_epoch", "broker_epoch"),
+            phrase("for registration {request_broker_epoch} in registration {broker_epoch}"),
         )
         rows = (
             requests.withColumn("newest", F.max("controller_epoch").over(until_now))
@@ -60,14 +60,7 @@ class StaleRequests:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A stale control request has no effect: broker %d applied %s of broker %d %s.",
-                "broker",
-                "api",
-                "sender",
-                "wrong",
-            ),
+            message="A stale control request has no effect: broker {broker} applied {api} of broker {sender} {wrong}.",
             evidence=F.array(
                 event(
                     "control_requests",
@@ -95,15 +88,9 @@ class StaleRequests:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A stale control request has no effect: broker %d stopped its replica of %s-%d for epoch %d when it "
-                "was in epoch %d.",
-                "broker",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "current",
+            message=(
+                "A stale control request has no effect: broker {broker} stopped its replica of {topic}-{partition} for "
+                "epoch {leader_epoch} when it was in epoch {current}."
             ),
             evidence=F.array(event("control_requests", *_LINE, "api", "sender", "leader_epoch", "current")),
         )
@@ -113,16 +100,9 @@ class StaleRequests:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A stale control request has no effect: broker %d became %s of %s-%d in epoch %d when it was in "
-                "epoch %d.",
-                "broker",
-                "role",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "previous_leader_epoch",
+            message=(
+                "A stale control request has no effect: broker {broker} became {role} of {topic}-{partition} in epoch "
+                "{leader_epoch} when it was in epoch {previous_leader_epoch}."
             ),
             evidence=F.array(
                 event("leadership_claims", *_LINE, "role", "leader", "leader_epoch", "previous_leader_epoch")

@@ -10,8 +10,8 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unsaid
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase, unsaid
+from harness.contracts.checks import Check, Settings
 from harness.events import NO_OFFSET
 
 _NO_EPOCH = -1
@@ -44,21 +44,13 @@ class Truncations:
         return finding(
             rows.withColumn("offset", F.col("to_offset")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A follower truncates to the end of the largest common epoch: broker %d cut %s-%d from %d to %d in "
-                "epoch %d (reason: %s), %s.",
-                "broker",
-                "topic",
-                "partition",
-                "log_end_offset",
-                "to_offset",
-                "leader_epoch",
-                "reason",
-                F.when(
+            message=phrase(
+                "A follower truncates to the end of the largest common epoch: broker {broker} cut {topic}-{partition} "
+                "from {log_end_offset} to {to_offset} in epoch {leader_epoch} (reason: {reason}), {right_offset}.",
+                right_offset=F.when(
                     F.col("right_offset").isNull(),
-                    F.format_string("and had not asked although it knew epoch %d", F.col("latest_epoch")),
-                ).otherwise(F.format_string("where %d was right", F.col("right_offset"))),
+                    phrase("and had not asked although it knew epoch {latest_epoch}"),
+                ).otherwise(phrase("where {right_offset} was right")),
             ),
             evidence=F.array(
                 event(

@@ -71,14 +71,9 @@ class CommittedOffsets:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "A committed offset is not past the high watermark: group %s committed offset %d of %s-%d, whose high "
-                "watermark never passed %d.",
-                "group",
-                "offset",
-                "topic",
-                "partition",
-                F.col("highest.high_watermark"),
+            message=(
+                "A committed offset is not past the high watermark: group {group} committed offset {offset} of "
+                "{topic}-{partition}, whose high watermark never passed {highest.high_watermark}."
             ),
             evidence=F.array(
                 event("committed_offsets", "group", "process", "index", "offset"), event("leader_isrs", "highest")
@@ -103,13 +98,9 @@ class CommittedOffsets:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "A group's last committed offset is in the log of the offsets topic: %s was told of offset %d of "
-                "%s-%d, and no replica has it.",
-                "group",
-                "offset",
-                "topic",
-                "partition",
+            message=(
+                "A group's last committed offset is in the log of the offsets topic: {group} was told of offset "
+                "{offset} of {topic}-{partition}, and no replica has it."
             ),
             evidence=F.array(event("committed_offsets", "group", "process", "index", "offset", "complete_ns")),
         )

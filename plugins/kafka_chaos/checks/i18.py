@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Check, Settings
 
 
 class Registrations:
@@ -48,13 +48,10 @@ class Registrations:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A broker's registration belongs to its session: that of broker %d, made at zxid %d, is claimed by "
-                "sessions %s.",
-                "broker",
-                "czxid",
-                F.array_join("sessions", " and "),
+            message=phrase(
+                "A broker's registration belongs to its session: that of broker {broker}, made at zxid {czxid}, is "
+                "claimed by sessions {sessions}.",
+                sessions=F.array_join("sessions", " and "),
             ),
             evidence=F.col("events"),
         )

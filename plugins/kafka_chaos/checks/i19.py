@@ -12,9 +12,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 from harness.values import ACKS_ALL
 
 
@@ -41,10 +41,10 @@ class Acknowledgements:
         needed = F.when(required.isNotNull(), F.least(required, F.coalesce("replicas", F.lit(1))))
         wrong = F.when(
             F.col("isr_size") < needed,
-            F.format_string("with %d in the ISR where %d are needed", "isr_size", needed),
+            phrase("with {isr_size} in the ISR where {needed} are needed", needed=needed),
         ).when(
             F.col("offset") >= F.col("high_watermark"),
-            F.format_string("up to offset %d with the high watermark at %d", "offset", "high_watermark"),
+            phrase("up to offset {offset} with the high watermark at {high_watermark}"),
         )
         rows = (
             facts["acknowledgements"]
@@ -57,17 +57,10 @@ class Acknowledgements:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "acks=all succeeds only when enough replicas have the record: broker %d, leader of %s-%d in epoch %d, "
-                "acknowledged %d batches from offset %d on %s.",
-                "broker",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "answers",
-                "first_offset",
-                "wrong",
+            message=(
+                "acks=all succeeds only when enough replicas have the record: broker {broker}, leader of "
+                "{topic}-{partition} in epoch {leader_epoch}, acknowledged {answers} batches from offset "
+                "{first_offset} on {wrong}."
             ),
             evidence=F.array(
                 event("acknowledgements", "broker", "seq", "isr_size", "first_offset", "offset", "high_watermark")

@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
 class ControllerEpochs:
@@ -49,12 +49,8 @@ class ControllerEpochs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Controller epochs strictly increase: epoch %d follows epoch %d at zxid %d.",
-                "controller_epoch",
-                "previous",
-                "zxid",
+            message=(
+                "Controller epochs strictly increase: epoch {controller_epoch} follows epoch {previous} at zxid {zxid}."
             ),
             evidence=F.array(event("controller_epochs", "previous", "controller_epoch", "broker", "zxid")),
         )
@@ -73,11 +69,9 @@ class ControllerEpochs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "One controller has each controller epoch: brokers %s both have epoch %d.",
-                F.array_join(F.col("brokers").cast("array<string>"), " and "),
-                "controller_epoch",
+            message=phrase(
+                "One controller has each controller epoch: brokers {brokers} both have epoch {controller_epoch}.",
+                brokers=F.array_join(F.col("brokers").cast("array<string>"), " and "),
             ),
             evidence=F.col("events"),
         )
@@ -97,16 +91,10 @@ class ControllerEpochs:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Nobody decides under an older controller epoch: version %d of the state of %s-%d was decided under "
-                "epoch %d at zxid %d, when epoch %d had begun.",
-                "zk_version",
-                "topic",
-                "partition",
-                "controller_epoch",
-                "zxid",
-                "newest",
+            message=(
+                "Nobody decides under an older controller epoch: version {zk_version} of the state of "
+                "{topic}-{partition} was decided under epoch {controller_epoch} at zxid {zxid}, when epoch {newest} "
+                "had begun."
             ),
             evidence=F.array(
                 event("partition_states", "zxid", "zk_version", "leader", "leader_epoch", "controller_epoch", "writer")

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids
+from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings, Severity
 from harness.events import NO_LEADER
@@ -37,7 +37,7 @@ class Recovery:
         return (
             facts["fault_windows"]
             .where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
-            .select("run_id", F.format_string("fault %s was never healed", "fault").alias("reason"))
+            .select("run_id", phrase("fault {fault} was never healed").alias("reason"))
         )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -65,17 +65,13 @@ class Recovery:
             rows,
             self.name,
             severity=F.when(late & may_lead, Severity.VIOLATION.value).otherwise(Severity.NOTE.value),
-            message=F.format_string(
-                "Once everything is healed every partition is whole again: %s-%d ended with %s and ISR %s, while "
-                "brokers %s are registered and %s are assigned.",
-                "topic",
-                "partition",
-                F.when(F.col("leader") == NO_LEADER, "no leader").otherwise(
-                    F.format_string("leader %d", F.col("leader"))
-                ),
-                ids("isr"),
-                ids("live"),
-                ids("assignment"),
+            message=phrase(
+                "Once everything is healed every partition is whole again: {topic}-{partition} ended with {leader} "
+                "and ISR {isr}, while brokers {live} are registered and {assignment} are assigned.",
+                leader=F.when(F.col("leader") == NO_LEADER, "no leader").otherwise(phrase("leader {leader}")),
+                isr=ids("isr"),
+                live=ids("live"),
+                assignment=ids("assignment"),
             ),
             evidence=F.array(
                 event(
@@ -97,13 +93,9 @@ class Recovery:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Once everything is healed every request gets its end: %d of %s to %s had none, the longest in %.0f s.",
-                "number",
-                "process",
-                "topic",
-                "waited_s",
+            message=(
+                "Once everything is healed every request gets its end: {number} of {process} to {topic} had none, the "
+                "longest in {waited_s:.0f} s."
             ),
             evidence=F.array(event("sends", "process", "index", "number", "waited_s")),
         )

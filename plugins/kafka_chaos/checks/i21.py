@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, incomplete_dumps
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
@@ -45,19 +45,10 @@ class Sequences:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Sequence numbers follow each other: in %s-%d on broker %d producer %d of epoch %d has number %d at "
-                "offset %d after number %d at offset %d.",
-                "topic",
-                "partition",
-                "broker",
-                "producer_id",
-                "producer_epoch",
-                "sequence",
-                "offset",
-                F.col("before.sequence"),
-                F.col("before.offset"),
+            message=(
+                "Sequence numbers follow each other: in {topic}-{partition} on broker {broker} producer {producer_id} "
+                "of epoch {producer_epoch} has number {sequence} at offset {offset} after number {before.sequence} at "
+                "offset {before.offset}."
             ),
             evidence=F.array(
                 event("replica_records", "broker", "producer_id", "producer_epoch", "before"),

@@ -10,8 +10,8 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, unsaid
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, ids, phrase, unsaid
+from harness.contracts.checks import Check, Settings
 
 _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
@@ -48,18 +48,13 @@ class Selections:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "The leader is the one that the rule gives: controller %d chose %s with ISR %s for %s-%d (%s), where "
-                "the rule gives %s with ISR %s.",
-                "broker",
-                _leader_text("leader"),
-                ids("isr"),
-                "topic",
-                "partition",
-                "strategy",
-                _leader_text("right_leader"),
-                ids("right_isr"),
+            message=phrase(
+                "The leader is the one that the rule gives: controller {broker} chose {leader} with ISR {isr} for "
+                "{topic}-{partition} ({strategy}), where the rule gives {right_leader} with ISR {right_isr}.",
+                leader=_leader_text("leader"),
+                isr=ids("isr"),
+                right_leader=_leader_text("right_leader"),
+                right_isr=ids("right_isr"),
             ),
             evidence=F.array(
                 event(
@@ -118,7 +113,7 @@ def _isr(leader: Column) -> Column:
 
 
 def _leader_text(leader: str) -> Column:
-    return F.when(F.col(leader).isNull(), "nobody").otherwise(F.format_string("broker %d", F.col(leader)))
+    return F.when(F.col(leader).isNull(), "nobody").otherwise(phrase("broker {broker}", broker=F.col(leader)))
 
 
 PLUGIN: type[Check] = Selections

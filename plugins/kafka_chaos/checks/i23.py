@@ -10,8 +10,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Check, Settings
 
 
 class DeletedTopics:
@@ -35,7 +35,7 @@ class DeletedTopics:
             "run_id",
             "topic",
             "partition",
-            F.format_string("the log of partition %d on broker %d", "partition", "broker").alias("remainder"),
+            phrase("the log of partition {partition} on broker {broker}").alias("remainder"),
             event("replicas", "broker", "partition", "log_start_offset", "log_end_offset").alias("remainder_event"),
         )
         remains = deleted.join(logs, on=["run_id", "topic"], how="inner").unionByName(
@@ -47,10 +47,7 @@ class DeletedTopics:
         return finding(
             remains,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A deleted topic leaves nothing behind: of %s %s is still there.", "topic", "remainder"
-            ),
+            message="A deleted topic leaves nothing behind: of {topic} {remainder} is still there.",
             evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("remainder_event")),
         )
 

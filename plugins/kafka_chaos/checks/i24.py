@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Check, Settings
 
 _NO_EPOCH = -1
 
@@ -34,24 +34,18 @@ class Served:
         client_epoch = F.col("current_leader_epoch")
         wrong = F.when(
             F.col("offset") >= F.col("high_watermark"),
-            F.format_string("offset %d with its high watermark at %d", "offset", "high_watermark"),
+            phrase("offset {offset} with its high watermark at {high_watermark}"),
         ).when(
             (client_epoch != _NO_EPOCH) & (client_epoch != F.col("leader_epoch")),
-            F.format_string("%d answers to consumers that believed in epoch %d", "answers", "current_leader_epoch"),
+            phrase("{answers} answers to consumers that believed in epoch {current_leader_epoch}"),
         )
         rows = facts["consumer_fetches"].withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Consumers get what is committed, from the epoch they believe in: broker %d served of %s-%d in "
-                "epoch %d %s.",
-                "broker",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "wrong",
+            message=(
+                "Consumers get what is committed, from the epoch they believe in: broker {broker} served of "
+                "{topic}-{partition} in epoch {leader_epoch} {wrong}."
             ),
             evidence=F.array(
                 event(

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
 
@@ -34,13 +34,9 @@ class IsrMembership:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "The leader is in the ISR and the ISR within the assignment: in version %d of the state of %s-%d, %s.",
-                "zk_version",
-                "topic",
-                "partition",
-                "wrong",
+            message=(
+                "The leader is in the ISR and the ISR within the assignment: in version {zk_version} of the state of "
+                "{topic}-{partition}, {wrong}."
             ),
             evidence=F.array(
                 event("partition_states", "zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment", "writer")
@@ -52,16 +48,14 @@ def _wrong() -> Column:
     """Say which rule a version breaks; null when none."""
     isr = F.array_join(F.col("isr").cast("array<string>"), ", ")
     strangers = F.array_except("isr", "assignment")
+    listed = F.array_join(strangers.cast("array<string>"), ", ")
     return (
         F.when(F.size("isr") == 0, "the ISR is empty")
         .when(
             (F.col("leader") != NO_LEADER) & ~F.array_contains("isr", F.col("leader")),
-            F.format_string("leader %d is not in the ISR [%s]", "leader", isr),
+            phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),
         )
-        .when(
-            F.size(strangers) > 0,
-            F.format_string("the ISR names %s, not assigned", F.array_join(strangers.cast("array<string>"), ", ")),
-        )
+        .when(F.size(strangers) > 0, phrase("the ISR names {strangers}, not assigned", strangers=listed))
     )
 
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, severity
+from harness.analysis.findings import event, finding, ids, phrase, severity
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Allowance, Excusable, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 _ADMINISTRATOR = "admin"
 """What makes a controller elect uncleanly whatever the configuration says (ElectLeaders, KIP-460)."""
@@ -64,14 +64,10 @@ class CleanElections:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=allowed),
-            message=F.format_string(
-                "A leader is elected from the ISR before it: broker %d, not in it, was elected for %s-%d in epoch %d, "
-                "and unclean election was %s.",
-                "leader",
-                "topic",
-                "partition",
-                "leader_epoch",
-                F.when(allowed, "allowed").otherwise("not allowed"),
+            message=phrase(
+                "A leader is elected from the ISR before it: broker {leader}, not in it, was elected for "
+                "{topic}-{partition} in epoch {leader_epoch}, and unclean election was {allowed}.",
+                allowed=F.when(allowed, "allowed").otherwise("not allowed"),
             ),
             evidence=F.array(
                 event("leader_epochs", "leader", "leader_epoch", "isr", "zk_version", "zxid", "unclean_allowed")
@@ -84,16 +80,10 @@ class CleanElections:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "An unclean election is known as one: controller %d elected broker %d for %s-%d in epoch %d from "
-                "outside the ISR %s and called it clean.",
-                "broker",
-                "leader",
-                "topic",
-                "partition",
-                "leader_epoch",
-                ids("previous_isr"),
+            message=phrase(
+                "An unclean election is known as one: controller {broker} elected broker {leader} for "
+                "{topic}-{partition} in epoch {leader_epoch} from outside the ISR {previous_isr} and called it clean.",
+                previous_isr=ids("previous_isr"),
             ),
             evidence=F.array(event("elections", "broker", "seq", "strategy", "previous_isr", "leader", "unclean")),
         )

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding
-from harness.contracts.checks import Check, Settings, Severity
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Check, Settings
 
 
 class StateVersions:
@@ -26,12 +26,9 @@ class StateVersions:
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """ZooKeeper's history must be without gaps: what was written in one cannot be judged."""
         gap = F.col("zk_version") > F.col("previous_zk_version") + 1
-        reason = F.format_string(
-            "ZooKeeper's history of %s-%d has a gap: version %d follows version %d",
-            "topic",
-            "partition",
-            "zk_version",
-            "previous_zk_version",
+        reason = phrase(
+            "ZooKeeper's history of {topic}-{partition} has a gap: version {zk_version} follows version "
+            "{previous_zk_version}"
         )
         return facts["partition_states"].where(gap).select("run_id", reason.alias("reason"))
 
@@ -43,18 +40,10 @@ class StateVersions:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Every write of a partition's state replaces the version that its writer knew: broker %d as %s wrote "
-                "version %d of the state of %s-%d over %s.",
-                "broker",
-                "writer",
-                "zk_version",
-                "topic",
-                "partition",
-                F.when(unconditional, "whatever was there").otherwise(
-                    F.format_string("version %d", F.col("expected_version"))
-                ),
+            message=phrase(
+                "Every write of a partition's state replaces the version that its writer knew: broker {broker} as "
+                "{writer} wrote version {zk_version} of the state of {topic}-{partition} over {expected}.",
+                expected=F.when(unconditional, "whatever was there").otherwise(phrase("version {expected_version}")),
             ),
             evidence=F.array(
                 event("state_writes", "broker", "incarnation", "seq", "writer", "expected_version", "zk_version")

@@ -18,6 +18,7 @@ from harness.analysis.findings import (
     ids,
     incomplete_dumps,
     last_isr,
+    phrase,
     severity,
     unreadable,
     unsaid,
@@ -25,7 +26,7 @@ from harness.analysis.findings import (
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.replication import members_below_high_watermark
-from harness.contracts.checks import Allowance, Excusable, Settings, Severity
+from harness.contracts.checks import Allowance, Excusable, Settings
 
 
 class StrongIsr:
@@ -60,18 +61,11 @@ class StrongIsr:
         return finding(
             rows.withColumn("offset", F.col("reached")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "What is called committed all of ZooKeeper's ISR has: in epoch %d the high watermark of %s-%d rose to "
-                "%d under version %d with ISR %s, and the log of broker %d had come to %d.",
-                "leader_epoch",
-                "topic",
-                "partition",
-                "high_watermark",
-                "zk_version",
-                ids("isr"),
-                "member",
-                "reached",
+            message=phrase(
+                "What is called committed all of ZooKeeper's ISR has: in epoch {leader_epoch} the high watermark "
+                "of {topic}-{partition} rose to {high_watermark} under version {zk_version} with ISR {isr}, and "
+                "the log of broker {member} had come to {reached}.",
+                isr=ids("isr"),
             ),
             evidence=F.array(
                 event("partition_states", "leader_epoch", "zk_version", "isr"),
@@ -97,15 +91,10 @@ class StrongIsr:
             rows.withColumn("offset", F.col("log_end_offset")),
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "What was called committed stays in every log of the ISR: the high watermark of %s-%d had been %d in "
-                "epoch %d, and the log of broker %d ends at %d.",
-                "topic",
-                "partition",
-                F.col("exposed.high_watermark"),
-                "leader_epoch",
-                "broker",
-                "log_end_offset",
+            message=(
+                "What was called committed stays in every log of the ISR: the high watermark of {topic}-{partition} "
+                "had been {exposed.high_watermark} in epoch {leader_epoch}, and the log of broker {broker} ends at "
+                "{log_end_offset}."
             ),
             evidence=F.array(
                 event("leader_isrs", "exposed"), event("replicas", "broker", "log_start_offset", "log_end_offset")

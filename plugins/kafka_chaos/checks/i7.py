@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, unreadable
+from harness.analysis.findings import event, finding, ids, phrase, unreadable
 from harness.analysis.replication import members_below_high_watermark
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
 class WeakIsr:
@@ -34,17 +34,11 @@ class WeakIsr:
         return finding(
             rows.withColumn("offset", F.col("reached")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "What a leader calls committed its whole ISR has: in epoch %d the high watermark of %s-%d rose to %d "
-                "with ISR %s, and the log of broker %d had come to %d.",
-                "leader_epoch",
-                "topic",
-                "partition",
-                "high_watermark",
-                ids("isr"),
-                "member",
-                "reached",
+            message=phrase(
+                "What a leader calls committed its whole ISR has: in epoch {leader_epoch} the high watermark of "
+                "{topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker {member} had "
+                "come to {reached}.",
+                isr=ids("isr"),
             ),
             evidence=F.array(
                 event("leader_isrs", "leader_epoch", "zk_version", "isr", "high_watermark"),

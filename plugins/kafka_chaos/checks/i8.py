@@ -10,9 +10,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, unsaid
+from harness.analysis.findings import event, finding, ids, phrase, unsaid
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
 class WaitedFor:
@@ -44,18 +44,12 @@ class WaitedFor:
         return finding(
             rows.withColumn("offset", F.col("high_watermark")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A leader waits for all of ZooKeeper's ISR: broker %d, leader of %s-%d in epoch %d, raised its high "
-                "watermark to %d with %s, but version %d of the state names %s too.",
-                "broker",
-                "topic",
-                "partition",
-                "leader_epoch",
-                "high_watermark",
-                ids("isr"),
-                "zk_version",
-                ids("left_out"),
+            message=phrase(
+                "A leader waits for all of ZooKeeper's ISR: broker {broker}, leader of {topic}-{partition} in "
+                "epoch {leader_epoch}, raised its high watermark to {high_watermark} with {isr}, but version "
+                "{zk_version} of the state names {left_out} too.",
+                isr=ids("isr"),
+                left_out=ids("left_out"),
             ),
             evidence=F.array(
                 event("leader_isrs", "broker", "incarnation", "seq", "isr", "zk_version", "high_watermark", "advances"),

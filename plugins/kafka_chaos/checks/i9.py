@@ -12,9 +12,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, incomplete_dumps, last_isr
+from harness.analysis.findings import event, finding, incomplete_dumps, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
 
@@ -70,16 +70,11 @@ class LogMatching:
         return finding(
             rows.withColumn("leader_epoch", F.col("held.leader_epoch")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Replicas agree: at %s-%d offset %d broker %d holds %s where broker %d holds %s.",
-                "topic",
-                "partition",
-                "offset",
-                "broker",
-                _described("held"),
-                "reference",
-                _described("expected"),
+            message=phrase(
+                "Replicas agree: at {topic}-{partition} offset {offset} broker {broker} holds {held} where broker "
+                "{reference} holds {expected}.",
+                held=_described("held"),
+                expected=_described("expected"),
             ),
             evidence=F.array(
                 event("replica_records", "broker", "offset", F.col("held").alias("holds")),
@@ -94,15 +89,9 @@ class LogMatching:
         return finding(
             rows.withColumn("offset", F.col("to_offset")),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "ISR members end up with equal logs: %s-%d ends at offset %d on broker %d, at offset %d on broker %d.",
-                "topic",
-                "partition",
-                "log_end_offset",
-                "broker",
-                "reference_end_offset",
-                "reference",
+            message=(
+                "ISR members end up with equal logs: {topic}-{partition} ends at offset {log_end_offset} on broker "
+                "{broker}, at offset {reference_end_offset} on broker {reference}."
             ),
             evidence=F.array(
                 event("replicas", "broker", "log_end_offset"),
@@ -143,7 +132,7 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
 
 def _described(side: str) -> Column:
     return F.when(F.col(side).isNull(), "nothing").otherwise(
-        F.format_string("%s of epoch %d", F.col(f"{side}.value"), F.col(f"{side}.leader_epoch"))
+        phrase("{value} of epoch {epoch}", value=F.col(f"{side}.value"), epoch=F.col(f"{side}.leader_epoch"))
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import duplicate_values, finding, severity, with_unclean_election
+from harness.analysis.findings import duplicate_values, finding, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Excusable, Settings
@@ -60,12 +60,9 @@ class InconsistentOffsets:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "One offset holds one value: %s-%d offset %d holds %s.",
-                "topic",
-                "partition",
-                "offset",
-                F.array_join("values", " and "),
+            message=phrase(
+                "One offset holds one value: {topic}-{partition} offset {offset} holds {values}.",
+                values=F.array_join("values", " and "),
             ),
             evidence=F.col("events"),
         )

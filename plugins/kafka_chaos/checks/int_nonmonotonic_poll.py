@@ -6,14 +6,13 @@ A log is read from lower to higher offsets; a rebalance happens between polls.
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from harness.analysis.findings import finding, unreadable
+from harness.analysis.findings import OfClients, finding
 from harness.analysis.poll_steps import regressions, step_events
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
-class IntNonmonotonicPoll:
+class IntNonmonotonicPoll(OfClients):
     """Steps within one poll."""
 
     name: ClassVar[str] = "int-nonmonotonic-poll"
@@ -22,23 +21,14 @@ class IntNonmonotonicPoll:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("poll_steps",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
         return finding(
             regressions(facts, within_poll=True),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A poll gives a partition in order: that of %s gave %s-%d offset %d after offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "previous_offset",
+            message=(
+                "A poll gives a partition in order: that of {process} gave {topic}-{partition} offset {offset} after "
+                "offset {previous_offset}."
             ),
             evidence=step_events(),
         )

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import finding, severity, unreadable
+from harness.analysis.findings import OfClients, finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class IntNonmonotonicSend:
+class IntNonmonotonicSend(OfClients):
     """Acknowledged sends of one process that were under way together."""
 
     name: ClassVar[str] = "int-nonmonotonic-send"
@@ -33,10 +33,6 @@ class IntNonmonotonicSend:
         ),
     )
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
         rows = reversals(facts, settings, under_way_together=True)
@@ -44,15 +40,9 @@ class IntNonmonotonicSend:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
-            message=F.format_string(
-                "Records land in the order in which they were sent: %s of %s lies at %s-%d offset %d, and an earlier "
-                "one at offset %d.",
-                "value",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "earlier_offset",
+            message=(
+                "Records land in the order in which they were sent: {value} of {process} lies at {topic}-{partition} "
+                "offset {offset}, and an earlier one at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

@@ -6,14 +6,13 @@ A poll gives records of a partition from the reader's position on without gap; a
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from harness.analysis.findings import finding, unreadable
+from harness.analysis.findings import OfClients, finding
 from harness.analysis.poll_steps import skips, step_events
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
-class IntPollSkip:
+class IntPollSkip(OfClients):
     """Steps within one poll, against what others read."""
 
     name: ClassVar[str] = "int-poll-skip"
@@ -22,25 +21,14 @@ class IntPollSkip:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
         return finding(
             skips(facts, within_poll=True),
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "A poll leaves nothing out: that of %s gave %s-%d offset %d after offset %d, and offset %d was "
-                "read by others.",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "previous_offset",
-                "skipped",
+            message=(
+                "A poll leaves nothing out: that of {process} gave {topic}-{partition} offset {offset} after offset "
+                "{previous_offset}, and offset {skipped} was read by others."
             ),
             evidence=step_events(),
         )

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import duplicate_values, finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import duplicate_values, finding, phrase, severity, unreadable, with_unclean_election
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Excusable, Settings
 
@@ -44,15 +44,10 @@ class LostWrite:
             self.name,
             at="invoke_ns",
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
-            message=F.format_string(
-                "An acknowledged record is read by whoever reads past it: %s was acknowledged (acks=%s) at %s-%d "
-                "offset %d, readers came to offset %d and nobody read it.",
-                "value",
-                acks_text(),
-                "topic",
-                "partition",
-                "offset",
-                "last_read_offset",
+            message=phrase(
+                "An acknowledged record is read by whoever reads past it: {value} was acknowledged (acks={acks}) at "
+                "{topic}-{partition} offset {offset}, readers came to offset {last_read_offset} and nobody read it.",
+                acks=acks_text(),
             ),
             evidence=send_and_last_read(),
         )

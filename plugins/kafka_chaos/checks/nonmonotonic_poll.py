@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import OfClients, finding, severity, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, regressions, step_events
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class NonmonotonicPoll:
+class NonmonotonicPoll(OfClients):
     """Steps between two polls."""
 
     name: ClassVar[str] = "nonmonotonic-poll"
@@ -24,10 +24,6 @@ class NonmonotonicPoll:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "poll_steps")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
@@ -38,13 +34,9 @@ class NonmonotonicPoll:
             rows,
             self.name,
             severity=note_if_subscribed(level),
-            message=F.format_string(
-                "A reader does not go back between two polls: %s went from %s-%d offset %d to offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "previous_offset",
-                "offset",
+            message=(
+                "A reader does not go back between two polls: {process} went from {topic}-{partition} offset "
+                "{previous_offset} to offset {offset}."
             ),
             evidence=step_events(),
         )

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import finding, severity, unreadable
+from harness.analysis.findings import OfClients, finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class NonmonotonicSend:
+class NonmonotonicSend(OfClients):
     """Acknowledged sends of one process that were not under way together."""
 
     name: ClassVar[str] = "nonmonotonic-send"
@@ -25,10 +25,6 @@ class NonmonotonicSend:
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record."""
         rows = reversals(facts, settings, under_way_together=False)
@@ -36,14 +32,9 @@ class NonmonotonicSend:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
-            message=F.format_string(
-                "What is sent later lies later: %s of %s lies at %s-%d offset %d, and an earlier one at offset %d.",
-                "value",
-                "process",
-                "topic",
-                "partition",
-                "offset",
-                "earlier_offset",
+            message=(
+                "What is sent later lies later: {value} of {process} lies at {topic}-{partition} offset {offset}, and "
+                "an earlier one at offset {earlier_offset}."
             ),
             evidence=reversal_events(),
         )

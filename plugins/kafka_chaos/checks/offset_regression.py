@@ -62,14 +62,9 @@ class OffsetRegression:
             rows,
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "A committed offset is never read back lower than an acknowledged commit: group %s read offset %d of "
-                "%s-%d after offset %d had been acknowledged.",
-                "group",
-                "offset",
-                "topic",
-                "partition",
-                F.col("floor.offset"),
+            message=(
+                "A committed offset is never read back lower than an acknowledged commit: group {group} read offset "
+                "{offset} of {topic}-{partition} after offset {floor.offset} had been acknowledged."
             ),
             evidence=F.array(
                 event("committed_offsets", F.lit("commit").alias("kind"), "group", F.col("floor").alias("commit")),

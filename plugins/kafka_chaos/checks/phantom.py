@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, unreadable
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Check, Settings
 
 
 class Phantom:
@@ -41,13 +41,9 @@ class Phantom:
         return finding(
             rows,
             self.name,
-            severity=F.lit(Severity.VIOLATION.value),
-            message=F.format_string(
-                "Every value that is read was sent: %s was read at %s-%d offset %d, and nobody sent it there.",
-                "value",
-                "topic",
-                "partition",
-                "offset",
+            message=(
+                "Every value that is read was sent: {value} was read at {topic}-{partition} offset {offset}, and "
+                "nobody sent it there."
             ),
             evidence=F.col("events"),
         )

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import OfClients, finding, severity, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
 from harness.contracts.checks import Allowance, Excusable, Settings
 
 
-class PollSkip:
+class PollSkip(OfClients):
     """Steps between two polls, against what others read."""
 
     name: ClassVar[str] = "poll-skip"
@@ -24,10 +24,6 @@ class PollSkip:
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""
@@ -38,15 +34,9 @@ class PollSkip:
             rows,
             self.name,
             severity=note_if_subscribed(level),
-            message=F.format_string(
-                "A reader misses nothing between two polls: %s went from %s-%d offset %d to offset %d, and offset %d "
-                "was read by others.",
-                "process",
-                "topic",
-                "partition",
-                "previous_offset",
-                "offset",
-                "skipped",
+            message=(
+                "A reader misses nothing between two polls: {process} went from {topic}-{partition} offset "
+                "{previous_offset} to offset {offset}, and offset {skipped} was read by others."
             ),
             evidence=step_events(),
         )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import event, finding, severity, unreadable, with_unclean_election
+from harness.analysis.findings import OfClients, event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.records import acknowledged
 from harness.contracts.checks import Allowance, Excusable, Settings
@@ -20,7 +20,7 @@ from harness.values import ACKS_ALL
 SETTLED_NS = 2_000_000_000
 
 
-class StaleReadAfterAck:
+class StaleReadAfterAck(OfClients):
     """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
 
     name: ClassVar[str] = "stale-read-after-ack"
@@ -29,10 +29,6 @@ class StaleReadAfterAck:
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
     reads: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs", "fault_windows")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer."""
@@ -55,15 +51,10 @@ class StaleReadAfterAck:
             rows.withColumn("offset", F.col("end_offset")),
             self.name,
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
-            message=F.format_string(
-                "The end of a settled partition is past what was acknowledged: %s was told that %s-%d ends at offset "
-                "%d after %s had been acknowledged at offset %d.",
-                "process",
-                "topic",
-                "partition",
-                "end_offset",
-                F.col("furthest.value"),
-                F.col("furthest.offset"),
+            message=(
+                "The end of a settled partition is past what was acknowledged: {process} was told that "
+                "{topic}-{partition} ends at offset {end_offset} after {furthest.value} had been acknowledged at "
+                "offset {furthest.offset}."
             ),
             evidence=F.array(
                 event("sends", F.col("furthest").alias("record")),

@@ -15,6 +15,7 @@ from harness.analysis.findings import (
     finding,
     incomplete_dumps,
     last_isr,
+    phrase,
     severity,
     unreadable,
     with_unclean_election,
@@ -67,16 +68,11 @@ class Unseen:
             self.name,
             at="invoke_ns",
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
-            message=F.format_string(
-                "An acknowledged record that nobody read is still in the log: %s was acknowledged (acks=%s) at %s-%d "
-                "offset %d, readers came to offset %d, and it is %s.",
-                "value",
-                acks_text(),
-                "topic",
-                "partition",
-                "offset",
-                "last_read_offset",
-                F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),
+            message=phrase(
+                "An acknowledged record that nobody read is still in the log: {value} was acknowledged (acks={acks}) "
+                "at {topic}-{partition} offset {offset}, readers came to offset {last_read_offset}, and it is {held}.",
+                acks=acks_text(),
+                held=F.when(F.col("held"), "in the log, so only late").otherwise("in no log of the ISR, so lost"),
             ),
             evidence=send_and_last_read(),
         )

@@ -4,52 +4,34 @@ Without the second step it would exit, as Kafka's does: its id is taken as long 
 """
 
 import asyncio
-from typing import ClassVar
-
-from pydantic import BaseModel
+from typing import Any, ClassVar
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
-from harness.contracts.parameters import Strict
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.restoring import end_session, start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Registration
 
 CONFIRM_TIMEOUT_S = 10.0
 
 
-class Parameters(Strict):
-    """A bounce takes no parameters: the process stays away for as long as it takes to start, and no longer."""
-
-
-class Bounce:
+class Bounce(BrokerFault):
     """Restarts brokers so fast that the controller may see nothing but another registration of the same broker."""
 
     name: ClassVar[str] = "bounce"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, how often each was started, and under which registration."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
         running = [broker for broker in brokers if status.broker(broker).state == "running"]
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            state={
-                "running": running,
-                "starts": {str(broker): status.broker(broker).starts for broker in running},
-                "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
-            },
-        )
+        return {
+            "running": running,
+            "starts": {str(broker): status.broker(broker).starts for broker in running},
+            "czxids": {str(broker): registered[broker].czxid for broker in running if broker in registered},
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill them and start them again."""
@@ -58,8 +40,7 @@ class Bounce:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See another process, and a later registration."""
-        idle = not_running(injection, "bounce")
-        if idle is not None:
+        if idle := not_running(injection, "bounce"):
             return idle
         try:
             new = await until(
@@ -69,13 +50,13 @@ class Bounce:
                 timeout_s=CONFIRM_TIMEOUT_S,
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+            return mismatch(str(error))
         status = await arena.driver.status()
         same = [it for it in injection.targets if status.broker(it).starts <= injection.state["starts"][str(it)]]
         if same:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {same} was not started again")
+            return mismatch(f"broker {same} was not started again")
         details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+        return confirmed("; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""

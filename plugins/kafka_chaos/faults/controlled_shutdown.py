@@ -4,13 +4,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_of_late_stops, start_stopped
-from harness.contracts.targets import EVERY_ROLE, NOBODY, Role, Target
+from harness.contracts.targets import NOBODY
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
 
 
@@ -20,37 +19,27 @@ class Parameters(Strict):
     stop_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the end of the process")] = 30.0
 
 
-class ControlledShutdown:
+class ControlledShutdown(BrokerFault):
     """Stops brokers cleanly and starts them again."""
 
     name: ClassVar[str] = "controlled-shutdown"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note which partitions each broker leads that somebody else could lead."""
         status = await arena.driver.status()
         partitions = await arena.view.partitions()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-                "controller": (await arena.view.controller()).broker_id,
-                "starts": {str(broker): status.broker(broker).starts for broker in brokers},
-                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
-                "led": [
-                    {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
-                    for p in partitions
-                    if p.leader in brokers and set(p.isr) - set(brokers)
-                ],
-            },
-        )
+        return {
+            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "controller": (await arena.view.controller()).broker_id,
+            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+            "led": [
+                {"topic": p.topic, "partition": p.partition, "leader_epoch": p.leader_epoch, "isr": list(p.isr)}
+                for p in partitions
+                if p.leader in brokers and set(p.isr) - set(brokers)
+            ],
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Stop those that run, one after the other; note who is late, and why."""
@@ -64,18 +53,17 @@ class ControlledShutdown:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See the clean stop in the broker's own log, its registration gone, and its partitions led by ISR members."""
-        idle = not_running(injection, "stop")
-        if idle is not None:
+        if idle := not_running(injection, "stop"):
             return idle
         if late := injection.state["late"]:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail="; ".join(late.values()))
+            return mismatch("; ".join(late.values()))
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not stops[-1]["controlled"]:
                 logged = "a stop that was not controlled" if stops else "no clean stop"
                 why = await _hindrance(arena, injection)
-                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {logged}{why}")
+                return mismatch(f"broker {broker} logged {logged}{why}")
         timeout_s = injection.parameters["stop_timeout_s"]
         try:
             await until(
@@ -91,13 +79,11 @@ class ControlledShutdown:
                 timeout_s=timeout_s,
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+            return mismatch(str(error))
         if unclean := _led_from_outside(injection, partitions):
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"unclean election for {', '.join(unclean)}")
+            return mismatch(f"unclean election for {', '.join(unclean)}")
         moved = len(injection.state["led"])
-        return Effect(
-            verdict=FaultVerdict.CONFIRMED, detail=f"clean stop after {moved} partitions changed their leader"
-        )
+        return confirmed(f"clean stop after {moved} partitions changed their leader")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""

@@ -1,13 +1,12 @@
 """A broker's links are slow: everything on them takes longer, in its order."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanDelay
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, inconclusive
 from harness.contracts.links import LinkParameters, links_of, probe
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.verdict import FaultVerdict
 
 PROBE_TIMEOUT_S = 2.0
@@ -20,25 +19,17 @@ class Parameters(LinkParameters):
     extra_ms: Annotated[float, Field(gt=0, le=60_000, description="How much longer everything takes")] = 200.0
 
 
-class Delay:
+class Delay(BrokerFault):
     """Makes links slow; the driver itself makes them quick again after the fault's duration."""
 
     name: ClassVar[str] = "delay"
     requires: ClassVar[tuple[str, ...]] = ("delay", "probe")
     composes: ClassVar[bool] = True
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(mode="json"),
-            state={"at_most_s": duration_s},
-        )
+        return {"at_most_s": duration_s}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Slow the links down."""
@@ -55,7 +46,7 @@ class Delay:
         probed = await probe(arena.driver, injection, timeout_s=extra_s + PROBE_TIMEOUT_S)
         taken = [each.taken_s for each in probed if each.taken_s is not None]
         if not taken:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="no probe came through at all")
+            return inconclusive("no probe came through at all")
         return Effect(
             verdict=FaultVerdict.CONFIRMED if min(taken) >= extra_s else FaultVerdict.MISMATCH,
             detail=f"the quickest of {len(taken)} probes took {min(taken) * 1000:.0f} ms",

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, NOBODY, Role, Target
+from harness.contracts.targets import NOBODY, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
 from harness.verdict import FaultVerdict
@@ -32,13 +32,11 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class DeleteTopic:
+class DeleteTopic(BrokerFault):
     """Creates a topic on the targets, and asks for its deletion as soon as it has leaders."""
 
     name: ClassVar[str] = "delete-topic"
-    requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = True
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
@@ -79,9 +77,7 @@ class DeleteTopic:
             verdict = FaultVerdict.INCONCLUSIVE if missing else FaultVerdict.MISMATCH
             return Effect(verdict=verdict, detail=f"{error}; not registered: {missing}" if missing else str(error))
         created = f"{injection.parameters['partitions']} partitions on {list(injection.targets)}"
-        return Effect(
-            verdict=FaultVerdict.CONFIRMED, detail=f"{injection.parameters['topic']}, {created}, came and went"
-        )
+        return confirmed(f"{injection.parameters['topic']}, {created}, came and went")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Ask once more, in case nobody did, and wait until it is gone."""

@@ -1,42 +1,27 @@
 """No space is left on a broker's disk; healed by giving it back and restarting the broker."""
 
-from typing import ClassVar
-
-from pydantic import BaseModel
+from typing import Any, ClassVar
 
 from harness.cluster.driver import CanKill
 from harness.cluster.powers import CanFillDisk
-from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.parameters import Strict
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.restoring import end_session, start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 SEE_TIMEOUT_S = 2.0
 
 
-class Parameters(Strict):
-    """A full disk takes no parameters: how long it is full is the fault's `duration_s`."""
-
-
-class DiskFull:
+class DiskFull(BrokerFault):
     """Fills disks; the driver itself gives the space back after the fault's duration."""
 
     name: ClassVar[str] = "disk-full"
     requires: ClassVar[tuple[str, ...]] = ("disk-space", "kill")
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long, and how often each broker was started."""
         status = await arena.driver.status()
         starts = {str(broker): status.broker(broker).starts for broker in brokers}
-        return Injection(fault=self.name, targets=brokers, state={"at_most_s": duration_s, "starts": starts})
+        return {"at_most_s": duration_s, "starts": starts}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Fill the disks."""
@@ -53,11 +38,8 @@ class DiskFull:
         async def with_space() -> list[int]:
             return [broker for broker in injection.targets if not await driver.disk_is_full(broker)]
 
-        try:
-            await until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="nothing more fits on the disk")
+        full = until(with_space, lambda seen: not seen, what="every disk full", timeout_s=SEE_TIMEOUT_S)
+        return await confirmed_once(full, "nothing more fits on the disk")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Give the space back, and restart whoever has met the full disk and was not restarted since."""

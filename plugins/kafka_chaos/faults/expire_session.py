@@ -1,15 +1,13 @@
 """Somebody else takes the broker's ZooKeeper session over and ends it: the broker lives, its ephemerals are gone."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Registration
 
 
@@ -22,32 +20,22 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class ExpireSession:
+class ExpireSession(BrokerFault):
     """Expires sessions; a broker that loses its session registers again, a controller is succeeded."""
 
     name: ClassVar[str] = "expire-session"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the sessions, and the controller epoch."""
         registered = await arena.view.registrations()
         controller = await arena.view.controller()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-                "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
-                "controller": controller.broker_id,
-                "controller_epoch": controller.controller_epoch,
-            },
-        )
+        return {
+            "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+            "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
+            "controller": controller.broker_id,
+            "controller_epoch": controller.controller_epoch,
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """End the sessions, and the ones that come after them if asked to; the last ones that end are noted."""
@@ -56,15 +44,9 @@ class ExpireSession:
         current = injection
         for _ in range(injection.parameters["times"] - 1):
             registered = await self._registered_anew(arena, current)
-            current = Injection(
-                fault=self.name,
-                targets=injection.targets,
-                parameters=injection.parameters,
-                state={
-                    **injection.state,
-                    "sessions": {str(broker): registered[broker].session for broker in injection.targets},
-                    "czxids": {str(broker): registered[broker].czxid for broker in injection.targets},
-                },
+            current = injection.with_state(
+                sessions={str(broker): registered[broker].session for broker in injection.targets},
+                czxids={str(broker): registered[broker].czxid for broker in injection.targets},
             )
             for session in current.state["sessions"].values():
                 await arena.view.expire(session)
@@ -83,7 +65,7 @@ class ExpireSession:
         sessions: dict[str, str] = injection.state["sessions"]
         without = [broker for broker in injection.targets if str(broker) not in sessions]
         if without:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=f"broker {without} had no session to expire")
+            return inconclusive(f"broker {without} had no session to expire")
         timeout_s = injection.parameters["confirm_timeout_s"]
         try:
             new = await self._registered_anew(arena, injection)
@@ -94,8 +76,8 @@ class ExpireSession:
             if injection.state["controller"] in injection.targets:
                 details.append(await self._succession(arena, injection, timeout_s))
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+            return mismatch(str(error))
+        return confirmed("; ".join(details))
 
     async def _succession(self, arena: Arena, injection: Injection, timeout_s: float) -> str:
         old_epoch = injection.state["controller_epoch"]

@@ -1,14 +1,12 @@
 """A broker's links are cut: to its peers, its clients, ZooKeeper or all, both ways or one; nobody is told."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanIsolate, CanReset
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.links import LinkParameters, links_of, probe
-from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.verdict import FaultVerdict
 
 PROBE_TIMEOUT_S = 0.5
 
@@ -21,25 +19,16 @@ class Parameters(LinkParameters):
     ] = False
 
 
-class Isolate:
+class Isolate(BrokerFault):
     """Cuts brokers off; the driver itself heals the links after the fault's duration."""
 
     name: ClassVar[str] = "isolate"
     requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(mode="json"),
-            state={"at_most_s": duration_s},
-        )
+        return {"at_most_s": duration_s}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Cut the links."""
@@ -58,11 +47,11 @@ class Isolate:
         timeout_s = min(PROBE_TIMEOUT_S, injection.state["at_most_s"] / 2)
         probed = await probe(arena.driver, injection, timeout_s=timeout_s)
         if not probed:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="there is no such link")
+            return inconclusive("there is no such link")
         through = [each.described for each in probed if each.taken_s is not None]
         if through:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=f"a probe came through: {', '.join(through)}")
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"no probe came through over {len(probed)} links")
+            return mismatch(f"a probe came through: {', '.join(through)}")
+        return confirmed(f"no probe came through over {len(probed)} links")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Heal the links; those that are healed already are left alone."""

@@ -1,17 +1,15 @@
 """SIGKILL: the process ends without a word, its session ends by time-out; healed by starting it again."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 RUNNING = "running"
 
@@ -24,31 +22,22 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class Kill:
+class Kill(BrokerFault):
     """Kills brokers, waits until ZooKeeper has noticed, and starts them again."""
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, under which sessions."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "running": [broker for broker in brokers if status.broker(broker).state == RUNNING],
-                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
-            },
-        )
+        return {
+            "running": [broker for broker in brokers if status.broker(broker).state == RUNNING],
+            "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Kill those that run."""
@@ -59,8 +48,7 @@ class Kill:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """Wait until each process is gone, and its registration too, or a new process has said that it starts."""
-        idle = not_running(injection, "kill")
-        if idle is not None:
+        if idle := not_running(injection, "kill"):
             return idle
         seen = [await self._effect_on(arena, injection, broker) for broker in injection.targets]
         return max(seen, key=lambda effect: effect.verdict)
@@ -88,8 +76,8 @@ class Kill:
             timeout_s = injection.parameters["confirm_timeout_s"]
             seen = await until(look, gone, what=f"end of broker {broker}", timeout_s=timeout_s)
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=seen)
+            return mismatch(str(error))
+        return confirmed(seen)
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""

@@ -1,16 +1,14 @@
 """A broker's connection to ZooKeeper is lost in the place of the answer to a write, which has happened or has not."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanLoseReplies
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 
 class Parameters(Strict):
@@ -24,29 +22,20 @@ class Parameters(Strict):
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
 
 
-class LoseZookeeperReply:
+class LoseZookeeperReply(BrokerFault):
     """Leaves a broker in doubt about its own write; it has to find out."""
 
     name: ClassVar[str] = "lose-zookeeper-reply"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-replies",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the sessions, and where the brokers' logs end."""
         registered = await arena.view.registrations()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
-            },
-        )
+        return {
+            "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Lie in wait for the next write, and provoke it if the scenario says so."""
@@ -65,17 +54,14 @@ class LoseZookeeperReply:
         try:
             writes = [await self._lost(arena, broker, wait_s) for broker in injection.targets]
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail=str(error))
-        try:
-            await until(
-                lambda: _unnoticed(arena, injection),
-                lambda seen: not seen,
-                what="every broker connected anew and registered",
-                timeout_s=wait_s,
-            )
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(writes))
+            return inconclusive(str(error))
+        noticed = until(
+            lambda: _unnoticed(arena, injection),
+            lambda seen: not seen,
+            what="every broker connected anew and registered",
+            timeout_s=wait_s,
+        )
+        return await confirmed_once(noticed, "; ".join(writes))
 
     async def _lost(self, arena: Arena, broker: int, wait_s: float) -> str:
         driver = arena.driver

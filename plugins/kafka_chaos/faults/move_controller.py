@@ -1,15 +1,14 @@
 """`/controller` is deleted, as often as asked; each time a controller is elected in the next epoch, and no other."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import NOBODY, Role, Target
+from harness.contracts.targets import NOBODY, Role
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller
 
 
@@ -20,26 +19,17 @@ class Parameters(Strict):
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each next controller")] = 30.0
 
 
-class MoveController:
+class MoveController(BrokerFault):
     """Deletes `/controller`, which is what administrators do to a controller that is stuck."""
 
     name: ClassVar[str] = "move-controller"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note the controller and its epoch."""
         controller = await arena.view.controller()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={"controller_epoch": controller.controller_epoch},
-        )
+        return {"controller_epoch": controller.controller_epoch}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Delete it, and wait for the next controller before deleting it again."""
@@ -70,11 +60,11 @@ class MoveController:
                 timeout_s=injection.parameters["step_timeout_s"],
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+            return mismatch(str(error))
         if seen.controller_epoch != epoch + times:
             grown = f"controller epoch {epoch} became {seen.controller_epoch}, not {epoch + times}"
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=grown)
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(injection.state["reigns"]))
+            return mismatch(grown)
+        return confirmed("; ".join(injection.state["reigns"]))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: the brokers elect the next one themselves."""

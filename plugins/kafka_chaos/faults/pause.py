@@ -1,38 +1,23 @@
 """SIGSTOP: the process freezes with all its connections and locks, and goes on as if nothing had happened."""
 
-from typing import ClassVar
-
-from pydantic import BaseModel
+from typing import Any, ClassVar
 
 from harness.cluster.driver import CanPause
-from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.errors import DeadlineError
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 SEE_TIMEOUT_S = 2.0
 
 
-class Parameters(Strict):
-    """A pause takes no parameters: its length is the fault's `duration_s`."""
-
-
-class Pause:
+class Pause(BrokerFault):
     """Freezes brokers for the fault's duration; the driver itself thaws them then."""
 
     name: ClassVar[str] = "pause"
     requires: ClassVar[tuple[str, ...]] = ("pause",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note how long."""
-        return Injection(fault=self.name, targets=brokers, state={"at_most_s": duration_s})
+        return {"at_most_s": duration_s}
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Freeze them."""
@@ -52,11 +37,8 @@ class Pause:
             return all(state == "paused" for state in seen.values())
 
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
-        try:
-            await until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="process paused")
+        paused = until(states, all_paused, what="every process paused", timeout_s=timeout_s, every_s=0.02)
+        return await confirmed_once(paused, "process paused")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw them; those that run already, or ended meanwhile, are left alone."""

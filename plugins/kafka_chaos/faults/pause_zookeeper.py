@@ -5,28 +5,21 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanPauseZookeeper
-from harness.contracts.faults import Arena, Effect, Fault, Injection
-from harness.contracts.parameters import Strict
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once
 from harness.contracts.targets import Role, Target
-from harness.errors import ClusterError, DeadlineError
+from harness.errors import ClusterError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 SEE_TIMEOUT_S = 2.0
 
 
-class Parameters(Strict):
-    """A pause takes no parameters: its length is the fault's `duration_s`."""
-
-
-class PauseZookeeper:
+class PauseZookeeper(BrokerFault):
     """Freezes one server for the fault's duration; the driver itself thaws it then."""
 
     name: ClassVar[str] = "pause-zookeeper"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-pause",)
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
-    Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
@@ -48,17 +41,14 @@ class PauseZookeeper:
         """Look at the state of the server."""
         server_id = injection.state["server_id"]
         timeout_s = min(SEE_TIMEOUT_S, injection.state["at_most_s"])
-        try:
-            await until(
-                lambda: _state(arena, server_id),
-                lambda seen: seen == "paused",
-                what=f"ZooKeeper server {server_id} paused",
-                timeout_s=timeout_s,
-                every_s=0.02,
-            )
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"ZooKeeper server {server_id} is paused")
+        paused = until(
+            lambda: _state(arena, server_id),
+            lambda seen: seen == "paused",
+            what=f"ZooKeeper server {server_id} paused",
+            timeout_s=timeout_s,
+            every_s=0.02,
+        )
+        return await confirmed_once(paused, f"ZooKeeper server {server_id} is paused")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Thaw it; one that runs already is left alone."""

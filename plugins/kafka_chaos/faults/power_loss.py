@@ -1,16 +1,24 @@
 """A broker's host loses its power: nobody is told, what was not synced is gone; healed by starting it again."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from harness.cluster.powers import CanCutPower
-from harness.contracts.faults import Arena, Effect, Fault, Injection, MayForfeit, Reach, not_running
+from harness.contracts.faults import (
+    Arena,
+    BrokerFault,
+    Effect,
+    Fault,
+    Injection,
+    MayForfeit,
+    Reach,
+    confirmed_once,
+    not_running,
+)
 from harness.contracts.restoring import start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.errors import DeadlineError
+from harness.contracts.targets import Target
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 
 class Parameters(MayForfeit):
@@ -27,20 +35,18 @@ class Parameters(MayForfeit):
     ] = 30.0
 
 
-class PowerLoss:
+class PowerLoss(BrokerFault):
     """Cuts brokers' power, waits until ZooKeeper has noticed, and starts them with what their disks have left."""
 
     name: ClassVar[str] = "power-loss"
     requires: ClassVar[tuple[str, ...]] = ("power",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def prepare(
         self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
     ) -> Injection:
-        """Wait, if committed records are spared, until all are elsewhere too; note who runs."""
+        """Wait, if committed records are spared, until all are elsewhere too."""
         assert isinstance(parameters, Parameters)
         if parameters.spares_committed:
             await until(
@@ -49,17 +55,16 @@ class PowerLoss:
                 what="every partition whole, with a replica elsewhere",
                 timeout_s=parameters.whole_timeout_s,
             )
+        return await super().prepare(arena, target, brokers, parameters, duration_s=duration_s)
+
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Note who runs, under which sessions."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-                "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
-            },
-        )
+        return {
+            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "sessions": {str(broker): registered[broker].session for broker in brokers if broker in registered},
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Cut the power of all at once."""
@@ -74,22 +79,18 @@ class PowerLoss:
         """Wait until every process is gone, and its registration too; say what the disks have lost."""
         driver = arena.driver
         assert isinstance(driver, CanCutPower)
-        idle = not_running(injection, "cut off")
-        if idle is not None:
+        if idle := not_running(injection, "cut off"):
             return idle
         before = injection.state["bytes"]
         lost = {broker: before[str(broker)] - await driver.bytes_on_disk(broker) for broker in injection.targets}
-        try:
-            await until(
-                lambda: _signs_of_life(arena, injection),
-                lambda seen: not seen,
-                what="end of processes and registrations",
-                timeout_s=injection.parameters["confirm_timeout_s"],
-            )
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+        gone = until(
+            lambda: _signs_of_life(arena, injection),
+            lambda seen: not seen,
+            what="end of processes and registrations",
+            timeout_s=injection.parameters["confirm_timeout_s"],
+        )
         details = [f"broker {broker} is gone, and {size} unsynced bytes" for broker, size in lost.items()]
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+        return await confirmed_once(gone, "; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Start what does not run."""

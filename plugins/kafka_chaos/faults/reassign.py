@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
@@ -27,11 +27,10 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class Reassign:
+class Reassign(BrokerFault):
     """Takes the target's replica of its partition away, to a live broker that has none if there is one."""
 
     name: ClassVar[str] = "reassign"
-    requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS)
     Parameters: ClassVar[type[BaseModel]] = Parameters
@@ -67,7 +66,7 @@ class Reassign:
             missing = sorted(set(after) - set(await arena.view.registrations()))
             verdict = FaultVerdict.INCONCLUSIVE if missing else FaultVerdict.MISMATCH
             return Effect(verdict=verdict, detail=f"{error}; not registered: {missing}" if missing else str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"{_name(injection)} moved from {before} to {after}")
+        return confirmed(f"{_name(injection)} moved from {before} to {after}")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Move it back, and wait until it is there."""

@@ -5,13 +5,10 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.powers import CanReset, Side
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed_once, inconclusive
 from harness.contracts.links import Sides
 from harness.contracts.parameters import Strict
-from harness.contracts.targets import EVERY_ROLE, Role, Target
-from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 CONFIRM_TIMEOUT_S = 5.0
 
@@ -22,20 +19,12 @@ class Parameters(Strict):
     sides: Sides = list(Side)
 
 
-class ResetConnections:
+class ResetConnections(BrokerFault):
     """Breaks connections; nothing is in force afterwards."""
 
     name: ClassVar[str] = "reset-connections"
     requires: ClassVar[tuple[str, ...]] = ("reset",)
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
-
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
-        """Note whom."""
-        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"))
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Note the connections, and break them."""
@@ -54,16 +43,13 @@ class ResetConnections:
         before = {int(broker): set(names) for broker, names in injection.state["connections"].items()}
         count = sum(map(len, before.values()))
         if not count:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="there was no connection to break")
+            return inconclusive("there was no connection to break")
 
         async def still_open() -> int:
             return sum([len(names & await driver.connections(it, _sides(injection))) for it, names in before.items()])
 
-        try:
-            await until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
-        except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail=f"{count} connections are gone")
+        gone = until(still_open, lambda seen: not seen, what="end of every connection", timeout_s=CONFIRM_TIMEOUT_S)
+        return await confirmed_once(gone, f"{count} connections are gone")
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Nothing to undo: who wants a connection makes another one."""

@@ -1,16 +1,14 @@
 """As in an upgrade, brokers are stopped cleanly and started again, one by one, each when all replicas are in sync."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import Arena, Effect, Fault, Injection, not_running
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, mismatch, not_running
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import end_of_late_stops, start_stopped
-from harness.contracts.targets import EVERY_ROLE, Role, Target
 from harness.errors import DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 
 CONFIRM_TIMEOUT_S = 10.0
 
@@ -24,32 +22,22 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class RollingRestart:
+class RollingRestart(BrokerFault):
     """Restarts brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "rolling-restart"
-    requires: ClassVar[tuple[str, ...]] = ()
-    composes: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
-    async def prepare(
-        self, arena: Arena, target: Target, brokers: tuple[int, ...], parameters: BaseModel, *, duration_s: float
-    ) -> Injection:
+    async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
         """Note who runs, how often each was started, under which registration, and where its log ends."""
         status = await arena.driver.status()
         registered = await arena.view.registrations()
-        return Injection(
-            fault=self.name,
-            targets=brokers,
-            parameters=parameters.model_dump(),
-            state={
-                "running": [broker for broker in brokers if status.broker(broker).state == "running"],
-                "starts": {str(broker): status.broker(broker).starts for broker in brokers},
-                "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
-                "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
-            },
-        )
+        return {
+            "running": [broker for broker in brokers if status.broker(broker).state == "running"],
+            "starts": {str(broker): status.broker(broker).starts for broker in brokers},
+            "czxids": {str(broker): registered[broker].czxid for broker in brokers if broker in registered},
+            "log_ends": {str(broker): await arena.state_changes.end_of(broker) for broker in brokers},
+        }
 
     async def inject(self, arena: Arena, injection: Injection) -> Injection:
         """Restart one after the other, up to the first that does not stop in time; nobody, unless all run."""
@@ -67,17 +55,16 @@ class RollingRestart:
 
     async def confirm(self, arena: Arena, injection: Injection) -> Effect:
         """See each broker's clean stop in its own log, and a later registration."""
-        idle = not_running(injection, "restart")
-        if idle is not None:
+        if idle := not_running(injection, "restart"):
             return idle
         if late := injection.state.get("late"):
-            return Effect(verdict=FaultVerdict.MISMATCH, detail="; ".join(late.values()))
+            return mismatch("; ".join(late.values()))
         for broker in injection.targets:
             log_end = injection.state["log_ends"][str(broker)]
             stops, _ = await arena.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not stops[0]["controlled"]:
                 logged = "a stop that was not controlled" if stops else "no clean stop"
-                return Effect(verdict=FaultVerdict.MISMATCH, detail=f"broker {broker} logged {logged}")
+                return mismatch(f"broker {broker} logged {logged}")
         before = injection.state["czxids"]
         try:
             new = await until(
@@ -87,11 +74,11 @@ class RollingRestart:
                 timeout_s=CONFIRM_TIMEOUT_S,
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
+            return mismatch(str(error))
         details = [
             f"broker {it} stopped cleanly, registered anew with czxid {new[it].czxid}" for it in injection.targets
         ]
-        return Effect(verdict=FaultVerdict.CONFIRMED, detail="; ".join(details))
+        return confirmed("; ".join(details))
 
     async def heal(self, arena: Arena, injection: Injection) -> None:
         """Wait for the end of who was late, and start what does not run."""

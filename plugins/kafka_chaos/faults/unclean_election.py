@@ -9,13 +9,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
-from harness.contracts.faults import Arena, Effect, Fault, Injection
+from harness.contracts.faults import Arena, BrokerFault, Effect, Fault, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Size, Strict
 from harness.contracts.restoring import start_stopped
 from harness.contracts.targets import NOBODY, Role, Target
 from harness.errors import ClusterError, DeadlineError
 from harness.system.waiting import until
-from harness.verdict import FaultVerdict
 from harness.zookeeper.view import PartitionView
 
 
@@ -31,12 +30,11 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class UncleanElection:
+class UncleanElection(BrokerFault):
     """Leaves a partition nobody but brokers outside its ISR."""
 
     name: ClassVar[str] = "unclean-election"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
-    composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
@@ -96,7 +94,7 @@ class UncleanElection:
         """Wait for a leader from outside the last ISR, in a higher epoch."""
         state = injection.state
         if "isr" not in state:
-            return Effect(verdict=FaultVerdict.INCONCLUSIVE, detail="the ISR was never the leader alone")
+            return inconclusive("the ISR was never the leader alone")
         try:
             view = await until(
                 lambda: _partition(arena, state["topic"], state["partition"]),
@@ -105,10 +103,9 @@ class UncleanElection:
                 timeout_s=injection.parameters["step_timeout_s"],
             )
         except DeadlineError as error:
-            return Effect(verdict=FaultVerdict.MISMATCH, detail=str(error))
-        return Effect(
-            verdict=FaultVerdict.CONFIRMED,
-            detail=f"broker {view.leader}, outside the ISR {state['isr']}, leads in epoch {view.leader_epoch} after"
+            return mismatch(str(error))
+        return confirmed(
+            f"broker {view.leader}, outside the ISR {state['isr']}, leads in epoch {view.leader_epoch} after"
             f" {state['leader_epoch']}; the old leader had taken {state['lag_records']} records alone",
         )
 
