@@ -408,9 +408,7 @@ UNKNOWN = SystemVerdict.UNKNOWN
     ("kind", "told"),
     [
         pytest.param(None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
-        pytest.param(
-            "state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"
-        ),
+        pytest.param("state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"),
         pytest.param(
             "operations", {"I1": FAIL, "phantom": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
         ),
