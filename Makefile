@@ -6,6 +6,7 @@ KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 WORKERS ?= 3
 SCALE ?= 1
 export VENV KAFKA_LIBS
+unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
@@ -21,8 +22,9 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 
 test: ## what must hold before a change is shown: lint, types, import contracts, every quick test, one whole run
 	@./bootstrap.sh requirements-dev.txt
-	@$(MAKE) --no-print-directory lint
-	@$(RUN) pytest --numprocesses $(WORKERS) -m quick --junitxml=artifacts/test.xml
+	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
+	$(RUN) pytest --numprocesses $(WORKERS) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
+	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
 test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
 	@./bootstrap.sh requirements-dev.txt

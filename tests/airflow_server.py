@@ -1,8 +1,9 @@
 """A real Airflow for tests, started as `make airflow` starts it, with a home, a port and a runs folder of its own."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -12,10 +13,11 @@ from chaos_airflow.standalone.home import Settings
 from chaos_airflow.standalone.server import Server, serving
 
 LOOK_EVERY_S = 0.5
+TAIL_LINES = 20
 ENDED = frozenset({"success", "failed"})
 OPTIONS = {
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a JVM may start on a busy machine meanwhile
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
 }
@@ -59,10 +61,21 @@ class Airflow:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value"
         return self.api.get(path).raise_for_status().json()["value"]
 
-    def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
+    def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
         """Return the log of a task as the API gives it, as text."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
-        return self.api.get(path, headers={"Accept": "application/x-ndjson"}).raise_for_status().text
+        answer = self.api.get(path, params={"map_index": map_index}, headers={"Accept": "application/x-ndjson"})
+        return answer.raise_for_status().text
+
+    def failed_since(self, time_s: float) -> Iterator[str]:
+        """Yield the end of the log of every task that began since then and failed."""
+        since = datetime.fromtimestamp(time_s, UTC).isoformat()
+        params: dict[str, str | list[str]] = {"start_date_gte": since, "state": ["failed", "up_for_retry"]}
+        answer = self.api.get("/api/v2/dags/~/dagRuns/~/taskInstances", params=params).raise_for_status().json()
+        for task in answer["task_instances"]:
+            dag_id, run_id, task_id = task["dag_id"], task["dag_run_id"], task["task_id"]
+            log = self.log(dag_id, run_id, task_id, task["try_number"], task["map_index"])
+            yield "\n".join([f"{dag_id} {run_id} {task_id}: {task['state']}", *log.splitlines()[-TAIL_LINES:]])
 
     def wait(self, look: Callable[[], bool], *, what: str, timeout_s: float) -> None:
         """Look until it is so."""
@@ -105,3 +118,19 @@ def airflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow
     )
     with serving(settings) as server, server.client() as api:
         yield Airflow(server, api)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what failed in Airflow with a test that fails; by then nobody can look at its logs any more."""
+    report = yield
+    airflow = getattr(item, "funcargs", {}).get("airflow_server")
+    if report.failed and airflow is not None:
+        try:
+            failed = "\n\n".join(airflow.failed_since(call.start))
+        except httpx.HTTPError as error:
+            failed = f"Airflow does not tell: {error}"
+        report.sections.append(("Tasks that failed in Airflow", failed or "none"))
+    return report

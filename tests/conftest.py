@@ -1,8 +1,11 @@
 """What tests of several rooms share."""
 
 import os
+import re
+import signal
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +15,21 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.airflow_server import airflow_server
+from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header
 
-__all__ = ["airflow_server", "pytest_report_header", "pytest_terminal_summary"]
+__all__ = ["airflow_server", "pytest_report_header", "pytest_runtest_makereport", "pytest_terminal_summary"]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # no verdict depends on how fast the machine is
 
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow writes its configuration there
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's job in the background, and so in all its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,25 +38,20 @@ if TYPE_CHECKING:
 
 
 TOGETHER = {
-    "tests/analysis/": "spark",
-    "tests/checks/": "spark",
-    "tests/ingest/": "spark",
-    "tests/sweep/": "spark",
-    "tests/histories/": "spark",
-    "tests/mutation/": "spark",
-    "tests/expectations/": "spark",
-    "tests/ui/": "airflow",
-    "tests/dags/test_real_airflow.py": "airflow",
-    "tests/integration/test_kafka_": "cluster",
-    "tests/integration/test_outside_clients.py": "cluster",
+    re.compile(r"mark\.spark\b"): "spark",
+    re.compile(r"\bairflow_server\b"): "airflow",
+    re.compile(r"\bcluster: dict\b"): "cluster",
 }
-"""Tests that share a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
+"""What a module says that shares a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
 
 
+ROOT = Path(__file__).resolve().parents[1]
 LONG = (
     "airflow",
     "spark",
     "tests/integration/test_scenarios.py",
+    "tests/sweep/test_standalone_master.py",
+    "tests/analysis/test_session.py",
     "tests/dags/test_chaos_smoke.py",
     "tests/integration/test_trouble.py",
     "tests/cluster/test_conformance.py",
@@ -69,15 +70,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
+        if "spark" in getattr(item, "fixturenames", ()) and "spark" not in marks:
+            raise pytest.UsageError(f"{item.nodeid} shares the Spark session: mark it `spark`")
         item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
+
+
+@cache
+def _group_of(module: str) -> str:
+    """Return whom a module shares with; by its text, as who divides the work has imported no test."""
+    text = Path(ROOT, module).read_text(encoding="utf-8")
+    return next((group for pattern, group in TOGETHER.items() if pattern.search(text)), module)
 
 
 class ByModule(LoadScopeScheduling):
     """Gives each worker whole modules, because what a module's tests share is made once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return next((group for prefix, group in TOGETHER.items() if module.startswith(prefix)), module)
+        return _group_of(nodeid.partition("::")[0])
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         longest = next((scope for scope in LONG if scope in self.workqueue), None)

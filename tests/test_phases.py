@@ -31,6 +31,7 @@ from harness.store.seal import Hole
 from harness.system.interruption import Background
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster
+from tests.raising import raising
 from tests.verdicts import FAIL
 
 SCENARIO = """\
@@ -111,13 +112,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return made
 
 
-def fail(error: BaseException) -> Callable[[], None]:
-    def act() -> None:
-        raise error
-
-    return act
-
-
 def signalled(times: int = 1) -> Callable[[], None]:
     def act() -> None:
         for _ in range(times):
@@ -160,7 +154,7 @@ def test_a_run_that_held(stage: Stage) -> None:
 def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
     stage: Stage, acts: dict[str, Exception], answers: list[CheckResult], code: ExitCode, ran: list[str]
 ) -> None:
-    stage.acts = {phase: fail(error) for phase, error in acts.items()}
+    stage.acts = {phase: raising(error) for phase, error in acts.items()}
     stage.answers = answers
     outcome = stage.run()
     assert stage.log == ran
@@ -170,14 +164,14 @@ def test_whatever_fails_the_rest_is_done_and_the_cluster_stopped(
 
 
 def test_a_bug_in_a_phase_leaves_no_cluster_up(stage: Stage) -> None:
-    stage.acts = {"drive": fail(KeyError("bug"))}
+    stage.acts = {"drive": raising(KeyError("bug"))}
     with pytest.raises(KeyError):
         stage.run()
     assert stage.cluster.calls == ["start 3", "stop"]
 
 
 def test_a_result_that_cannot_be_saved_is_told_nevertheless(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RunResult, "save", lambda *_: fail(OSError("disk full"))())
+    monkeypatch.setattr(RunResult, "save", raising(OSError("disk full")))
     outcome = stage.run()
     assert stage.cluster.calls == ["start 3", "stop"]
     assert outcome.exit_code is ExitCode.ENVIRONMENT
@@ -209,8 +203,7 @@ def test_what_is_left_behind_is_residue(stage: Stage) -> None:
 
 def test_a_cluster_that_does_not_stop_is_residue_and_is_judged_nevertheless(stage: Stage) -> None:
     stage.cluster.broken = {"stop"}
-    outcome = stage.run()
-    assert outcome.result.residue == ["the cluster could not be stopped: stop is broken"]
+    assert stage.run().result.residue == ["the cluster could not be stopped: stop is broken"]
     assert stage.log[-1] == "report"
 
 
@@ -245,7 +238,7 @@ def test_signals_end_a_run_in_good_order(
 
 
 def test_a_phase_alone_raises_what_went_wrong_and_writes_it_down(stage: Stage) -> None:
-    stage.acts = {"drive": fail(ClusterError("gone"))}
+    stage.acts = {"drive": raising(ClusterError("gone"))}
     phases.start(stage.folder)
     with pytest.raises(ClusterError, match="gone"):
         phases.drive(stage.folder)

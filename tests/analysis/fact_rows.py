@@ -1,5 +1,6 @@
 """Rows of facts, in a few words each; whatever a test does not say has an everyday value."""
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,13 @@ def facts(spark: SparkSession, *rows: Row) -> dict[str, DataFrame]:
     by_table: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for table, row in rows:
         by_table[table].append(row)
-    return {name: table_of(spark, name, given) for name, given in by_table.items()}
+    return {name: table_of(spark, name, given) if given else _empty(spark, name) for name, given in by_table.items()}
+
+
+@cache
+def _empty(spark: SparkSession, name: str) -> DataFrame:
+    """Return one fact without rows, as most facts of a case are; to make one takes as long as with rows."""
+    return table_of(spark, name, [])
 
 
 def table_of(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:

@@ -1,8 +1,4 @@
-"""A cluster that keeps every promise by construction: it takes steps at random, and writes the evidence of each.
-
-No time passes within a step and no message is on its way between two, which is what makes it right: replicas that lag,
-elections, restarts, truncations and lost records that nobody was promised are there all the same.
-"""
+"""A cluster that keeps every promise by construction, for no time passes within a step: it writes evidence of each."""
 
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
-"""Whole runs of the model: clients that use its cluster, steps drawn by a seed, and how many steps are taken.
-
-A run of fewer steps is the beginning of the longer run of the same seed, so that what fails can be made shorter.
-"""
+"""Whole runs of the model; one of fewer steps is the beginning of the longer one of the same seed."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +23,7 @@ ACKS = {"p0": -1, "p1": 1, "p2": 0}
 
 def history(seed: int, steps: int = STEPS) -> Evidence:
     """Return the evidence of one run in which nothing went wrong that should not."""
-    run = _Run(Random(seed))
+    run = Run(Random(seed))
     for _ in range(steps):
         run.step()
     run.settle()
@@ -42,8 +39,10 @@ class _Position:
 
 
 @dataclass
-class _Run:
+class Run:
     random: Random
+    idempotent: bool = True
+    """Whether producers that wait for all are."""
     cluster: Cluster = field(init=False)
     positions: dict[tuple[str, str, int], _Position] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -123,9 +122,10 @@ class _Run:
             self.cluster.restart(broker)
 
     # What clients do.
-    def produce(self, process: str, partition: Partition) -> None:
+    def produce(self, process: str, partition: Partition, records: int | None = None) -> None:
+        """Send a few records, of which nobody may learn what became of them; or so many, all of which are answered."""
         acks = ACKS[process]
-        keys = [self._index(process) for _ in range(self.random.randint(1, 3))]
+        keys = [self._index(process) for _ in range(records or self.random.randint(1, 3))]
         named = {**partition.names, "acks": acks}
         for index in keys:
             self._asked(process, OpKind.SEND, index, key="k", value=f"{process}-{index}", **named)
@@ -135,8 +135,8 @@ class _Run:
             return
         base = partition.led.end
         values = [f"{process}-{index}" for index in keys]
-        self.cluster.append(partition, self._entries(partition, values, idempotent=acks == -1))
-        lost = self.random.random() < 0.2
+        self.cluster.append(partition, self._entries(partition, values, idempotent=self.idempotent and acks == -1))
+        lost = records is None and self.random.random() < 0.2
         if acks == -1 and not lost:
             self._replicate(partition)
         if not lost and acks:
@@ -250,14 +250,14 @@ class _Run:
         self._asked(CONSUMERS[0], OpKind.FETCH_COMMITTED, index, **named)
         self._ended(CONSUMERS[0], OpKind.FETCH_COMMITTED, OpType.OK, index, offset=offset, **named)
 
-    def ask_end(self, partition: Partition) -> None:
+    def ask_end(self, partition: Partition, consumer: str = CONSUMERS[1]) -> None:
         """Ask where the partition ends; a leader answers when it has come to where the one before was (KIP-207)."""
         if partition.leader == NONE or partition.led.high_watermark < partition.epoch_start:
             return
-        index = self._index(CONSUMERS[1])
-        self._asked(CONSUMERS[1], OpKind.END_OFFSET, index, **partition.names)
+        index = self._index(consumer)
+        self._asked(consumer, OpKind.END_OFFSET, index, **partition.names)
         end = partition.led.high_watermark
-        self._ended(CONSUMERS[1], OpKind.END_OFFSET, OpType.OK, index, offset=end, **partition.names)
+        self._ended(consumer, OpKind.END_OFFSET, OpType.OK, index, offset=end, **partition.names)
 
     def _position(self, consumer: str, partition: Partition) -> int:
         known = self.positions.get((consumer, partition.topic, partition.number))

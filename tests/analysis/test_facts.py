@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,8 @@ from harness.store.history import (
     ReplicaState,
     ZnodeChange,
 )
-from tests.analysis.run_folders import MS, RunWriter
+from tests.analysis.model_evidence import MS
+from tests.analysis.run_folders import RunWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +41,7 @@ pytestmark = pytest.mark.spark
 
 STATE_PATH = "/brokers/topics/orders/partitions/0/state"
 CASES: dict[str, Callable[[RunWriter], None]] = {}
+Rows = Callable[..., list[Any]]
 
 
 def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
@@ -48,7 +51,7 @@ def case(write: Callable[[RunWriter], None]) -> Callable[[RunWriter], None]:
 
 
 @pytest.fixture(scope="module")
-def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Any]]:
+def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """All facts of all cases: call with a case and a fact, and perhaps what to order by."""
     from harness.analysis.facts.build import built_facts
     from harness.analysis.sources import read
@@ -129,7 +132,7 @@ def sends_and_their_ends(out: RunWriter) -> None:
     send(out, 4, OpType.OK, acks=0)
 
 
-def test_a_send_has_one_row_with_its_end(rows: Callable[..., list[Any]]) -> None:
+def test_a_send_has_one_row_with_its_end(rows: Rows) -> None:
     table = rows(sends_and_their_ends, "sends", "index")
     assert [row["outcome"] for row in table] == ["ok", "fail", "info", "info", "ok"]
     assert [row["offset"] for row in table] == [2**40, None, None, None, None]
@@ -155,7 +158,7 @@ def acknowledged_in_an_epoch(out: RunWriter) -> None:
         out.event(3, answered(0, 5))
 
 
-def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows: Callable[..., list[Any]]) -> None:
+def test_a_send_was_acknowledged_in_the_epoch_of_the_answer_that_came_between(rows: Rows) -> None:
     table = rows(acknowledged_in_an_epoch, "sends", "index")
     assert [row["leader_epoch"] for row in table] == [1, None]
 
@@ -171,7 +174,7 @@ def polled(out: RunWriter) -> None:
     out.operation("c0", OpKind.POLL, OpType.FAIL, 1, mode="assign", error="X")
 
 
-def test_a_poll_has_one_row_a_record_in_its_order(rows: Callable[..., list[Any]]) -> None:
+def test_a_poll_has_one_row_a_record_in_its_order(rows: Rows) -> None:
     table = rows(polled, "polls", "position")
     assert [(row["position"], row["partition"], row["offset"], row["value"]) for row in table] == [
         (0, 0, 5, "a"),
@@ -196,7 +199,7 @@ def state_of_a_partition(out: RunWriter) -> None:
     out.event(3, leads(1))
 
 
-def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Callable[..., list[Any]]) -> None:
+def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Rows) -> None:
     table = rows(state_of_a_partition, "partition_states", "zxid")
     assert [(row["zk_version"], row["leader"], row["isr"]) for row in table] == [
         (0, 1, [1, 2]),
@@ -210,22 +213,22 @@ def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Callabl
     assert [row["life"] for row in table] == [1, 1, 1]
 
 
-def test_a_topic_has_the_replicas_that_its_znode_held_last(rows: Callable[..., list[Any]]) -> None:
+def test_a_topic_has_the_replicas_that_its_znode_held_last(rows: Rows) -> None:
     (table,) = rows(state_of_a_partition, "topics")
     assert table["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
 
 
-def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows: Callable[..., list[Any]]) -> None:
+def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows: Rows) -> None:
     (first, *_) = rows(state_of_a_partition, "partition_states", "zxid")
     assert first["time_ns"] == 1_000 * MS
 
 
-def test_an_isr_change_is_a_version_with_other_members(rows: Callable[..., list[Any]]) -> None:
+def test_an_isr_change_is_a_version_with_other_members(rows: Rows) -> None:
     table = rows(state_of_a_partition, "isr_changes", "zxid")
     assert [(row["old_isr"], row["new_isr"]) for row in table] == [([], [1, 2]), ([1, 2], [2]), ([2], [3, 2])]
 
 
-def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Callable[..., list[Any]]) -> None:
+def test_a_leader_epoch_has_one_row_a_leader_whoever_says_so(rows: Rows) -> None:
     table = sorted(rows(state_of_a_partition, "leader_epochs"), key=lambda row: (row["leader_epoch"], row["leader"]))
     assert [(row["leader_epoch"], row["leader"], row["claimed"], row["zk_version"]) for row in table] == [
         (0, 1, False, 0),
@@ -275,7 +278,7 @@ def election(result: PartitionState, *, unclean: bool) -> Election:
 
 @pytest.mark.parametrize("written", [uncleanly_elected, uncleanly_elected_unseen])
 def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
-    rows: Callable[..., list[Any]], written: Callable[..., Any]
+    rows: Rows, written: Callable[..., Any]
 ) -> None:
     table = {row["leader_epoch"]: row for row in rows(written, "leader_epochs")}
     assert table[2]["unclean"] is True
@@ -285,37 +288,16 @@ def test_an_unclean_election_is_seen_in_zookeeper_or_told_by_the_controller(
 
 @case
 def seen_twice(out: RunWriter) -> None:
+    zookeeper = out.writer(out.folder.zookeeper)
     for source, session in (("observer", ""), ("transaction_log", "0x1")):
-        out.writer(out.folder.zookeeper).write(
-            ZnodeChange(
-                zxid=7,
-                time_ms=0,
-                type="create",
-                path="/controller",
-                data='{"brokerid":1}',
-                version=0,
-                session=session,
-                ephemeral_owner="0x1",
-                source=source,
-            )
-        )
-        out.writer(out.folder.zookeeper).write(
-            ZnodeChange(
-                zxid=7,
-                time_ms=0,
-                type="set",
-                path="/controller_epoch",
-                data="4",
-                version=4,
-                session=session,
-                ephemeral_owner="",
-                source=source,
-            )
-        )
+        change = partial(ZnodeChange, zxid=7, time_ms=0, session=session, source=source)
+        made = change(type="create", path="/controller", data='{"brokerid":1}', version=0, ephemeral_owner="0x1")
+        zookeeper.write(made)
+        zookeeper.write(change(type="set", path="/controller_epoch", data="4", version=4, ephemeral_owner=""))
     out.event(2, ControllerElected(controller_epoch=4, epoch_zk_version=4))
 
 
-def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: Callable[..., list[Any]]) -> None:
+def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: Rows) -> None:
     table = rows(seen_twice, "controller_epochs", "source")
     assert [(row["source"], row["broker"], row["controller_epoch"], row["zxid"]) for row in table] == [
         ("broker", 2, 4, None),
@@ -326,25 +308,11 @@ def test_a_controller_is_who_won_in_the_transaction_that_raised_the_epoch(rows: 
 @case
 def made_anew(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(1, 0, [1]))
-    out.zxid += 1
-    out.writer(out.folder.zookeeper).write(
-        ZnodeChange(
-            zxid=out.zxid,
-            time_ms=0,
-            type="delete",
-            path=STATE_PATH,
-            data="",
-            version=-1,
-            session="",
-            ephemeral_owner="",
-            source="observer",
-        )
-    )
-    out.forget(STATE_PATH)
+    out.znode(STATE_PATH, None)
     out.znode(STATE_PATH, state_json(2, 0, [2]))
 
 
-def test_a_topic_made_anew_begins_another_life(rows: Callable[..., list[Any]]) -> None:
+def test_a_topic_made_anew_begins_another_life(rows: Rows) -> None:
     table = rows(made_anew, "partition_states", "zxid")
     assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
 
@@ -370,7 +338,7 @@ def a_fault(out: RunWriter) -> None:
         )
 
 
-def test_an_injection_has_one_row_with_its_steps(rows: Callable[..., list[Any]]) -> None:
+def test_an_injection_has_one_row_with_its_steps(rows: Rows) -> None:
     (row,) = rows(a_fault, "fault_windows")
     assert (row["injection"], row["fault"], row["targets"]) == (3, "kill", ["1"])
     assert row["parameters"] == '{"deep":{"er":[1]}}'
@@ -396,7 +364,7 @@ def gaps(out: RunWriter) -> None:
     attempt(5, 1, OpType.INFO)
 
 
-def test_a_gap_is_time_without_success_while_somebody_tries(rows: Callable[..., list[Any]]) -> None:
+def test_a_gap_is_time_without_success_while_somebody_tries(rows: Rows) -> None:
     table = rows(gaps, "availability", "from_ns")
     assert [(row["gap_ms"], row["open"], row["attempts"]) for row in table] == [(400.0, False, 2), (501.0, True, 2)]
 
@@ -437,7 +405,7 @@ def commits(out: RunWriter) -> None:
         )
 
 
-def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Callable[..., list[Any]]) -> None:
+def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Rows) -> None:
     table = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
     table.sort(key=lambda row: row["index"])
     assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 2
@@ -449,9 +417,7 @@ def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Callable
     assert [row["final"] for row in table] == [False] * 5 + [True]
 
 
-def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(
-    rows: Callable[..., list[Any]],
-) -> None:
+def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows: Rows) -> None:
     (row,) = [row for row in rows(commits, "committed_offsets") if row["source"] == "log"]
     assert (row["group"], row["topic"], row["partition"], row["offset"]) == ("g0", "orders", 0, 10)
     assert (row["log_partition"], row["log_offset"]) == (3, 8)
@@ -464,7 +430,7 @@ def truncation(out: RunWriter) -> None:
                           latest_epoch=2, local_epoch=1, local_end_offset=5))  # fmt: skip
 
 
-def test_a_truncation_keeps_what_was_asked_and_answered(rows: Callable[..., list[Any]]) -> None:
+def test_a_truncation_keeps_what_was_asked_and_answered(rows: Rows) -> None:
     (row,) = rows(truncation, "truncations")
     assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
     assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
@@ -482,7 +448,7 @@ def damaged_evidence(out: RunWriter) -> None:
     out.raw(out.folder.operations_of("p0"), "\x00\x00\nrubbish\n")
 
 
-def test_unreadable_and_missing_lines_are_counted_a_file(rows: Callable[..., list[Any]]) -> None:
+def test_unreadable_and_missing_lines_are_counted_a_file(rows: Rows) -> None:
     table = rows(damaged_evidence, "evidence")
     assert {(row["subject"], row["problem"].split(",")[0], row["count"]) for row in table} == {
         ("brokers/1/state-change.jsonl", "torn last line", 1),
@@ -491,7 +457,7 @@ def test_unreadable_and_missing_lines_are_counted_a_file(rows: Callable[..., lis
     }
 
 
-def test_lines_before_a_bad_one_are_not_lost(rows: Callable[..., list[Any]]) -> None:
+def test_lines_before_a_bad_one_are_not_lost(rows: Rows) -> None:
     assert [row["leader_epoch"] for row in rows(damaged_evidence, "leadership_claims", "seq")] == [0, 1, 2]
     assert len(rows(damaged_evidence, "sends")) == 1
 
@@ -523,7 +489,7 @@ def duplicated_evidence(out: RunWriter) -> None:
         file.write('{"index":2,"process":"c1","kind":"poll","type":"ok","time_ns":1}\n')
 
 
-def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows: Callable[..., list[Any]]) -> None:
+def test_lines_that_are_there_twice_are_noticed_whatever_they_tell_of(rows: Rows) -> None:
     table = {(row["subject"], row["problem"], row["count"]) for row in rows(duplicated_evidence, "evidence")}
     assert table == {
         ("brokers/1/state-change.jsonl", DUPLICATED, 2),
@@ -542,6 +508,6 @@ def values_sent_twice(out: RunWriter) -> None:
         send(out, index, OpType.INVOKE, value)
 
 
-def test_value_ids_that_are_not_unique_are_remarked(rows: Callable[..., list[Any]]) -> None:
+def test_value_ids_that_are_not_unique_are_remarked(rows: Rows) -> None:
     (row,) = rows(values_sent_twice, "evidence")
     assert (row["subject"], row["problem"], row["count"]) == ("value ids", "sent more than once, first a", 2)

@@ -1,8 +1,4 @@
-"""Histories that are right by construction are never accused, and one thing wrong is found by the checks that must.
-
-All of them are judged at once, each as a run of its own. What fails says its seed; an intact history that is accused is
-made shorter, to the fewest steps of the same seed that are accused still. CHAOS_HISTORIES=2000 makes as many.
-"""
+"""Histories that are right by construction are never accused, and one thing wrong is found by the checks that must."""
 
 import os
 from dataclasses import dataclass

@@ -15,7 +15,8 @@ from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
 from harness.verdict import SystemVerdict
-from tests.analysis.run_folders import TOPIC, write_intact_run
+from tests.analysis.model_cluster import ORDERS
+from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.analysis.judge import Judgement
 
+    Judged = tuple[dict[str, Judgement], RunFolder]
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +46,7 @@ def lose(folder: RunFolder, offset: int) -> None:
     def holds(record: dict[str, Any]) -> bool:
         return record.get("offset") == offset and record.get("type") == "record"
 
-    without_lines(folder, [folder.replica_dump(broker, TOPIC, 0) for broker in (1, 2, 3)], holds)
+    without_lines(folder, [folder.replica_dump(broker, ORDERS, 0) for broker in (1, 2, 3)], holds)
     path = folder.operations_of("c0")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for line in lines:
@@ -53,7 +55,7 @@ def lose(folder: RunFolder, offset: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "tuple[dict[str, Judgement], RunFolder]":
+def judged(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Judged":
     """Four runs judged at once: intact, with a record lost, with a broker's line damaged, without any evidence."""
     from harness.analysis.judge import judge_runs
 
@@ -75,16 +77,14 @@ def verdicts(judgement: "Judgement") -> dict[str, SystemVerdict]:
     return {result.check: result.verdict for result in judgement.checks}
 
 
-def test_an_intact_run_passes_every_check(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_an_intact_run_passes_every_check(judged: "Judged") -> None:
     judgement = judged[0]["intact"]
     assert verdicts(judgement) == dict.fromkeys(map(str, verdicts(judgement)), PASS)
     assert [result.check.lower() for result in judgement.checks] == [name.lower() for name in ALL_CHECKS]
     assert judgement.remarks == []
 
 
-def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(
-    judged: "tuple[dict[str, Judgement], RunFolder]",
-) -> None:
+def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(judged: "Judged") -> None:
     judgement = judged[0]["losing"]
     failed = {result.check: result for result in judgement.checks if result.verdict is FAIL}
     assert set(failed) == {"I10", "lost-write"}
@@ -92,14 +92,14 @@ def test_a_lost_record_fails_the_checks_that_it_breaks_and_no_other(
     assert "at orders-0 offset 7" in failed["lost-write"].reason
 
 
-def test_a_run_without_evidence_is_unknown_to_every_check(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_a_run_without_evidence_is_unknown_to_every_check(judged: "Judged") -> None:
     judgement = judged[0]["empty"]
     assert set(verdicts(judgement).values()) == {UNKNOWN}
     assert all("nothing to judge: no rows in" in result.reason for result in judgement.checks)
     assert sum(judgement.counts.values()) == 0
 
 
-def test_no_promise_is_kept_in_evidence_with_holes(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_no_promise_is_kept_in_evidence_with_holes(judged: "Judged") -> None:
     judgement = judged[0]["damaged"]
     assert forbidding(judgement.remarks)
     unknown = {result.check for result in judgement.checks if result.verdict is UNKNOWN}
@@ -115,17 +115,17 @@ def test_no_promise_is_kept_in_evidence_with_holes(judged: "tuple[dict[str, Judg
     assert reason.endswith("evidence that is damaged: brokers/1/state-change.jsonl: 1 unreadable lines")
 
 
-def test_remarks_on_the_evidence_name_file_and_number(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_remarks_on_the_evidence_name_file_and_number(judged: "Judged") -> None:
     assert [str(remark) for remark in judged[0]["losing"].remarks] == ["brokers/1/state-change.jsonl: 1 torn last line"]
     assert not forbidding(judged[0]["losing"].remarks)
 
 
-def test_rows_are_counted_a_run(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_rows_are_counted_a_run(judged: "Judged") -> None:
     assert judged[0]["intact"].counts["sends"] == 40
     assert judged[0]["losing"].counts["polls"] == 39
 
 
-def test_findings_are_one_table_in_the_agreed_columns(judged: "tuple[dict[str, Judgement], RunFolder]") -> None:
+def test_findings_are_one_table_in_the_agreed_columns(judged: "Judged") -> None:
     table = parquet.read_table(judged[1].findings)
     assert set(table.column_names) == {name for name, _ in FINDING_COLUMNS}
     assert {(row["run_id"], row["check"]) for row in table.to_pylist()} == {("losing", "I10"), ("losing", "lost-write")}
@@ -223,8 +223,7 @@ def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_pa
     stale = folder.findings / "check=gone"
     stale.mkdir(parents=True)
     shutil.copytree(stale, folder.facts / "sends.parquet")
-    judgement = judge(folder, SETTINGS, ["I3"])
-    assert verdicts(judgement) == {"I3": PASS}
+    assert verdicts(judge(folder, SETTINGS, ["I3"])) == {"I3": PASS}
     assert not stale.exists()
 
 

@@ -1,8 +1,4 @@
-"""How Spark carries out facts and checks, by its physical plans alone: nothing is executed.
-
-What must not be there would work in every other test, and end a run of millions of records: a join of all with all, all
-rows brought to one task, a Python worker, a table read again and again.
-"""
+"""How Spark carries out facts and checks, by its physical plans alone: what would end a run of millions is absent."""
 
 import re
 from collections.abc import Callable, Iterator

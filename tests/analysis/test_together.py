@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 OLDER = Path(__file__).parents[1] / "runs" / "older-20261121T193258-00000007.tar.xz"
 """Made at commit 07c9873: a leader dies under a trickle of records; brokers did not log how far ISR members were."""
@@ -90,7 +90,4 @@ def test_each_run_has_its_own_facts_and_findings(folders: dict[str, RunFolder], 
     assert {(row["run_id"], row["check"]) for row in found} == {(losing.run_id, "lost-write")}
     assert not (losing.findings / "check=gone").exists()
     assert folders["older"].findings.is_dir(), "that nothing was found is evidence"
-    assert {check.check: check.verdict for check in judged["losing"].checks} == {
-        "lost-write": FAIL,
-        "I3": PASS,
-    }
+    assert {check.check: check.verdict for check in judged["losing"].checks} == {"lost-write": FAIL, "I3": PASS}

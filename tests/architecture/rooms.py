@@ -1,8 +1,4 @@
-"""Draws the rooms on their floors with the imports between them: `python -m tests.architecture.rooms`.
-
-The floors are those of the import contract in pyproject.toml, the arrows are the imports of the code. An arrow that
-others already imply is left out.
-"""
+"""Draws the rooms on their floors with the imports that no others imply: `python -m tests.architecture.rooms`."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Three brokers in one process as far as replication goes: real logs in memory, real codecs, a network to be cut.
-
-The test is the controller: it writes partition states to ZooKeeper and sends the requests that follow from them.
-"""
+"""Three brokers in one process as far as replication goes, on logs in memory; the test is the controller."""
 
 import asyncio
 import random
@@ -313,7 +310,6 @@ class ReplicaCluster:
                     partition_states=[_LState.LeaderAndIsrPartitionState(partition_index=partition, **fields)],
                 )
             ],
-            live_leaders=[],
         )
 
     def stop_replica(self, *, leader_epoch: int, delete: bool, partition: int = 0) -> StopReplicaRequest:
@@ -340,12 +336,9 @@ class ReplicaCluster:
             controller_id=CONTROLLER,
             controller_epoch=self.controller_epoch,
             broker_epoch=50,
-            topic_states=[],
             live_brokers=[
                 _Live(
-                    id=live,
-                    endpoints=[endpoint(port=live, host=host_of(live), listener="REPL", security_protocol=0)],
-                    rack=None,
+                    id=live, endpoints=[endpoint(port=live, host=host_of(live), listener="REPL", security_protocol=0)]
                 )
                 for live in self._up(None)
             ],
@@ -392,6 +385,11 @@ class ReplicaCluster:
         while not condition():
             assert loop.time() < deadline, f"{what}: not within {within_s} s"
             await asyncio.sleep(every_s)
+
+    async def replicate(self, broker_id: int, *values: str) -> None:
+        """Write records, and wait until every replica that is up has them."""
+        await self.produce(broker_id, *values)
+        await self.settled()
 
     async def settled(self, partition: int = 0) -> None:
         """Wait until every replica that is up has the same log and high watermark."""

@@ -1,57 +1,21 @@
 from harness.broker.metadata_cache import DELETED, AliveBroker, MetadataCache
 from harness.broker.wire.messages import UpdateMetadataRequest
-
-_Broker = UpdateMetadataRequest.UpdateMetadataBroker
-_Topic = UpdateMetadataRequest.UpdateMetadataTopicState
-_Partition = _Topic.UpdateMetadataPartitionState
+from tests.broker.metadata_update import metadata_update
 
 
-def broker(broker_id: int, *listeners: str) -> _Broker:
-    endpoint = _Broker.UpdateMetadataEndpoint
-    return _Broker(
-        id=broker_id,
-        endpoints=[
-            endpoint(port=9000 + i, host=f"h{broker_id}", listener=name, security_protocol=0)
-            for i, name in enumerate(listeners)
-        ],
-        rack=None,
-    )
-
-
-def update(*brokers: _Broker, controller: int = 1, **leaders: dict[int, tuple[int, int]]) -> UpdateMetadataRequest:
-    """Leader and leader epoch by partition by topic."""
-    return UpdateMetadataRequest(
-        controller_id=controller,
-        controller_epoch=1,
-        broker_epoch=1,
-        topic_states=[
-            _Topic(
-                topic_name=topic,
-                partition_states=[
-                    _Partition(
-                        partition_index=number,
-                        controller_epoch=1,
-                        leader=leader,
-                        leader_epoch=epoch,
-                        isr=[1, 2],
-                        zk_version=0,
-                        replicas=[1, 2],
-                        offline_replicas=[],
-                    )
-                    for number, (leader, epoch) in partitions.items()
-                ],
-            )
-            for topic, partitions in leaders.items()
-        ],
-        live_brokers=list(brokers),
-    )
+def update(
+    brokers: dict[int, str] | None = None, *, controller: int = 1, **leaders: dict[int, tuple[int, int]]
+) -> UpdateMetadataRequest:
+    """Listeners by broker; leader and leader epoch by partition by topic."""
+    topics = {topic: {n: (*state, [1, 2]) for n, state in states.items()} for topic, states in leaders.items()}
+    return metadata_update(brokers or {}, topics, controller)
 
 
 def test_brokers_are_replaced_and_partitions_are_merged() -> None:
     cache = MetadataCache()
     assert (cache.controller_id, cache.alive_brokers(), cache.topics()) == (-1, [], [])
-    cache.update(update(broker(2, "A"), broker(1, "A", "B"), a={0: (1, 0), 1: (2, 0)}))
-    cache.update(update(broker(1, "A", "B"), controller=2, b={0: (1, 3)}, a={1: (1, 1)}))
+    cache.update(update({2: "A", 1: "AB"}, a={0: (1, 0), 1: (2, 0)}))
+    cache.update(update({1: "AB"}, controller=2, b={0: (1, 3)}, a={1: (1, 1)}))
     assert cache.controller_id == 2
     assert cache.alive_brokers() == [
         AliveBroker(broker_id=1, endpoints={"A": ("h1", 9000), "B": ("h1", 9001)}, rack=None)
@@ -67,7 +31,7 @@ def test_brokers_are_replaced_and_partitions_are_merged() -> None:
 
 def test_an_endpoint_needs_a_live_broker_with_that_listener() -> None:
     cache = MetadataCache()
-    cache.update(update(broker(1, "A", "B")))
+    cache.update(update({1: "AB"}))
     asked = [(1, "B"), (1, "C"), (2, "A")]
     assert [cache.leader_endpoint(*each) for each in asked] == [("h1", 9001), None, None]
     assert [cache.is_alive(broker_id) for broker_id in (1, 2)] == [True, False]

@@ -170,11 +170,7 @@ async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaClus
         pytest.param("isr-join-without-epoch-start", follower_below_the_epoch_start, False, True, id="joining"),
         pytest.param("isr-before-zookeeper", isr_while_zookeeper_is_away, (1, 2, 3), (1,), id="accepted ISR"),
         pytest.param(
-            "isr-write-without-version",
-            results_of_a_zombie_that_shrinks_its_isr,
-            {"badversion"},
-            {"ok"},
-            id="version",
+            "isr-write-without-version", results_of_a_zombie_that_shrinks_its_isr, {"badversion"}, {"ok"}, id="version"
         ),
         pytest.param("high-watermark-without-isr", high_watermark_of_a_leader_alone, 0, 1, id="committed"),
         pytest.param(

@@ -1,7 +1,8 @@
 """Whole brokers in virtual time: partitions move, leads go home, and faults come in between."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,25 +16,27 @@ from harness.broker.wire.messages import (
 )
 from harness.broker.zookeeper.znodes import PartitionStateZnode, TopicAssignment, encode_config, topic_config_path
 from harness.events import Append, EpochBump
-from harness.simulation.loop import run
 from tests.broker.whole_cluster import WholeCluster
 
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 FAST = {"replica.lag.time.max.ms": "2000", "leader.imbalance.check.interval.seconds": "10"}
 
 
-def in_cluster(story: Callable[[WholeCluster], Awaitable[None]], **properties: str) -> None:
-    """Tell a story of four brokers, the first of which is controller and holds nothing of topic t."""
+@asynccontextmanager
+async def in_cluster(**properties: str) -> AsyncIterator[WholeCluster]:
+    """Four brokers, the first of which is controller and holds nothing of topic t."""
+    async with WholeCluster({**FAST, **{k.replace("_", "."): v for k, v in properties.items()}}) as cluster:
+        await cluster.start(1, 2, 3, 4)
+        assert await cluster.create("t", [2, 3]) == ErrorCode.NONE
+        for number in range(20):
+            assert await cluster.produce(2, "t", f"value-{number}") == ErrorCode.NONE
+        yield cluster
 
-    async def told() -> None:
-        async with WholeCluster({**FAST, **{k.replace("_", "."): v for k, v in properties.items()}}) as cluster:
-            await cluster.start(1, 2, 3, 4)
-            assert await cluster.create("t", [2, 3]) == ErrorCode.NONE
-            for number in range(20):
-                assert await cluster.produce(2, "t", f"value-{number}") == ErrorCode.NONE
-            await story(cluster)
 
-    run(told())
+@pytest.fixture
+async def cluster() -> AsyncIterator[WholeCluster]:
+    async with in_cluster() as cluster:
+        yield cluster
 
 
 async def reassign(cluster: WholeCluster, replicas: list[int] | None, controller_id: int = 1) -> int:
@@ -70,38 +73,32 @@ def assigned(cluster: WholeCluster) -> tuple[int, ...]:
 
 
 async def until_assigned(cluster: WholeCluster, *replicas: int) -> None:
-    async def seen() -> bool:
+    def seen() -> bool:
         return assigned(cluster) == replicas and set(state(cluster).isr) == set(replicas)
 
     await cluster.until(seen, f"replicas {replicas}", within_s=60)
 
 
-async def until_leader(cluster: WholeCluster, leader: int, *, within_s: float = 60) -> None:
+async def until_leader(cluster: WholeCluster, leader: int) -> None:
     async def seen() -> bool:
         return state(cluster).leader == leader and await cluster.leader("t", min(cluster.brokers)) == leader
 
-    await cluster.until(seen, f"leader {leader}", within_s=within_s)
+    await cluster.until(seen, f"leader {leader}", within_s=60)
 
 
 async def kill(cluster: WholeCluster, broker_id: int) -> None:
     await cluster.brokers.pop(broker_id).abandon()
 
 
-def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind() -> None:
-    async def story(cluster: WholeCluster) -> None:
-        assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
-        assert await reassign(cluster, [4, 3], controller_id=2) == ErrorCode.NOT_CONTROLLER
-        await until_assigned(cluster, 4, 3)
-        await until_leader(cluster, 4)
-        assert [e.last_offset for e in cluster.of(4, Append)][-1] == 19
-        assert await cluster.produce(4, "t", "after") == ErrorCode.NONE
-        assert await running(cluster) == []
-        await cluster.until(lambda: gone(cluster), "the old replica's log is gone")
-
-    async def gone(cluster: WholeCluster) -> bool:
-        return not cluster.disks[2].exists("t-0")
-
-    in_cluster(story)
+async def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind(cluster: WholeCluster) -> None:
+    assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
+    assert await reassign(cluster, [4, 3], controller_id=2) == ErrorCode.NOT_CONTROLLER
+    await until_assigned(cluster, 4, 3)
+    await until_leader(cluster, 4)
+    assert [e.last_offset for e in cluster.of(4, Append)][-1] == 19
+    assert await cluster.produce(4, "t", "after") == ErrorCode.NONE
+    assert await running(cluster) == []
+    await cluster.until(lambda: not cluster.disks[2].exists("t-0"), "the old replica's log is gone")
 
 
 @pytest.mark.parametrize(
@@ -113,37 +110,34 @@ def test_a_partition_moves_with_all_its_records_and_leaves_nothing_behind() -> N
         pytest.param(3, id="a replica that stays"),
     ],
 )
-def test_a_death_while_a_partition_moves_delays_it_only(victim: int) -> None:
-    async def story(cluster: WholeCluster) -> None:
-        assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
-        await kill(cluster, victim)
-        await asyncio.sleep(1)
-        await cluster.start(victim)
-        await until_assigned(cluster, 4, 3)
-        leader = state(cluster).leader
-        assert leader in (3, 4)
-        await until_leader(cluster, leader)
-        assert await cluster.produce(leader, "t", "after") == ErrorCode.NONE
-
-    in_cluster(story)
+async def test_a_death_while_a_partition_moves_delays_it_only(cluster: WholeCluster, victim: int) -> None:
+    assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
+    await kill(cluster, victim)
+    await asyncio.sleep(1)
+    await cluster.start(victim)
+    await until_assigned(cluster, 4, 3)
+    leader = state(cluster).leader
+    assert leader in (3, 4)
+    await until_leader(cluster, leader)
+    assert await cluster.produce(leader, "t", "after") == ErrorCode.NONE
 
 
-def test_a_move_that_waits_for_a_dead_broker_can_be_cancelled() -> None:
-    async def story(cluster: WholeCluster) -> None:
-        assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
-        await kill(cluster, 4)
-        assert await running(cluster) == [([4, 3, 2], [4], [2])]
-        assert await reassign(cluster, None) == ErrorCode.NONE
-        await until_assigned(cluster, 3, 2)  # the origin is what is left without the new ones, in their order
-        assert await running(cluster) == []
-        assert await reassign(cluster, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-        assert await cluster.produce(state(cluster).leader, "t", "after") == ErrorCode.NONE
-
-    in_cluster(story)
+async def test_a_move_that_waits_for_a_dead_broker_can_be_cancelled(cluster: WholeCluster) -> None:
+    assert await reassign(cluster, [4, 3]) == ErrorCode.NONE
+    await kill(cluster, 4)
+    assert await running(cluster) == [([4, 3, 2], [4], [2])]
+    assert await reassign(cluster, None) == ErrorCode.NONE
+    await until_assigned(cluster, 3, 2)  # the origin is what is left without the new ones, in their order
+    assert await running(cluster) == []
+    assert await reassign(cluster, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert await cluster.produce(state(cluster).leader, "t", "after") == ErrorCode.NONE
 
 
-def test_an_admin_brings_the_lead_home() -> None:
-    async def story(cluster: WholeCluster) -> None:
+async def test_an_admin_brings_the_lead_home() -> None:
+    async def in_metadata(cluster: WholeCluster) -> bool:
+        return {len(t.partitions[0].isr_nodes) for t in (await cluster.metadata(1)).topics} == {2}
+
+    async with in_cluster(auto_leader_rebalance_enable="false") as cluster:
         await kill(cluster, 2)
         await until_leader(cluster, 3)
         await cluster.start(2)
@@ -155,58 +149,41 @@ def test_an_admin_brings_the_lead_home() -> None:
         assert await elect(cluster, 1) == [("t", 0, ErrorCode.ELECTION_NOT_NEEDED)]
         assert await elect(cluster, 1, everything=True) == []
 
-    async def in_metadata(cluster: WholeCluster) -> bool:
-        return {len(t.partitions[0].isr_nodes) for t in (await cluster.metadata(1)).topics} == {2}
 
-    in_cluster(story, auto_leader_rebalance_enable="false")
-
-
-def test_the_lead_goes_home_by_itself() -> None:
-    async def story(cluster: WholeCluster) -> None:
-        await kill(cluster, 2)
-        await until_leader(cluster, 3)
-        await cluster.start(2)
-        await until_leader(cluster, 2)
-        assert [(e.strategy, e.trigger) for e in elections(cluster)][-1] == ("preferred", "auto")
-
+async def test_the_lead_goes_home_by_itself(cluster: WholeCluster) -> None:
     def elections(cluster: WholeCluster) -> list[Any]:
         return [event for event in cluster.logs[1].events if event.ev == "election"]
 
-    in_cluster(story)
+    await kill(cluster, 2)
+    await until_leader(cluster, 3)
+    await cluster.start(2)
+    await until_leader(cluster, 2)
+    assert [(e.strategy, e.trigger) for e in elections(cluster)][-1] == ("preferred", "auto")
 
 
 @pytest.mark.parametrize("how", ["by request", "by configuration"])
-def test_an_unclean_election_ends_a_partition_without_a_leader(how: str) -> None:
-    async def story(cluster: WholeCluster) -> None:
-        await kill(cluster, 3)
-        await cluster.until(lambda: alone(cluster), "broker 2 is the ISR")
-        await kill(cluster, 2)
-        await cluster.start(3)
-        await asyncio.sleep(5)
-        assert (state(cluster).leader, state(cluster).isr) == (-1, (2,))
-        if how == "by request":
-            assert await elect(cluster, 1, kind=ElectionKind.UNCLEAN) == [("t", 0, ErrorCode.NONE)]
-        else:
-            config = encode_config({"unclean.leader.election.enable": "true"})
-            cluster.zookeeper.put(topic_config_path("t"), config)
-            change = b'{"version":2,"entity_path":"topics/t"}'
-            cluster.zookeeper.put("/config/changes/config_change_0000000099", change)
-        await until_leader(cluster, 3)
-        assert state(cluster).isr == (3,)
-
-    async def alone(cluster: WholeCluster) -> bool:
-        return state(cluster).isr == (2,)
-
-    in_cluster(story)
+async def test_an_unclean_election_ends_a_partition_without_a_leader(cluster: WholeCluster, how: str) -> None:
+    await kill(cluster, 3)
+    await cluster.until(lambda: state(cluster).isr == (2,), "broker 2 is the ISR")
+    await kill(cluster, 2)
+    await cluster.start(3)
+    await asyncio.sleep(5)
+    assert (state(cluster).leader, state(cluster).isr) == (-1, (2,))
+    if how == "by request":
+        assert await elect(cluster, 1, kind=ElectionKind.UNCLEAN) == [("t", 0, ErrorCode.NONE)]
+    else:
+        config = encode_config({"unclean.leader.election.enable": "true"})
+        cluster.zookeeper.put(topic_config_path("t"), config)
+        change = b'{"version":2,"entity_path":"topics/t"}'
+        cluster.zookeeper.put("/config/changes/config_change_0000000099", change)
+    await until_leader(cluster, 3)
+    assert state(cluster).isr == (3,)
 
 
-def test_every_step_of_a_move_raises_the_epoch_by_one() -> None:
-    async def story(cluster: WholeCluster) -> None:
-        before = state(cluster).leader_epoch
-        await reassign(cluster, [2, 3])
-        await until_assigned(cluster, 2, 3)
-        assert state(cluster).leader_epoch == before + 1
-        (bump,) = cluster.of(1, EpochBump)
-        assert (bump.previous.leader_epoch, bump.result.leader_epoch) == (before, before + 1)
-
-    in_cluster(story)
+async def test_every_step_of_a_move_raises_the_epoch_by_one(cluster: WholeCluster) -> None:
+    before = state(cluster).leader_epoch
+    await reassign(cluster, [2, 3])
+    await until_assigned(cluster, 2, 3)
+    assert state(cluster).leader_epoch == before + 1
+    (bump,) = cluster.of(1, EpochBump)
+    assert (bump.previous.leader_epoch, bump.result.leader_epoch) == (before, before + 1)

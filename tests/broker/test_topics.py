@@ -26,9 +26,7 @@ def plan(request: TopicRequest, *topics: str, brokers: int = 3) -> NewTopic:
             id="a name that is taken",
         ),
         pytest.param(
-            TopicRequest(name="t", partitions=0, replication_factor=1),
-            ErrorCode.INVALID_PARTITIONS,
-            id="no partitions",
+            TopicRequest(name="t", partitions=0, replication_factor=1), ErrorCode.INVALID_PARTITIONS, id="no partitions"
         ),
         pytest.param(
             TopicRequest(name="t", partitions=-2, replication_factor=1),
@@ -100,9 +98,7 @@ def plan(request: TopicRequest, *topics: str, brokers: int = 3) -> NewTopic:
             TopicRequest(name="a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="a name that collides with a topic's"
         ),
         pytest.param(
-            TopicRequest(name="t", config={"no.such.property": "1"}),
-            ErrorCode.INVALID_CONFIG,
-            id="an unknown property",
+            TopicRequest(name="t", config={"no.such.property": "1"}), ErrorCode.INVALID_CONFIG, id="an unknown property"
         ),
         pytest.param(
             TopicRequest(name="t", config={"min.insync.replicas": "none"}),
@@ -148,8 +144,7 @@ def test_a_topic_is_accepted_with_the_brokers_own_numbers(request_: TopicRequest
 
 
 def test_a_placement_by_hand_may_name_brokers_that_are_dead() -> None:
-    topic = plan(TopicRequest(name="t", assignment={1: [8, 0], 0: [9, 8]}))
-    assert topic.assignment == {0: [9, 8], 1: [8, 0]}
+    assert plan(TopicRequest(name="t", assignment={1: [8, 0], 0: [9, 8]})).assignment == {0: [9, 8], 1: [8, 0]}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -157,8 +152,7 @@ def test_a_placement_by_hand_may_name_brokers_that_are_dead() -> None:
 def test_a_placement_is_balanced_and_names_no_broker_twice(brokers: int, factor: int, seed: int) -> None:
     ids = range(10, 10 + brokers)
     assignment = place(ids, 2 * brokers, factor, start=seed % brokers, shift=(2 * seed) % brokers)
-    leaders = Counter(replicas[0] for replicas in assignment.values())
-    assert leaders == Counter(dict.fromkeys(ids, 2))
+    assert Counter(replicas[0] for replicas in assignment.values()) == Counter(dict.fromkeys(ids, 2))
     assert all(len(set(replicas)) == factor for replicas in assignment.values())
 
 

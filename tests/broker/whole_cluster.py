@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from harness.broker.configs.config import parse_config
@@ -46,9 +47,7 @@ class WholeCluster:
     properties: dict[str, str] = field(default_factory=dict)
     planted_bugs: tuple[str, ...] = ()
     zookeeper: Ensemble = field(default_factory=Ensemble)
-    network: Network = field(
-        default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True),
-    )
+    network: Network = field(default_factory=lambda: Network(Links(random.Random(1)), through_codecs=True))
     disks: dict[object, MemoryStorage] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
@@ -98,12 +97,14 @@ class WholeCluster:
         key = broker_id if name == "/d" else (broker_id, name)
         return self.disks.setdefault(key, MemoryStorage())
 
-    async def start(self, *broker_ids: int) -> None:
-        """Start brokers and wait until each knows of all."""
+    async def start(self, *broker_ids: int, t: list[int] | None = None) -> None:
+        """Start brokers and wait until each knows of all; then create topic t, if its replicas are given."""
         for broker_id in broker_ids:
             self.brokers[broker_id] = self.prepare(broker_id)
             await self.brokers[broker_id].start()
         await self.until(self._know_each_other, "brokers know each other")
+        if t:
+            await self.create("t", t)
 
     async def stop(self, broker_id: int) -> None:
         """Stop a broker cleanly."""
@@ -113,14 +114,22 @@ class WholeCluster:
         known = [await self.metadata(broker_id) for broker_id in self.brokers]
         return all({broker.node_id for broker in answer.brokers} == self.brokers.keys() for answer in known)
 
-    async def until(self, seen: Callable[[], Awaitable[bool]], what: str, within_s: float = 30) -> None:
+    async def until(self, seen: Callable[[], Awaitable[bool] | bool], what: str, within_s: float = 30) -> None:
         """Return when something has become true."""
         try:
             async with asyncio.timeout(within_s):
-                while not await seen():  # noqa: ASYNC110 - in virtual time looking costs nothing
+                while not (await now if isawaitable(now := seen()) else now):  # noqa: ASYNC110  in virtual time
                     await asyncio.sleep(LATENCY_S)
         except TimeoutError:
             raise AssertionError(f"{what}: not within {within_s} s") from None
+
+    async def until_led(self, topic: str, leader: int, *, by: int | None = None) -> None:
+        """Return when a topic has a leader, as that leader or another broker sees it."""
+
+        async def led() -> bool:
+            return await self.leader(topic, leader if by is None else by) == leader
+
+        await self.until(led, f"{leader} leads {topic}")
 
     def of(self, broker_id: int, kind: type[E]) -> list[E]:
         """Return the events of one kind that a broker has written."""
@@ -166,9 +175,7 @@ class WholeCluster:
         data = ProduceRequest.TopicProduceData
         records = build_batch([Record(value=value.encode(), timestamp_ms=1)])
         partition = data.PartitionProduceData(index=0, records=records)
-        request = ProduceRequest(
-            transactional_id=None, acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])]
-        )
+        request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])])
         return int((await self.ask(broker_id, request, 8)).responses[0].partition_responses[0].error_code)
 
     async def coordinator(self, group: str, broker_id: int) -> int:
@@ -179,9 +186,7 @@ class WholeCluster:
     async def commit(self, broker_id: int, group: str, topic: str, offset: int) -> int:
         """Commit the position of partition 0, and return the error."""
         of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-        partition = of_topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
-        )
+        partition = of_topic.OffsetCommitRequestPartition(committed_offset=offset)
         request = OffsetCommitRequest(group_id=group, topics=[of_topic(name=topic, partitions=[partition])])
         return int((await self.ask(broker_id, request, 7)).topics[0].partitions[0].error_code)
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
+from tests.raising import raising
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -164,10 +165,7 @@ def test_the_answer_to_a_bug_is_locked_in_too(
 ) -> None:
     from fastapi.testclient import TestClient
 
-    def broken() -> None:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr("chaos_airflow.settings.runs_folder", broken)
+    monkeypatch.setattr("chaos_airflow.settings.runs_folder", raising(RuntimeError("a bug")))
     answer = TestClient(airflow_app, raise_server_exceptions=False, cookies=viewer.cookies).get("/kafka-chaos/")
     assert (answer.status_code, answer.text) == (500, "Internal Server Error")
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -1,12 +1,11 @@
-"""Runs one check on a table of cases, each a handful of rows, and compares its answers with what they must be.
+"""Puts a table of cases, each a run of a handful of rows, to one check, and compares its answers."""
 
-Every case is a run of its own, so one Spark job judges all cases that share their settings: quick, and proof that a
-check keeps runs apart.
-"""
-
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, groupby
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +23,9 @@ POWER_LOSS = replace(STRICT, power_loss=True)
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
 
+UNREADABLE = remark("operations/c0.jsonl", "unreadable lines", 1)
+UNHEARD = remark("brokers/2/x", "missing lines, by their numbers", 2)
 NOT_UNIQUE = remark("value ids", "sent more than once, first a", 1)
-
-PASS, FAIL, UNKNOWN = SystemVerdict.PASS, SystemVerdict.FAIL, SystemVerdict.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class Case:
     rows: list[Row]
     settings: Settings = STRICT
     verdict: SystemVerdict
-    severities: list[str] | None = None
+    severities: list[str]
     offsets: list[int] | None = None
     epochs: list[int] | None = None
     """Leader epochs of the findings."""
@@ -44,11 +43,42 @@ class Case:
     """Part of the reason or of the messages."""
     shown: str = ""
     """Part of the evidence."""
+    facts: list[str] | None = None
+    """What the events of the evidence are."""
+
+    def without_each(self, *tables: str) -> dict[str, "Case"]:
+        """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
+        assert {table for table, _ in self.rows} >= set(tables)
+        return {f"nothing in {table}": self._without(table) for table in tables}
+
+    def _without(self, table: str) -> "Case":
+        rows = [row for row in self.rows if row[0] != table]
+        return unknown(*rows, settings=self.settings, text=f"no rows in {table}")
+
+
+def passes(*rows: Row, severities: Sequence[str] = (), **wanted: Any) -> Case:
+    return Case(rows=[*rows], verdict=SystemVerdict.PASS, severities=[*severities], **wanted)
+
+
+def noted(*rows: Row, **wanted: Any) -> Case:
+    return passes(*rows, severities=["note"], **wanted)
+
+
+def excused(*rows: Row, **wanted: Any) -> Case:
+    return passes(*rows, severities=["expected"], **wanted)
+
+
+def fails(*rows: Row, severities: Sequence[str] = ("violation",), **wanted: Any) -> Case:
+    return Case(rows=[*rows], verdict=SystemVerdict.FAIL, severities=[*severities], **wanted)
+
+
+def unknown(*rows: Row, **wanted: Any) -> Case:
+    return Case(rows=[*rows], verdict=SystemVerdict.UNKNOWN, severities=[], **wanted)
 
 
 @dataclass
 class Answer:
-    verdict: SystemVerdict = PASS
+    verdict: SystemVerdict = SystemVerdict.PASS
     reason: str = ""
     messages: list[str] = field(default_factory=list)
     severities: list[str] = field(default_factory=list)
@@ -69,30 +99,21 @@ TABLES: list[tuple[str, Mapping[str, Case]]] = []
 """Every table of cases of the modules that are imported, and the check that judges it."""
 
 
-def answers_of(check: str, cases: Mapping[str, Case]) -> Callable[..., dict[str, Answer]]:
-    """Return a fixture with the check's answer to every case."""
+def table_of(check: str, cases: Mapping[str, Case]) -> Callable[..., None]:
+    """Return a test that puts every case to a check."""
     TABLES.append((check, cases))
 
-    @pytest.fixture(scope="module")
+    @cache
     def answers(spark: SparkSession) -> dict[str, Answer]:
         plugin = registry.check(check)
         return {name: answer for batch in batches_of(spark, cases) for name, answer in judged(plugin, batch).items()}
 
-    return answers
+    @pytest.mark.spark
+    @pytest.mark.parametrize("case", cases)
+    def test(case: str, spark: SparkSession) -> None:
+        confirm(cases[case], answers(spark)[case])
 
-
-def without_each(case: Case, *tables: str) -> dict[str, Case]:
-    """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
-    assert {table for table, _ in case.rows} >= set(tables)
-    return {
-        f"nothing in {table}": Case(
-            rows=[row for row in case.rows if row[0] != table],
-            settings=case.settings,
-            verdict=UNKNOWN,
-            text=f"no rows in {table}",
-        )
-        for table in tables
-    }
+    return test
 
 
 def batches_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Batch]:
@@ -114,7 +135,8 @@ def confirm(case: Case, answer: Answer) -> None:
     assert answer.verdict is case.verdict, [answer.reason, *answer.messages]
     assert case.text in " ".join([answer.reason, *answer.messages])
     assert case.shown in " ".join(chain.from_iterable(answer.evidence))
-    assert case.severities is None or answer.severities == case.severities
+    assert answer.severities == case.severities
+    assert case.facts is None or [json.loads(event)["fact"] for event in chain(*answer.evidence)] == case.facts
     assert case.offsets is None or answer.offsets == case.offsets
     assert case.epochs is None or answer.epochs == case.epochs
 
@@ -125,20 +147,23 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
     counts = {
         name: {table: sum(table == of for of, _ in case.rows) for table in tables} for name, case in cases.items()
     }
-    answers = {name: Answer(UNKNOWN, reason) for (name, _), reason in unknown_runs([plugin], tables, counts).items()}
+    answers = {
+        name: Answer(SystemVerdict.UNKNOWN, reason)
+        for (name, _), reason in unknown_runs([plugin], tables, counts).items()
+    }
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
     reasons = {allowance.reason for allowance in allowances(plugin)}
     for row in plugin.findings(handed_to(plugin, tables), settings).orderBy("offset", "message").collect():
         answer = answers[row.run_id]
-        if answer.verdict is UNKNOWN:
+        if answer.verdict is SystemVerdict.UNKNOWN:
             continue
         assert row.check == plugin.name, "a finding is signed by its check"
         assert row.message, "a finding says what is wrong"
         assert 0 < len(row.evidence) <= EVIDENCE_LIMIT, "a finding shows the events, and not too many"
         lawful = reasons if row.severity == Severity.EXPECTED else {None}
         assert row.excuse in lawful, "what is expected says why, and nothing else does"
-        answer.verdict = FAIL if row.severity == Severity.VIOLATION else answer.verdict
+        answer.verdict = SystemVerdict.FAIL if row.severity == Severity.VIOLATION else answer.verdict
         answer.messages.append(row.message)
         answer.severities.append(row.severity)
         answer.offsets.append(row.offset)

@@ -1,10 +1,6 @@
-import pytest
-
 from tests.analysis.fact_rows import Row, led, state
 from tests.analysis.protocol_rows import appended
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
-
-pytestmark = pytest.mark.spark
+from tests.checks.answers import fails, passes, table_of, unknown
 
 CREATED = state(0, leader=1, epoch=0, isr=[1, 2, 3], writer="controller")
 
@@ -14,81 +10,57 @@ def then(version: int, *, epoch: int, leader: int = 2, writer: str | None = "con
 
 
 CASES = {
-    "an election raises the epoch by one": Case(rows=[led(1, 0), CREATED, then(1, epoch=1)], verdict=PASS),
-    "a leader keeps its epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1, writer="leader")], verdict=PASS
+    "an election raises the epoch by one": passes(led(1, 0), CREATED, then(1, epoch=1)),
+    "a leader keeps its epoch": passes(led(1, 0), CREATED, then(1, epoch=0, leader=1, writer="leader")),
+    "versions that nobody saw lie between": passes(led(1, 0), CREATED, then(3, epoch=2)),
+    "versions that nobody saw lie between, and a leader wrote the last": passes(
+        led(1, 0), CREATED, then(3, epoch=2, writer="leader")
     ),
-    "versions that nobody saw lie between": Case(rows=[led(1, 0), CREATED, then(3, epoch=2)], verdict=PASS),
-    "versions that nobody saw lie between, and a leader wrote the last": Case(
-        rows=[led(1, 0), CREATED, then(3, epoch=2, writer="leader")], verdict=PASS
+    "it goes back": fails(
+        led(1, 0), then(1, epoch=0, before=state(0, leader=1, epoch=5, isr=[1])), text="never goes back"
     ),
-    "it goes back": Case(
-        rows=[led(1, 0), then(1, epoch=0, before=state(0, leader=1, epoch=5, isr=[1]))],
-        verdict=FAIL,
-        text="never goes back",
+    "two leaders follow in one epoch": fails(
+        led(1, 0), CREATED, then(1, epoch=0, writer=None), text="needs another epoch"
     ),
-    "two leaders follow in one epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=0, writer=None)], verdict=FAIL, text="needs another epoch"
+    "a controller skips an epoch": fails(led(1, 0), CREATED, then(1, epoch=2), text="each decision"),
+    "a controller decides and keeps the epoch": fails(
+        led(1, 0), CREATED, then(1, epoch=0, leader=1), text="each decision"
     ),
-    "a controller skips an epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=2)], verdict=FAIL, text="each decision"
+    "a leader raises its own epoch": fails(
+        led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader"), text="keeps it"
     ),
-    "a controller decides and keeps the epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=0, leader=1)], verdict=FAIL, text="each decision"
+    "epochs outrun versions": fails(
+        led(1, 0), then(3, epoch=3, before=state(1, leader=1, epoch=0, isr=[1])), text="by one at most"
     ),
-    "a leader raises its own epoch": Case(
-        rows=[led(1, 0), CREATED, then(1, epoch=1, leader=1, writer="leader")], verdict=FAIL, text="keeps it"
-    ),
-    "epochs outrun versions": Case(
-        rows=[led(1, 0), then(3, epoch=3, before=state(1, leader=1, epoch=0, isr=[1]))],
-        verdict=FAIL,
-        text="by one at most",
-    ),
-    "ZooKeeper's history is empty": Case(rows=[], verdict=UNKNOWN, text="partition_states"),
+    "ZooKeeper's history is empty": unknown(text="partition_states"),
 }
 
-CASES |= without_each(CASES["an election raises the epoch by one"], "partition_states", "leader_epochs")
+CASES |= CASES["an election raises the epoch by one"].without_each("partition_states", "leader_epochs")
 
-answers = answers_of("I1", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_leader_epochs_along_the_versions_of_the_state(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
-
+test_leader_epochs_along_the_versions_of_the_state = table_of("I1", CASES)
 
 LEADERS = {
-    "each epoch has its leader": Case(rows=[CREATED, led(1, 0), led(2, 1)], verdict=PASS),
-    "no leader is nobody's rival": Case(rows=[CREATED, led(-1, 1), led(2, 1, zxid=None)], verdict=PASS),
-    "a broker claims another's epoch": Case(
-        rows=[CREATED, led(1, 0), led(2, 0, zxid=None, life=None)],
-        verdict=FAIL,
-        text="in epoch 0 of orders-0 brokers 1, 2",
+    "each epoch has its leader": passes(CREATED, led(1, 0), led(2, 1)),
+    "no leader is nobody's rival": passes(CREATED, led(-1, 1), led(2, 1, zxid=None)),
+    "a broker claims another's epoch": fails(
+        CREATED, led(1, 0), led(2, 0, zxid=None, life=None), text="in epoch 0 of orders-0 brokers 1, 2"
     ),
-    "a broker that followed in an epoch writes as its leader": Case(
-        rows=[
-            CREATED,
-            led(1, 0),
-            led(2, 0, zxid=None, life=None),
-            appended(2, 3, 4, role="follower"),
-            appended(1, 5, 6),
-            appended(2, 7, 8, role="leader"),
-        ],
-        verdict=FAIL,
+    "a broker that followed in an epoch writes as its leader": fails(
+        CREATED,
+        led(1, 0),
+        led(2, 0, zxid=None, life=None),
+        appended(2, 3, 4, role="follower"),
+        appended(1, 5, 6),
+        appended(2, 7, 8, role="leader"),
         offsets=[5],
     ),
-    "two brokers claim an epoch that ZooKeeper's history does not have": Case(
-        rows=[CREATED, led(1, 5, zxid=None, life=None), led(2, 5, zxid=None, life=None)], verdict=FAIL
+    "two brokers claim an epoch that ZooKeeper's history does not have": fails(
+        CREATED, led(1, 5, zxid=None, life=None), led(2, 5, zxid=None, life=None)
     ),
-    "a broker claims another's epoch of a topic made anew": Case(
-        rows=[CREATED, led(1, 5, life=2), led(2, 5, zxid=None, life=None)], verdict=FAIL
+    "a broker claims another's epoch of a topic made anew": fails(
+        CREATED, led(1, 5, life=2), led(2, 5, zxid=None, life=None)
     ),
-    "a topic made anew begins again at epoch 0": Case(rows=[CREATED, led(1, 0), led(2, 0, life=2)], verdict=PASS),
+    "a topic made anew begins again at epoch 0": passes(CREATED, led(1, 0), led(2, 0, life=2)),
 }
 
-leaders = answers_of("I1", LEADERS)
-
-
-@pytest.mark.parametrize("case", LEADERS)
-def test_one_leader_in_each_epoch(case: str, leaders: dict[str, Answer]) -> None:
-    confirm(LEADERS[case], leaders[case])
+test_one_leader_in_each_epoch = table_of("I1", LEADERS)

@@ -1,118 +1,64 @@
 from typing import Any
 
-import pytest
-
-from tests.analysis.fact_rows import claimed
+from tests.analysis.fact_rows import Row, claimed
 from tests.analysis.protocol_rows import requested
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
+from tests.checks.answers import fails, passes, table_of, unknown
 
-pytestmark = pytest.mark.spark
 
-AT: dict[str, Any] = {"topic": "orders", "partition": 0}
-STOP: dict[str, Any] = {**AT, "api": "StopReplica"}
+def role(seq: int, epoch: int, **other: Any) -> Row:
+    where: dict[str, Any] = {"topic": "orders", "partition": 0}
+    return requested(seq=seq, leader_epoch=epoch, **where | other)
+
+
+def stop(seq: int, epoch: int, **other: Any) -> Row:
+    return role(seq, epoch, api="StopReplica", **other)
+
 
 CASES = {
-    "controllers follow each other": Case(rows=[requested(1, seq=1), requested(2, seq=2)], verdict=PASS),
-    "a stale request is refused": Case(
-        rows=[requested(2, seq=1), requested(1, seq=2, verdict="stale_controller_epoch")], verdict=PASS
+    "controllers follow each other": passes(requested(1, seq=1), requested(2, seq=2)),
+    "a stale request is refused": passes(requested(2, seq=1), requested(1, seq=2, verdict="stale_controller_epoch")),
+    "one of an older controller is applied": fails(
+        requested(1, seq=1), requested(3, seq=2), requested(2, seq=3), text="of controller epoch 2 after one of epoch 3"
     ),
-    "one of an older controller is applied": Case(
-        rows=[requested(1, seq=1), requested(3, seq=2), requested(2, seq=3)],
-        verdict=FAIL,
-        text="of controller epoch 2 after one of epoch 3",
+    "another broker has heard of a newer controller": passes(
+        requested(2, seq=1, broker=3, incarnation="inc-2"), requested(1, seq=2)
     ),
-    "another broker has heard of a newer controller": Case(
-        rows=[requested(2, seq=1, broker=3, incarnation="inc-2"), requested(1, seq=2)], verdict=PASS
+    "another life of the broker knows nothing of it": passes(
+        requested(2, seq=1), requested(1, seq=2, incarnation="other")
     ),
-    "another life of the broker knows nothing of it": Case(
-        rows=[requested(2, seq=1), requested(1, seq=2, incarnation="other")], verdict=PASS
+    "one for an earlier registration is applied": fails(
+        requested(request_broker_epoch=10), text="for registration 10 in registration 20"
     ),
-    "one for an earlier registration is applied": Case(
-        rows=[requested(request_broker_epoch=10)], verdict=FAIL, text="for registration 10 in registration 20"
-    ),
-    "one for the first registration of all, and one for the one before": Case(
-        rows=[requested(seq=1, request_broker_epoch=0), requested(seq=2, request_broker_epoch=19)],
-        verdict=FAIL,
+    "one for the first registration of all, and one for the one before": fails(
+        requested(seq=1, request_broker_epoch=0),
+        requested(seq=2, request_broker_epoch=19),
         severities=["violation", "violation"],
     ),
-    "one for any registration is applied": Case(rows=[requested(request_broker_epoch=-1)], verdict=PASS),
-    "one for a later registration is applied": Case(rows=[requested(request_broker_epoch=21)], verdict=PASS),
-    "a replica is stopped in its own epoch": Case(
-        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=3)], verdict=PASS
+    "one for any registration is applied": passes(requested(request_broker_epoch=-1)),
+    "one for a later registration is applied": passes(requested(request_broker_epoch=21)),
+    "a replica is stopped in its own epoch": passes(role(1, 3), stop(2, 3)),
+    "a replica is stopped for an older epoch": fails(
+        role(1, 3), stop(2, 2), text="stopped its replica of orders-0 for epoch 2 when it was in epoch 3"
     ),
-    "a replica is stopped for an older epoch": Case(
-        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=2)],
-        verdict=FAIL,
-        text="stopped its replica of orders-0 for epoch 2 when it was in epoch 3",
+    "it is stopped for an older epoch before it got a newer one": passes(stop(1, 2), role(2, 3)),
+    "an older epoch was refused": passes(role(1, 3), stop(2, 2, partition_verdict="ignored_old")),
+    "a newer role was refused, so the replica is in the older epoch": passes(
+        role(1, 2), role(2, 3, partition_verdict="ignored_old"), stop(3, 2)
     ),
-    "it is stopped for an older epoch before it got a newer one": Case(
-        rows=[requested(seq=1, **STOP, leader_epoch=2), requested(seq=2, **AT, leader_epoch=3)], verdict=PASS
-    ),
-    "an older epoch was refused": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=3),
-            requested(seq=2, **STOP, leader_epoch=2, partition_verdict="ignored_old"),
-        ],
-        verdict=PASS,
-    ),
-    "a newer role was refused, so the replica is in the older epoch": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=2),
-            requested(seq=2, **AT, leader_epoch=3, partition_verdict="ignored_old"),
-            requested(seq=3, **STOP, leader_epoch=2),
-        ],
-        verdict=PASS,
-    ),
-    "a topic that is deleted goes whatever the epoch": Case(
-        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **STOP, leader_epoch=-2)], verdict=PASS
-    ),
-    "a topic made anew begins at epoch 0": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=3),
-            requested(seq=2, **STOP, leader_epoch=-2),
-            requested(seq=3, **STOP, leader_epoch=0),
-        ],
-        verdict=PASS,
-    ),
-    "a replica is stopped for epoch 0 when it is in the next": Case(
-        rows=[requested(seq=1, **AT, leader_epoch=1), requested(seq=2, **STOP, leader_epoch=0)], verdict=FAIL
-    ),
-    "another broker is in a newer epoch": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=3, broker=3, incarnation="inc-2"),
-            requested(seq=2, **STOP, leader_epoch=2),
-        ],
-        verdict=PASS,
-    ),
-    "another life of the broker was in a newer epoch": Case(
-        rows=[
-            requested(seq=1, **AT, leader_epoch=3, incarnation="other"),
-            requested(seq=2, **STOP, leader_epoch=2),
-        ],
-        verdict=PASS,
-    ),
-    "another partition is in a newer epoch": Case(
-        rows=[
-            requested(seq=1, **AT | {"partition": 1}, leader_epoch=3),
-            requested(seq=2, **STOP, leader_epoch=2),
-        ],
-        verdict=PASS,
-    ),
-    "an older role than the replica's is no stop": Case(
-        rows=[requested(seq=1, **AT, leader_epoch=3), requested(seq=2, **AT, leader_epoch=2)], verdict=PASS
-    ),
-    "a role is taken in a newer epoch": Case(rows=[requested(), claimed(2, 1, high_watermark=0, end=0)], verdict=PASS),
-    "a role is taken in the same epoch again": Case(
-        rows=[requested(), claimed(2, 1, high_watermark=0, end=0, previous_leader_epoch=1)],
-        verdict=FAIL,
+    "a topic that is deleted goes whatever the epoch": passes(role(1, 3), stop(2, -2)),
+    "a topic made anew begins at epoch 0": passes(role(1, 3), stop(2, -2), stop(3, 0)),
+    "a replica is stopped for epoch 0 when it is in the next": fails(role(1, 1), stop(2, 0)),
+    "another broker is in a newer epoch": passes(role(1, 3, broker=3, incarnation="inc-2"), stop(2, 2)),
+    "another life of the broker was in a newer epoch": passes(role(1, 3, incarnation="other"), stop(2, 2)),
+    "another partition is in a newer epoch": passes(role(1, 3, partition=1), stop(2, 2)),
+    "an older role than the replica's is no stop": passes(role(1, 3), role(2, 2)),
+    "a role is taken in a newer epoch": passes(requested(), claimed(2, 1, high_watermark=0, end=0)),
+    "a role is taken in the same epoch again": fails(
+        requested(),
+        claimed(2, 1, high_watermark=0, end=0, previous_leader_epoch=1),
         text="in epoch 1 when it was in epoch 1",
     ),
-    "there was no control request": Case(rows=[], verdict=UNKNOWN, text="control_requests"),
+    "there was no control request": unknown(text="control_requests"),
 }
 
-answers = answers_of("I14", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_what_becomes_of_stale_requests(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
+test_what_becomes_of_stale_requests = table_of("I14", CASES)

@@ -1,42 +1,25 @@
-import pytest
-
 from tests.analysis.protocol_rows import registered
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm
-
-pytestmark = pytest.mark.spark
+from tests.checks.answers import fails, passes, table_of, unknown
 
 CASES = {
-    "owner and broker agree": Case(rows=[registered(1), registered(1, source="broker")], verdict=PASS),
-    "each life has its session": Case(
-        rows=[
-            registered(1, until_zxid=20),
-            registered(1, 30, session="0x2"),
-            registered(1, 30, session="0x2", source="broker"),
-        ],
-        verdict=PASS,
+    "owner and broker agree": passes(registered(1), registered(1, source="broker")),
+    "each life has its session": passes(
+        registered(1, until_zxid=20),
+        registered(1, 30, session="0x2"),
+        registered(1, 30, session="0x2", source="broker"),
     ),
-    "only ZooKeeper has it": Case(rows=[registered(1)], verdict=UNKNOWN, text="by ZooKeeper and its broker"),
-    "ZooKeeper tells of one broker, another of itself": Case(
-        rows=[registered(1), registered(2, source="broker")], verdict=UNKNOWN
+    "only ZooKeeper has it": unknown(registered(1), text="by ZooKeeper and its broker"),
+    "ZooKeeper tells of one broker, another of itself": unknown(registered(1), registered(2, source="broker")),
+    "ZooKeeper tells of one life, the broker of another": unknown(registered(1), registered(1, 30, source="broker")),
+    "of one life only ZooKeeper tells": passes(
+        registered(1, until_zxid=20), registered(1, 30, session="0x2"), registered(1, source="broker")
     ),
-    "ZooKeeper tells of one life, the broker of another": Case(
-        rows=[registered(1), registered(1, 30, source="broker")], verdict=UNKNOWN
-    ),
-    "of one life only ZooKeeper tells": Case(
-        rows=[registered(1, until_zxid=20), registered(1, 30, session="0x2"), registered(1, source="broker")],
-        verdict=PASS,
-    ),
-    "the broker lives by another session": Case(
-        rows=[registered(1), registered(1, session="0x2", source="broker")],
-        verdict=FAIL,
+    "the broker lives by another session": fails(
+        registered(1),
+        registered(1, session="0x2", source="broker"),
         text="that of broker 1, made at zxid 10, is claimed by sessions 0x1 and 0x2",
     ),
-    "nobody registered": Case(rows=[], verdict=UNKNOWN, text="registrations"),
+    "nobody registered": unknown(text="registrations"),
 }
 
-answers = answers_of("I18", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_whose_registration_it_is(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
+test_whose_registration_it_is = table_of("I18", CASES)

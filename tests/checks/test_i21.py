@@ -1,9 +1,5 @@
-import pytest
-
 from tests.analysis.fact_rows import Row, held, replica, state
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
-
-pytestmark = pytest.mark.spark
+from tests.checks.answers import fails, passes, table_of, unknown
 
 LOG = [replica(1, 9), state(0, leader=1, epoch=0, isr=[1])]
 
@@ -13,38 +9,25 @@ def numbered(sequence: int, offset: int, *, broker: int = 1, producer: int = 7, 
 
 
 CASES = {
-    "numbers follow each other": Case(rows=[*LOG, numbered(4, 0), numbered(5, 1), numbered(6, 5)], verdict=PASS),
-    "two producers between each other": Case(
-        rows=[*LOG, numbered(0, 0), numbered(0, 1, producer=8), numbered(1, 2), numbered(1, 3, producer=8)],
-        verdict=PASS,
+    "numbers follow each other": passes(*LOG, numbered(4, 0), numbered(5, 1), numbered(6, 5)),
+    "two producers between each other": passes(
+        *LOG, numbered(0, 0), numbered(0, 1, producer=8), numbered(1, 2), numbered(1, 3, producer=8)
     ),
-    "a new producer epoch begins again": Case(rows=[*LOG, numbered(4, 0), numbered(0, 1, epoch=1)], verdict=PASS),
-    "numbers begin again after the largest": Case(rows=[*LOG, numbered(2**31 - 1, 0), numbered(0, 1)], verdict=PASS),
-    "two replicas hold the same": Case(rows=[*LOG, numbered(4, 0), numbered(4, 0, broker=2)], verdict=PASS),
-    "a number is missing": Case(
-        rows=[*LOG, numbered(4, 0), numbered(6, 1)],
-        verdict=FAIL,
-        offsets=[1],
-        text="number 6 at offset 1 after number 4",
+    "a new producer epoch begins again": passes(*LOG, numbered(4, 0), numbered(0, 1, epoch=1)),
+    "numbers begin again after the largest": passes(*LOG, numbered(2**31 - 1, 0), numbered(0, 1)),
+    "two replicas hold the same": passes(*LOG, numbered(4, 0), numbered(4, 0, broker=2)),
+    "a number is missing": fails(
+        *LOG, numbered(4, 0), numbered(6, 1), offsets=[1], text="number 6 at offset 1 after number 4"
     ),
-    "a number comes twice": Case(rows=[*LOG, numbered(0, 0), numbered(0, 1)], verdict=FAIL, offsets=[1]),
-    "a marker of a transaction has no number": Case(
-        rows=[*LOG, numbered(4, 0), numbered(-1, 1), numbered(5, 2)], verdict=PASS
+    "a number comes twice": fails(*LOG, numbered(0, 0), numbered(0, 1), offsets=[1]),
+    "a marker of a transaction has no number": passes(*LOG, numbered(4, 0), numbered(-1, 1), numbered(5, 2)),
+    "producers without numbers are not judged": passes(
+        *LOG, numbered(-1, 0, producer=-1), numbered(-1, 1, producer=-1)
     ),
-    "producers without numbers are not judged": Case(
-        rows=[*LOG, numbered(-1, 0, producer=-1), numbered(-1, 1, producer=-1)], verdict=PASS
-    ),
-    "a dump is damaged": Case(
-        rows=[replica(1, 9, damage="torn"), numbered(4, 0), numbered(6, 1)], verdict=UNKNOWN, text="torn"
-    ),
-    "there is no record": Case(rows=LOG, verdict=UNKNOWN, text="replica_records"),
+    "a dump is damaged": unknown(replica(1, 9, damage="torn"), numbered(4, 0), numbered(6, 1), text="torn"),
+    "there is no record": unknown(*LOG, text="replica_records"),
 }
 
-CASES |= without_each(CASES["numbers follow each other"], "replicas", "replica_records")
+CASES |= CASES["numbers follow each other"].without_each("replicas", "replica_records")
 
-answers = answers_of("I21", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_sequence_numbers_in_a_log(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
+test_sequence_numbers_in_a_log = table_of("I21", CASES)

@@ -1,110 +1,70 @@
-import pytest
-
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import FAIL, PASS, UNKNOWN, Answer, Case, answers_of, confirm, without_each
-
-pytestmark = pytest.mark.spark
+from tests.checks.answers import fails, passes, table_of, unknown
 
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
 ONE = state(0, leader=1, epoch=1, isr=[1])
 
 CASES = {
-    "equal logs": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)], verdict=PASS, offsets=[]
-    ),
-    "another record": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)],
-        verdict=FAIL,
+    "equal logs": passes(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)),
+    "another record": fails(
+        BOTH,
+        replica(1, 1),
+        replica(2, 1),
+        held(1, "a", 0),
+        held(2, "b", 0),
         offsets=[0],
         text="broker 2 holds b of epoch 0 where broker 1 holds a of epoch 0",
     ),
-    "another epoch": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1)], verdict=FAIL, offsets=[0]
+    "another epoch": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1), offsets=[0]),
+    "a hole in an ISR member": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), offsets=[0]),
+    "an ISR member ends earlier": fails(BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), offsets=[0]),
+    "an ISR member ends later": fails(BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0), offsets=[0]),
+    "a replica outside the ISR may have a tail of its own": passes(
+        state(0, leader=2, epoch=1, isr=[2]),
+        replica(1, 2),
+        replica(2, 2),
+        *(held(1, value, offset, 0) for offset, value in enumerate("ab")),
+        *(held(2, value, offset, 1) for offset, value in enumerate("cd")),
     ),
-    "a hole in an ISR member": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0)], verdict=FAIL, offsets=[0]
+    "the same epoch holds two records": fails(
+        ONE, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0), offsets=[0]
     ),
-    "an ISR member ends earlier": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=FAIL, offsets=[0]
-    ),
-    "an ISR member ends later": Case(
-        rows=[BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0)], verdict=FAIL, offsets=[0]
-    ),
-    "a replica outside the ISR may have a tail of its own": Case(
-        rows=[
-            state(0, leader=2, epoch=1, isr=[2]),
-            replica(1, 2),
-            replica(2, 2),
-            *(held(1, value, offset, 0) for offset, value in enumerate("ab")),
-            *(held(2, value, offset, 1) for offset, value in enumerate("cd")),
-        ],
-        verdict=PASS,
-        offsets=[],
-    ),
-    "the same epoch holds two records": Case(
-        rows=[ONE, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0)], verdict=FAIL, offsets=[0]
-    ),
-    "two logs agree after they differed": Case(
-        rows=[
-            ONE,
-            replica(1, 3),
-            replica(2, 3),
-            *(held(1, value, offset) for offset, value in enumerate("abd")),
-            *(held(2, value, offset, epoch) for offset, (value, epoch) in enumerate([("a", 0), ("c", 1), ("d", 0)])),
-        ],
-        verdict=FAIL,
+    "two logs agree after they differed": fails(
+        ONE,
+        replica(1, 3),
+        replica(2, 3),
+        *(held(1, value, offset) for offset, value in enumerate("abd")),
+        *(held(2, value, offset, epoch) for offset, (value, epoch) in enumerate([("a", 0), ("c", 1), ("d", 0)])),
         offsets=[1],
     ),
-    "a replica that lags behind": Case(
-        rows=[ONE, replica(1, 1), replica(2, 0), held(1, "a", 0)], verdict=PASS, offsets=[]
+    "a replica that lags behind": passes(ONE, replica(1, 1), replica(2, 0), held(1, "a", 0)),
+    "what one replica deleted by retention is not compared": passes(
+        BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)
     ),
-    "what one replica deleted by retention is not compared": Case(
-        rows=[BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)], verdict=PASS, offsets=[]
-    ),
-    "of a deleted topic no dump is missing": Case(
-        rows=[BOTH, replica(1, 1), topic(present=False)], verdict=PASS, offsets=[]
-    ),
-    "no dumps": Case(rows=[], verdict=UNKNOWN, offsets=[]),
+    "of a deleted topic no dump is missing": passes(BOTH, replica(1, 1), topic(present=False)),
+    "no dumps": unknown(),
 }
 
-CASES |= without_each(CASES["equal logs"], "replicas", "partition_states")
+CASES |= CASES["equal logs"].without_each("replicas", "partition_states")
 
-answers = answers_of("I9", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_replicas_offset_by_offset(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
-
+test_replicas_offset_by_offset = table_of("I9", CASES)
 
 INCOMPLETE = {
-    "damaged": Case(
-        verdict=UNKNOWN, rows=[BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0")], text="broker 2: bad CRC at 0"
-    ),
-    "a dump that ends in half a line": Case(
-        verdict=UNKNOWN,
-        rows=[
-            BOTH,
-            replica(1, 1),
-            replica(2, 1),
-            held(1, "a", 0),
-            remark("replicas/2/replica-orders-0.jsonl", TORN, 1),
-        ],
+    "damaged": unknown(BOTH, replica(1, 1), replica(2, 1, damage="bad CRC at 0"), text="broker 2: bad CRC at 0"),
+    "a dump that ends in half a line": unknown(
+        BOTH,
+        replica(1, 1),
+        replica(2, 1),
+        held(1, "a", 0),
+        remark("replicas/2/replica-orders-0.jsonl", TORN, 1),
         text="torn last line",
     ),
-    "missing, of a topic that is there, when another was deleted": Case(
-        verdict=UNKNOWN,
-        rows=[BOTH, replica(1, 1), topic(present=True), topic("other", present=False)],
-        text="broker 2: its dump is missing",
+    "missing, of a topic that is there, when another was deleted": unknown(
+        BOTH, replica(1, 1), topic(present=True), topic("other", present=False), text="broker 2: its dump is missing"
     ),
-    "missing": Case(verdict=UNKNOWN, rows=[BOTH, replica(1, 1)], text="broker 2: its dump is missing"),
+    "missing": unknown(BOTH, replica(1, 1), text="broker 2: its dump is missing"),
 }
 
-incomplete = answers_of("I9", INCOMPLETE)
-
-
-@pytest.mark.parametrize("case", INCOMPLETE)
-def test_an_incomplete_dump_judges_nothing(case: str, incomplete: dict[str, Answer]) -> None:
-    confirm(INCOMPLETE[case], incomplete[case])
+test_an_incomplete_dump_judges_nothing = table_of("I9", INCOMPLETE)

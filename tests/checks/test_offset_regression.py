@@ -1,105 +1,59 @@
-import pytest
-
-from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led, remark
-from tests.checks.answers import FAIL, PASS, UNCLEAN, UNKNOWN, Answer, Case, answers_of, confirm
-
-pytestmark = pytest.mark.spark
+from tests.analysis.fact_rows import committed, elected_uncleanly, fetched, led
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 TEN = committed(10, at=(1, 2))
 
 CASES = {
-    "what was committed is read back": Case(rows=[TEN, fetched(10, at=(3, 4))], verdict=PASS),
-    "a later commit, answered or not, is read back": Case(rows=[TEN, fetched(12, at=(3, 4))], verdict=PASS),
-    "less than an acknowledged commit is read back": Case(
-        rows=[TEN, fetched(7, at=(3, 4))], verdict=FAIL, text="of orders-0 after offset 10 had been acknowledged"
+    "what was committed is read back": passes(TEN, fetched(10, at=(3, 4))),
+    "a later commit, answered or not, is read back": passes(TEN, fetched(12, at=(3, 4))),
+    "less than an acknowledged commit is read back": fails(
+        TEN, fetched(7, at=(3, 4)), text="of orders-0 after offset 10 had been acknowledged"
     ),
-    "the commit has vanished": Case(rows=[TEN, fetched(-1, at=(3, 4))], verdict=FAIL),
-    "no read-back was answered": Case(rows=[TEN, fetched(7, at=(3, 4), outcome="info")], verdict=UNKNOWN),
-    "it was not acknowledged": Case(
-        rows=[committed(10, at=(1, 2), outcome="info"), fetched(7, at=(3, 4))], verdict=PASS
+    "the commit has vanished": fails(TEN, fetched(-1, at=(3, 4))),
+    "no read-back was answered": unknown(TEN, fetched(7, at=(3, 4), outcome="info")),
+    "it was not acknowledged": passes(committed(10, at=(1, 2), outcome="info"), fetched(7, at=(3, 4))),
+    "the group went back by itself": passes(TEN, committed(7, at=(3, 4)), fetched(7, at=(5, 6))),
+    "the group tried to go back, and nobody knows how that ended": passes(
+        TEN, committed(7, at=(3, None), outcome="info"), fetched(7, at=(5, 6))
     ),
-    "the group went back by itself": Case(rows=[TEN, committed(7, at=(3, 4)), fetched(7, at=(5, 6))], verdict=PASS),
-    "the group tried to go back, and nobody knows how that ended": Case(
-        rows=[TEN, committed(7, at=(3, None), outcome="info"), fetched(7, at=(5, 6))], verdict=PASS
+    "going back had been refused": fails(TEN, committed(7, at=(3, 4), outcome="fail"), fetched(7, at=(5, 6))),
+    "an older commit comes back": fails(committed(7, at=(0, 0)), TEN, fetched(7, at=(3, 4))),
+    "the read-back was invoked before the commit was acknowledged": passes(TEN, fetched(7, at=(1, 2))),
+    "the read-back was invoked at the instant at which the commit was acknowledged": fails(TEN, fetched(7, at=(2, 4))),
+    "another group": passes(TEN, fetched(7, at=(3, 4), group="g1")),
+    "another partition": passes(TEN, fetched(7, at=(3, 4), partition=1)),
+    "another topic": passes(TEN, fetched(7, at=(3, 4), topic="other")),
+    "what only the log tells has no instant": passes(
+        committed(10, at=(0, None), source="log", invoke_ns=None), fetched(-1, at=(0, 1)), TEN
     ),
-    "going back had been refused": Case(
-        rows=[TEN, committed(7, at=(3, 4), outcome="fail"), fetched(7, at=(5, 6))], verdict=FAIL
+    "the group went back after that": fails(TEN, fetched(7, at=(3, 4)), committed(7, at=(5, 6), process="c1")),
+    "the group goes back while that is read": passes(TEN, fetched(7, at=(3, 4)), committed(7, at=(4, 5), process="c1")),
+    "two commits were under way together": passes(committed(7, at=(0, 1), process="c1"), TEN, fetched(7, at=(3, 4))),
+    "one read-back is explained, and another of the same process or number is not": fails(
+        TEN,
+        fetched(7, at=(3, 4)),
+        committed(7, at=(5, None), outcome="info", process="c2"),
+        fetched(7, at=(7, 8)),
+        fetched(7, at=(7, 8), process="c1", index=3),
     ),
-    "an older commit comes back": Case(rows=[committed(7, at=(0, 0)), TEN, fetched(7, at=(3, 4))], verdict=FAIL),
-    "the read-back was invoked before the commit was acknowledged": Case(
-        rows=[TEN, fetched(7, at=(1, 2))], verdict=PASS
+    "the clients' history has holes": unknown(TEN, fetched(7, at=(3, 4)), UNREADABLE),
+    "nothing was committed": unknown(),
+    "an unclean election of the offsets topic, as the scenario allows": excused(
+        TEN, fetched(7, at=(3, 4)), led(2, 1, unclean=True, topic="__consumer_offsets"), settings=UNCLEAN
     ),
-    "the read-back was invoked at the instant at which the commit was acknowledged": Case(
-        rows=[TEN, fetched(7, at=(2, 4))], verdict=FAIL
-    ),
-    "another group": Case(rows=[TEN, fetched(7, at=(3, 4), group="g1")], verdict=PASS),
-    "another partition": Case(rows=[TEN, fetched(7, at=(3, 4), partition=1)], verdict=PASS),
-    "another topic": Case(rows=[TEN, fetched(7, at=(3, 4), topic="other")], verdict=PASS),
-    "what only the log tells has no instant": Case(
-        rows=[
-            committed(10, at=(0, None), source="log", invoke_ns=None),
-            fetched(-1, at=(0, 1)),
-            TEN,
-        ],
-        verdict=PASS,
-    ),
-    "the group went back after that": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), committed(7, at=(5, 6), process="c1")], verdict=FAIL
-    ),
-    "the group goes back while that is read": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), committed(7, at=(4, 5), process="c1")], verdict=PASS
-    ),
-    "two commits were under way together": Case(
-        rows=[committed(7, at=(0, 1), process="c1"), TEN, fetched(7, at=(3, 4))], verdict=PASS
-    ),
-    "one read-back is explained, and another of the same process or number is not": Case(
-        rows=[
-            TEN,
-            fetched(7, at=(3, 4)),
-            committed(7, at=(5, None), outcome="info", process="c2"),
-            fetched(7, at=(7, 8)),
-            fetched(7, at=(7, 8), process="c1", index=3),
-        ],
-        verdict=FAIL,
-        severities=["violation"],
-    ),
-    "the clients' history has holes": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), remark("operations/c0.jsonl", "unreadable lines", 1)], verdict=UNKNOWN
-    ),
-    "nothing was committed": Case(rows=[], verdict=UNKNOWN),
-    "an unclean election of the offsets topic, as the scenario allows": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), led(2, 1, unclean=True, topic="__consumer_offsets")],
+    "an unclean election of the offsets topic, and a clean one where it was not allowed": fails(
+        TEN,
+        fetched(7, at=(3, 4)),
+        led(2, 1, unclean=True, unclean_allowed=False, topic="__consumer_offsets"),
+        led(3, 2, topic="__consumer_offsets"),
         settings=UNCLEAN,
-        verdict=PASS,
-        severities=["expected"],
     ),
-    "an unclean election of the offsets topic, and a clean one where it was not allowed": Case(
-        rows=[
-            TEN,
-            fetched(7, at=(3, 4)),
-            led(2, 1, unclean=True, unclean_allowed=False, topic="__consumer_offsets"),
-            led(3, 2, topic="__consumer_offsets"),
-        ],
-        settings=UNCLEAN,
-        verdict=FAIL,
+    "an unclean election of the offsets topic": excused(
+        TEN, fetched(7, at=(3, 4)), elected_uncleanly(2, 1, topic="__consumer_offsets"), settings=UNCLEAN
     ),
-    "an unclean election of the offsets topic": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), elected_uncleanly(2, 1, topic="__consumer_offsets")],
-        settings=UNCLEAN,
-        verdict=PASS,
-        severities=["expected"],
-    ),
-    "an unclean election of another topic": Case(
-        rows=[TEN, fetched(7, at=(3, 4)), elected_uncleanly(2, 1)],
-        settings=UNCLEAN,
-        verdict=FAIL,
-        severities=["violation"],
+    "an unclean election of another topic": fails(
+        TEN, fetched(7, at=(3, 4)), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
 }
 
-answers = answers_of("offset-regression", CASES)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_committed_offsets_read_back(case: str, answers: dict[str, Answer]) -> None:
-    confirm(CASES[case], answers[case])
+test_committed_offsets_read_back = table_of("offset-regression", CASES)

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from harness import phases
-from harness.cli import app as cli
 from harness.cli.rejudge import worst as worst_of
 from harness.errors import (
     ClusterError,
@@ -22,22 +21,8 @@ from harness.scenario.plan import load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult
 from harness.verdict import ExitCode
+from tests.raising import raising
 from tests.verdicts import CONFIRMED, PASS
-
-
-@pytest.fixture
-def chaos(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs one command line; returns exit status, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["chaos", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    monkeypatch.setenv("COLUMNS", "160")
-    return run
 
 
 @pytest.fixture
@@ -194,10 +179,7 @@ def test_lists_are_for_people_and_for_programs(chaos: Any) -> None:
 def test_every_error_has_its_exit_code(
     chaos: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, code: ExitCode
 ) -> None:
-    def run(*_arguments: Any, **_options: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(phases, "run", run)
+    monkeypatch.setattr(phases, "run", raising(error))
     status, _, err = chaos("run", "smoke", "--runs", str(tmp_path))
     assert status == code
     assert ("Traceback" in err) is not isinstance(error, HarnessError)
@@ -217,9 +199,7 @@ def test_every_error_has_its_exit_code(
 def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
     chaos: Any, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_spark(*_arguments: Any, **_options: Any) -> None:
-        raise SparkError("Spark did not start: no Java; the end of its log: nothing")
-
+    no_spark = raising(SparkError("Spark did not start: no Java; the end of its log: nothing"))
     monkeypatch.setattr("harness.analysis.session.spark_session", no_spark)
     monkeypatch.setattr("harness.rejudging.rejudge.spark_session", no_spark)
     folder = tmp_path / "new"

@@ -10,6 +10,7 @@ from harness.analysis import session
 from harness.cli.judge import judge
 from harness.errors import EvidenceError, ScenarioError
 from harness.ingest import judging
+from tests.raising import raising
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +21,8 @@ def nothing_to_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_session(_master: str | None, **_options: object) -> Iterator[None]:
         yield
 
-    def refuse(*_: object, **__: object) -> None:
-        raise EvidenceError("there is no file")
-
     monkeypatch.setattr(session, "spark_session", no_session)
-    monkeypatch.setattr(judging, "judge_history", refuse)
+    monkeypatch.setattr(judging, "judge_history", raising(EvidenceError("there is no file")))
 
 
 def test_the_facts_of_a_run_are_not_overwritten(tmp_path: Path) -> None:

@@ -45,8 +45,7 @@ def test_it_ends_with_the_small_scenario_its_verdict_and_the_replay(
 ) -> None:
     assert chaos_shrink(monkeypatch, tmp_path, "--finding", "I10") == ExitCode.VIOLATED
     out, err = capsys.readouterr()
-    small = load_scenario("shrunk/small-i10-5.yaml")
-    assert sorted(kinds(small)) == ["kill", "pause"]
+    assert sorted(kinds(load_scenario("shrunk/small-i10-5.yaml"))) == ["kill", "pause"]
     assert "I10 leader-completeness: I10 is broken" in out
     assert "chaos run shrunk/small-i10-5.yaml --driver simulated --seed 5" in out
     assert "round 1:" in err

@@ -119,8 +119,7 @@ async def all_gone(driver: Driver) -> None:
 async def produce(driver: Driver, topic: str) -> None:
     """Create a topic of one partition and write a record to all its replicas."""
     status = await driver.status()
-    replicas = len(status.brokers)
-    spec = TopicSpec(name=topic, partitions=1, replication_factor=replicas)
+    spec = TopicSpec(name=topic, partitions=1, replication_factor=len(status.brokers))
     await create_topics(TopicAdmin(status.bootstrap_servers).create, [spec])
     outcomes: list[str] = []
 
@@ -436,9 +435,7 @@ async def test_a_wrong_request_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_nothing_is_left(
-    alone: Driver,
-) -> None:
+async def test_a_broker_that_dies_at_its_start_shows_the_end_of_its_log_and_nothing_is_left(alone: Driver) -> None:
     too_short = {"zookeeper.connection.timeout.ms": "1"}
     with pytest.raises(ClusterError, match=r"(?s)broker-0 ended with status 1; the end of .*broker\.log.*:\n.*startup"):
         await alone.start(ClusterRequest(brokers=1, properties=too_short))

@@ -42,8 +42,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     await launch(deep, run_id="test", owner_pid=None)
     yield deep
-    supervisor = read_pid_file(deep / "pids" / "supervisor.pid")
-    assert supervisor is not None
+    supervisor = supervisor_of(deep)
     supervisor.send(signal.SIGKILL)
     await gone(supervisor)
 
@@ -55,11 +54,17 @@ async def spawn(folder: Path, name: str, argv: list[str] = SLEEP, **options: Any
     return identity
 
 
-async def gone(process: ProcessIdentity) -> None:
-    async def alive() -> bool:
-        return process.alive()
+def supervisor_of(folder: Path) -> ProcessIdentity:
+    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
+    assert supervisor is not None
+    return supervisor
 
-    await until(alive, lambda still: not still, what=f"end of process {process.pid}", timeout_s=120, every_s=0.01)
+
+async def gone(*processes: ProcessIdentity) -> None:
+    async def alive() -> list[int]:
+        return [process.pid for process in processes if process.alive()]
+
+    await until(alive, lambda still: not still, what="end of processes", timeout_s=120, every_s=0.01)
 
 
 async def text_of(file: Path, expected: str) -> None:
@@ -76,9 +81,7 @@ async def process_status(folder: Path, name: str) -> dict[str, Any]:
 
 async def test_a_child_belongs_to_the_supervisors_group_and_its_pid_file_names_it(folder: Path) -> None:
     child = await spawn(folder, "a")
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    now = state_of(child.pid)
-    assert supervisor is not None
+    supervisor, now = supervisor_of(folder), state_of(child.pid)
     assert now is not None
     assert now.group == supervisor.pid
     assert os.getsid(child.pid) == supervisor.pid != os.getsid(0)
@@ -171,8 +174,7 @@ async def test_shutdown_ends_the_supervisor_and_children_that_obey_ignore_or_can
     children = [await spawn(folder, "polite"), await spawn(folder, "stubborn", STUBBORN), await spawn(folder, "paused")]
     await text_of(folder / "stubborn.log", "ready")
     await call(folder, "pause", name="paused", at_most_s=60)
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
+    supervisor = supervisor_of(folder)
 
     assert await call(folder, "shutdown", timeout_s=3) == {"killed": ["stubborn"]}
 
@@ -196,26 +198,20 @@ async def test_a_later_stage_is_ended_after_an_earlier_one(folder: Path) -> None
 
 async def test_sigterm_is_a_shutdown(folder: Path) -> None:
     child = await spawn(folder, "a")
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
+    supervisor = supervisor_of(folder)
     supervisor.send(signal.SIGTERM)
-    await gone(child)
-    await gone(supervisor)
+    await gone(child, supervisor)
 
 
 async def test_a_killed_supervisor_takes_its_children_with_it(folder: Path) -> None:
     running, paused = await spawn(folder, "running", STUBBORN), await spawn(folder, "paused")
     await call(folder, "pause", name="paused", at_most_s=60)
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
-    supervisor.send(signal.SIGKILL)
-    await gone(running)
-    await gone(paused)
+    supervisor_of(folder).send(signal.SIGKILL)
+    await gone(running, paused)
 
 
 async def test_a_new_supervisor_can_follow_a_killed_one(folder: Path) -> None:
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
+    supervisor = supervisor_of(folder)
     supervisor.send(signal.SIGKILL)
     await gone(supervisor)
     await launch(folder, run_id="again", owner_pid=None)
@@ -227,14 +223,12 @@ async def test_everything_ends_with_the_owner(tmp_path: Path) -> None:
     try:
         await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
         child = await spawn(tmp_path, "a")
-        supervisor = read_pid_file(tmp_path / "pids" / "supervisor.pid")
-        assert supervisor is not None
+        supervisor = supervisor_of(tmp_path)
         assert child.alive()
     finally:
         owner.kill()
         owner.wait()
-    await gone(child)
-    await gone(supervisor)
+    await gone(child, supervisor)
 
 
 def put_elsewhere(folder: Path) -> None:
@@ -265,11 +259,9 @@ async def test_a_cluster_ends_when_its_folder_is_not_where_it_was(
 ) -> None:
     folder = tmp_path / "cluster"
     await launch(folder, run_id="test", owner_pid=None)
-    supervisor, child = read_pid_file(folder / "pids" / "supervisor.pid"), await spawn(folder, "a")
-    assert supervisor is not None
+    supervisor, child = supervisor_of(folder), await spawn(folder, "a")
     disturb(folder)
-    await gone(child)
-    await gone(supervisor)
+    await gone(child, supervisor)
 
 
 async def test_a_disowned_cluster_outlives_its_owner(tmp_path: Path) -> None:
@@ -288,20 +280,16 @@ async def test_a_disowned_cluster_outlives_its_owner(tmp_path: Path) -> None:
 
 async def test_a_disowned_cluster_ends_when_its_time_is_up(folder: Path) -> None:
     child = await spawn(folder, "a")
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
+    supervisor = supervisor_of(folder)
     await call(folder, "disown", expires_after_s=0.1)
-    await gone(child)
-    await gone(supervisor)
+    await gone(child, supervisor)
 
 
 async def test_an_owner_that_is_gone_already_ends_everything_at_once(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
     await launch(tmp_path, run_id="owned", owner_pid=owner.pid)
-    supervisor = read_pid_file(tmp_path / "pids" / "supervisor.pid")
-    assert supervisor is not None
-    await gone(supervisor)
+    await gone(supervisor_of(tmp_path))
 
 
 async def test_strangers_do_not_get_the_ports_that_a_supervisor_holds(folder: Path) -> None:
@@ -320,11 +308,8 @@ async def test_a_child_with_a_grace_gets_sigterm_when_the_supervisor_is_killed_a
     plain = await spawn(folder, "plain")
     if await_the_child:
         await text_of(folder / "guard.log", "waits")
-    supervisor = read_pid_file(folder / "pids" / "supervisor.pid")
-    assert supervisor is not None
-    supervisor.send(signal.SIGKILL)
-    await gone(plain)
-    await gone(guard)
+    supervisor_of(folder).send(signal.SIGKILL)
+    await gone(plain, guard)
     assert (folder / "guard.log").read_text(encoding="utf-8") == "waits\ndone\n"
 
 

@@ -102,7 +102,6 @@ def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[st
 
 
 @pytest.mark.cluster
-@pytest.mark.spark
 def test_the_smoke_scenario_holds(airflow: dict[str, str]) -> None:
     result = result_of(python(RUN, json.dumps({"scenario": "smoke", "seed": 1}), environment=airflow, timeout_s=400))
     (run,) = Path(airflow["AIRFLOW__KAFKA_CHAOS__RUNS"]).glob("smoke-*")
@@ -139,6 +138,7 @@ def test_where_junit_xml_cannot_be_written_nothing_is_begun(tmp_path: Path, juni
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.airflow
 def test_the_program_needs_nothing_but_the_checkout(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
     environment |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}

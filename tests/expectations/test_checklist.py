@@ -1,6 +1,4 @@
-"""Every custom expectation by its own examples: in Great Expectations' diagnostics, which for Spark would restart the
-session that all tests share, and in Spark by one job for all.
-"""
+"""Every custom expectation by its own examples: in Great Expectations' diagnostics, and in Spark by one job for all."""
 
 import contextlib
 import io

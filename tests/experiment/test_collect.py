@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from harness.store.history import InjectionStep
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
+from tests.raising import raising
 
 
 @pytest.fixture
@@ -57,8 +57,7 @@ async def test_a_log_that_is_where_it_belongs_stays(cluster: FakeCluster, tmp_pa
     folder.broker(0).parent.mkdir(parents=True)
     for broker in range(3):
         folder.broker(broker).symlink_to(tmp_path)
-    notes = await collect(folder, cluster)
-    assert not forbidding(notes.remarks)
+    assert not forbidding((await collect(folder, cluster)).remarks)
     assert (tmp_path / "broker.log").read_text() == "hello\n"
 
 
@@ -74,19 +73,14 @@ async def test_data_that_the_driver_cannot_bring_out_damage_the_evidence(
     folder: RunFolder, cluster: FakeCluster
 ) -> None:
     cluster.out_of_reach = ["the data of broker-1 could not be brought out: the disk is full"]
-    notes = await collect(folder, cluster)
-    assert cluster.out_of_reach[0] in map(str, forbidding(notes.remarks))
+    assert cluster.out_of_reach[0] in map(str, forbidding((await collect(folder, cluster)).remarks))
 
 
 async def test_no_cluster_at_all_is_a_remark(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def status() -> None:
-        raise ClusterError("no cluster was started")
-
-    monkeypatch.setattr(cluster, "status", status)
-    notes = await collect(folder, cluster)
-    (doubt,) = forbidding(notes.remarks)
+    monkeypatch.setattr(cluster, "status", raising(ClusterError("no cluster was started")))
+    (doubt,) = forbidding((await collect(folder, cluster)).remarks)
     assert str(doubt) == "there is no cluster to collect evidence from: no cluster was started"
 
 
@@ -101,11 +95,9 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
 
     monkeypatch.setattr(cluster, "status", gone)
     journal = Journal(folder.journal)
-    injection = Injection(fault="kill", targets=(1,))
-    journal.note(0, "kill", InjectionStep.INTENDED, injection=injection)
+    journal.note(0, "kill", InjectionStep.INTENDED, injection=Injection(fault="kill", targets=(1,)))
     journal.close()
-    notes = await collect(folder, cluster)
-    assert notes.remarks == []
+    assert (await collect(folder, cluster)).remarks == []
     assert not folder.zookeeper.exists()
     assert read_journal(folder.journal)[-1].step is InjectionStep.INTENDED
 
@@ -113,10 +105,7 @@ async def test_of_a_cluster_that_is_gone_nothing_is_healed_and_its_history_is_wh
 async def test_one_source_that_cannot_be_read_hides_no_other(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(_history: Path, _data_dir: Path) -> Any:
-        raise EvidenceError("half a file")
-
-    monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", unreadable)
+    monkeypatch.setattr("harness.zookeeper.merged_history.merge_history", raising(EvidenceError("half a file")))
     notes = await collect(folder, cluster)
     assert str(notes.remarks[-1]) == "the ZooKeeper history is incomplete: half a file"
     assert (folder.broker(0) / "broker.log").exists()

@@ -1,5 +1,7 @@
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +22,7 @@ from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
+from tests.raising import raising
 from tests.verdicts import CONFIRMED, INCONCLUSIVE, MISMATCH
 
 
@@ -92,13 +95,20 @@ class Stage:
             journal.close()
         return self.steps
 
+    @asynccontextmanager
+    async def under_way(self, *faults: PlannedFault) -> AsyncIterator[asyncio.Task[None]]:
+        """A schedule that is being carried out, and is cancelled in the end."""
+        journal = Journal(self.path)
+        running = asyncio.create_task(self.nemesis(journal, *faults).run())
+        yield running
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, 1)
+        journal.close()
+
     def nemesis(self, journal: Journal, *faults: PlannedFault) -> Nemesis:
         return Nemesis(
-            arena=self.cluster.arena,
-            journal=journal,
-            faults=faults,
-            plugins={"fake": self.fault},
-            progress=Silent(),
+            arena=self.cluster.arena, journal=journal, faults=faults, plugins={"fake": self.fault}, progress=Silent()
         )
 
     @property
@@ -148,14 +158,9 @@ async def test_intent_is_on_disk_before_the_act_and_every_step_after_it(stage: S
 
 async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> None:
     stage.fault.hangs = {"inject"}
-    journal = Journal(stage.path)
-    running = asyncio.create_task(stage.nemesis(journal, planned()).run())
-    await stage.fault.asked("inject 1").wait()
-    assert stage.steps == ["0 intended 1"]
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    journal.close()
+    async with stage.under_way(planned()):
+        await stage.fault.asked("inject 1").wait()
+        assert stage.steps == ["0 intended 1"]
 
 
 async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,10 +265,7 @@ async def test_a_role_that_nobody_has_is_inconclusive_and_nothing_is_done(stage:
 
 
 async def test_zookeeper_not_answering_is_inconclusive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def silent() -> None:
-        raise ClusterError("ZooKeeper does not answer")
-
-    monkeypatch.setattr(stage.cluster, "partitions", silent)
+    monkeypatch.setattr(stage.cluster, "partitions", raising(ClusterError("ZooKeeper does not answer")))
     assert await stage.perform(planned()) == ["0 inconclusive"]
 
 
@@ -289,15 +291,8 @@ async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:
 
 async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
     stage.fault.hangs = {"inject"}
-    journal = Journal(stage.path)
-    running = asyncio.create_task(
-        stage.nemesis(journal, planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)).run()
-    )
-    await stage.fault.asked("inject 2").wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    journal.close()
+    async with stage.under_way(planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)):
+        await stage.fault.asked("inject 2").wait()
 
 
 async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,13 +304,8 @@ async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: p
 @pytest.mark.parametrize("step", ["inject", "confirm"])
 async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: Stage, step: str) -> None:
     stage.fault.hangs = {step}
-    journal = Journal(stage.path)
-    running = asyncio.create_task(stage.nemesis(journal, planned(), planned(1, "0", brokers=[0], at_s=60)).run())
-    await stage.fault.asked(f"{step} 1").wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    journal.close()
+    async with stage.under_way(planned(), planned(1, "0", brokers=[0], at_s=60)):
+        await stage.fault.asked(f"{step} 1").wait()
     assert stage.steps[0] == "0 intended 1"
     assert stage.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
     assert verdict_of(stage) == (INCONCLUSIVE, "interrupted before its effect was seen")
@@ -323,14 +313,10 @@ async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: 
 
 async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> None:
     stage.fault.hangs = {"confirm", "heal"}
-    journal = Journal(stage.path)
-    running = asyncio.create_task(stage.nemesis(journal, planned()).run())
-    for step in ("confirm 1", "heal 1"):
-        await stage.fault.asked(step).wait()
+    async with stage.under_way(planned()) as running:
+        await stage.fault.asked("confirm 1").wait()
         running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 1)
-    journal.close()
+        await stage.fault.asked("heal 1").wait()
     assert len(open_injections(read_journal(stage.path))) == 1
 
 

@@ -1,7 +1,5 @@
 """Faults that ask the controller for something: reassignments, topics that come and go."""
 
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
@@ -13,11 +11,6 @@ from tests.faults.injecting import heal, injected
 CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
 ORDERS = ("orders", 0)
 SOON = 0.1
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> FakeCluster:
-    return FakeCluster(root=tmp_path)
 
 
 class TestReassign:

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,9 @@ from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected
+from tests.raising import raising
 
 CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATCH, FaultVerdict.INCONCLUSIVE
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> FakeCluster:
-    return FakeCluster(root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +58,17 @@ async def test_a_fault_is_confirmed_by_its_effect(
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
         pytest.param("power-loss", "cut_power", {"confirm_timeout_s": 0.1}, "broker 1 is not stopped",
                      id="a broker that goes on"),
+        pytest.param("kill", "kill_broker", {"confirm_timeout_s": 0.1}, "process is running",
+                     id="a process that survives"),
+        pytest.param("pause", "pause_broker", {}, "", id="a process that is not paused"),
+        pytest.param("expire-session", "expire", {"confirm_timeout_s": 0.1}, "", id="a session that stays"),
         pytest.param("bounce", "expire", {}, "was not started again", id="a broker that was not started"),
         pytest.param("rolling-restart", "stop_broker", {}, "broker 1 logged no clean stop", id="a broker that was not "
                      "stopped"),
     ],
 )  # fmt: skip
 async def test_a_fault_without_an_effect_is_a_mismatch(
-    cluster: FakeCluster,
-    name: str,
-    method: str,
-    parameters: dict[str, Any],
-    detail: str,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: FakeCluster, name: str, method: str, parameters: dict[str, Any], detail: str
 ) -> None:
     cluster.deaf = {method}
     if name == "bounce":
@@ -158,8 +152,7 @@ class TestPowerLoss:
 
         monkeypatch.setattr(cluster, "partitions", unchanged)
         cluster.znodes |= asked_for
-        effect = await registry.fault("power-loss").confirm(cluster.arena, injection)
-        assert effect.verdict is verdict
+        assert (await registry.fault("power-loss").confirm(cluster.arena, injection)).verdict is verdict
 
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, spares_committed=False)
@@ -212,9 +205,7 @@ class TestRollingRestart:
     ) -> None:
         stop = cluster.stop_broker
 
-        async def late(broker_id: int, *, timeout_s: float) -> None:
-            raise DeadlineError(f"broker {broker_id} did not stop within {timeout_s:g} s")
-
+        late = raising(DeadlineError("broker 1 did not stop within 0.1 s"))
         monkeypatch.setattr(cluster, "stop_broker", late)
         injection, effect = await injected(cluster, "rolling-restart", 1, 2, stop_timeout_s=0.1)
         assert effect == Effect(verdict=MISMATCH, detail="broker 1 did not stop within 0.1 s")

@@ -31,16 +31,8 @@ def result_of(*checks: CheckResult, damaged: bool = False) -> HistoryResult:
     ("result", "code"),
     [
         pytest.param(result_of(answered("a", PASS)), ExitCode.HELD, id="all that was judged holds"),
-        pytest.param(
-            result_of(answered("a", PASS), answered("b", FAIL)),
-            ExitCode.VIOLATED,
-            id="one is broken",
-        ),
-        pytest.param(
-            result_of(answered("a", PASS), answered("b", UNKNOWN)),
-            ExitCode.INCONCLUSIVE,
-            id="no answer",
-        ),
+        pytest.param(result_of(answered("a", PASS), answered("b", FAIL)), ExitCode.VIOLATED, id="one is broken"),
+        pytest.param(result_of(answered("a", PASS), answered("b", UNKNOWN)), ExitCode.INCONCLUSIVE, id="no answer"),
         pytest.param(result_of(answered("a", PASS), damaged=True), ExitCode.INCONCLUSIVE, id="damaged evidence"),
         pytest.param(result_of(answered("a", FAIL), damaged=True), ExitCode.VIOLATED, id="broken all the same"),
         pytest.param(result_of(), ExitCode.INCONCLUSIVE, id="nothing judged is no pass"),
@@ -98,10 +90,7 @@ def test_evidence_that_is_needed_is_said_in_the_words_of_the_options(
 
 
 def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
-    lost, phantom = (
-        answered("lost-write", FAIL, violations=2, reason="lost a"),
-        answered("phantom", FAIL),
-    )
+    lost, phantom = (answered("lost-write", FAIL, violations=2, reason="lost a"), answered("phantom", FAIL))
     allowed = AllowedSettings(unclean_leader_election=True)
     doubtful, sure = doubted([lost, phantom], allowed, {"leader_epochs": 0})
     assert (doubtful.verdict, sure) == (UNKNOWN, phantom)

@@ -191,13 +191,7 @@ def test_lines_that_do_not_fit_become_no_facts_and_leave_no_promise_kept(spark: 
     ],
 )  # fmt: skip
 def test_a_table_that_does_not_fit_is_refused(
-    spark: SparkSession,
-    tmp_path: Path,
-    columns: dict[str, None]
-    | dict[str, list[int]]
-    | dict[str, list[list[dict[object, object]]]]
-    | dict[str, list[str]],
-    said: str,
+    spark: SparkSession, tmp_path: Path, columns: dict[str, Any], said: str
 ) -> None:
     row = {name: [value] for name, value in SEND.items()} | columns
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")

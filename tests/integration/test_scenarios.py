@@ -1,6 +1,7 @@
 """Built-in scenarios on real brokers, judged by Spark and Great Expectations: what they come to, and nothing is left.
 
-`smoke` goes from the command line to the exit code; all others are driven one after the other and judged together.
+`smoke` goes from the command line to the exit code; all others are driven two at a time (they mostly wait) and judged
+together.
 """
 
 import json
@@ -8,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +90,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(runs: Path) -> dict[str, dict[str, Any]]:
     """What every case came to."""
-    folders = {name: driven(case, runs / str(number)) for number, (name, case) in enumerate(CASES.items())}
+    places = [runs / str(number) for number in range(len(CASES))]
+    with ThreadPoolExecutor(2) as drives:
+        folders = dict(zip(CASES, drives.map(driven, CASES.values(), places), strict=True))
     code, answers = chaos("rejudge", *(str(folder.root) for folder in folders.values()))
     assert code == max(answer["exit_code"] for answer in answers)
     by_folder = {answer["folder"]: answer for answer in answers}

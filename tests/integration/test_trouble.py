@@ -246,7 +246,6 @@ def the_run_once_a_fault_is_in_force(running: subprocess.Popen[Any], runs: Path)
         time.sleep(0.02)
 
 
-@pytest.mark.spark
 def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scratch: Path) -> None:
     run = brief(runs)
     task(run, "start", "drive", "collect", "stop")

@@ -1,8 +1,4 @@
-"""Puts mutants to the tables of cases of the checks that run them, all in one session, and tells who survives.
-
-A mutant is killed by the first case that gets another answer, and also where it breaks. The facts of the cases are made
-once a table: the tests are those of `tests/checks/`, without a process, a session and an import for each mutant.
-"""
+"""Puts mutants to the tables of `tests/checks/`, all in one session: a mutant that no case notices survives."""
 
 import importlib
 import sys

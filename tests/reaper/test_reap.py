@@ -36,6 +36,7 @@ from harness.system import scratch
 from harness.system.pids import ProcessIdentity, environment_values, identify, write_pid_file
 from harness.system.scratch import new_scratch_folder
 from harness.verdict import EnvironmentVerdict, ExitCode, SystemVerdict
+from tests.raising import raising
 from tests.verdicts import PASS
 
 SCENARIO = """\
@@ -77,12 +78,13 @@ class FakeEngine:
             raise ClusterError(f"removing the {made.kind} {made.name}: it is in use")
         self.things.remove(made)
 
-    def add(self, root: Path, *names: str, host: str | None = None) -> None:
+    def add(self, root: Path, *names: str, host: str | None = None) -> "FakeEngine":
         for name in names:
             kind: Any = name.partition("-")[0]
             self.things.append(
                 Resource(kind=kind, id=name, name=name, run_id=root.name, root=root, host=host or socket.gethostname())
             )
+        return self
 
 
 class World:
@@ -93,9 +95,13 @@ class World:
         self.engine: FakeEngine | None = None
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def run(self) -> RunFolder:
+    def run(self, *entries: list[Any]) -> RunFolder:
+        """Make a run, which went through these phases."""
         scenario = read_scenario(SCENARIO, "short.yaml")
-        return phases.create(scenario, make_plan(scenario, 7), self.runs)
+        run = phases.create(scenario, make_plan(scenario, 7), self.runs)
+        if entries:
+            went_through(run, *entries)
+        return run
 
     def process(
         self, run: RunFolder | None = None, *, name: str = "", marked_as_ours: bool = True, **options: Any
@@ -214,8 +220,7 @@ ALIVE, DEAD = True, False
     ],
 )  # fmt: skip
 def test_state_of_a_run(world: World, log: list[list[Any]], supervisor: bool, long_ago: bool, state: State) -> None:
-    run = world.run()
-    went_through(run, *log)
+    run = world.run(*log)
     if supervisor:
         world.process(run, name="supervisor")
     if long_ago:
@@ -224,8 +229,7 @@ def test_state_of_a_run(world: World, log: list[list[Any]], supervisor: bool, lo
 
 
 def test_the_time_without_a_worker_counts_from_when_it_was_seen_and_anew_after_every_phase(world: World) -> None:
-    run = world.run()
-    went_through(run, START, entry(Phase.DRIVE, OTHER, over=False))
+    run = world.run(START, entry(Phase.DRIVE, OTHER, over=False))
     assert liveness_of(run).state is State.ACTIVE
     assert liveness_of(run, patience_s=0).state is State.ABANDONED
     unattended_for_long(run)
@@ -235,18 +239,15 @@ def test_the_time_without_a_worker_counts_from_when_it_was_seen_and_anew_after_e
 
 
 def test_a_rehearsal_remembers_nothing(world: World) -> None:
-    run = world.run()
-    went_through(run, START, entry(Phase.DRIVE, OTHER, over=False))
+    run = world.run(START, entry(Phase.DRIVE, OTHER, over=False))
     assert liveness_of(run, remember=False).state is State.ACTIVE
     assert not run.cluster.exists()
 
 
 def test_nothing_of_a_live_run_is_touched(world: World) -> None:
-    run = world.run()
-    went_through(run, START)
+    run = world.run(START)
     living = [world.process(run, name="supervisor"), world.process(run, name="broker-0"), world.process(run)]
-    world.engine = FakeEngine()
-    world.engine.add(run.root, "container-a", "volume-a")
+    world.engine = FakeEngine().add(run.root, "container-a", "volume-a")
     reaped = reap([world.runs], patience_s=0)
     assert fates(reaped.items) == {("kept", "run", run.run_id)}
     assert all(process.alive() for process in living)
@@ -256,10 +257,8 @@ def test_nothing_of_a_live_run_is_touched(world: World) -> None:
 
 def killed_in_drive(world: World) -> RunFolder:
     """Return a run whose `chaos run` was killed in the drive phase, its supervisor too."""
-    run = world.run()
-    went_through(run, START, entry(Phase.DRIVE, over=False))
-    gone = world.process(run, name="supervisor")
-    os.kill(gone.pid, signal.SIGKILL)
+    run = world.run(START, entry(Phase.DRIVE, over=False))
+    os.kill(world.process(run, name="supervisor").pid, signal.SIGKILL)
     world.processes[-1].wait()
     (run.cluster / "supervisor.sock").touch()
     return run
@@ -269,8 +268,7 @@ def test_everything_of_a_dead_run_goes_and_the_run_gets_a_verdict_that_is_no_pas
     run = killed_in_drive(world)
     left = [world.process(run, name="broker-0", marked_as_ours=False), world.process(run, start_new_session=True)]
     stranger = world.process()
-    world.engine = FakeEngine()
-    world.engine.add(run.root, "container-a", "network-a", "volume-a")
+    world.engine = FakeEngine().add(run.root, "container-a", "network-a", "volume-a")
     world.engine.add(world.runs.parent / "elsewhere" / "run", "volume-b")
 
     reaped = reap([world.runs], progress=Silent())
@@ -300,8 +298,7 @@ def test_judging_a_reaped_run_again_passes_nothing(world: World, monkeypatch: py
         """Find everything in order."""
 
     monkeypatch.setattr(closing, "collect", collect)
-    run = world.run()
-    went_through(run, START, DRIVE)
+    run = world.run(START, DRIVE)
     unattended_for_long(run)
     reap([world.runs], progress=Silent())
     judged = assemble(run, checked=Checked(checks=[PASSED]), suites=[SUITE])
@@ -314,41 +311,30 @@ def test_a_rehearsal_changes_nothing(world: World) -> None:
     left = world.process(run)
     before = sorted(path.name for path in run.root.rglob("*"))
     reaped = reap([world.runs], dry_run=True)
-    assert {(fate, kind) for fate, kind, _ in fates(reaped.items)} == {
-        ("due", "run"),
-        ("due", "process"),
-        ("due", "socket"),
-    }
+    assert {(item.fate, item.kind) for item in reaped.items} == {("due", kind) for kind in ("run", "process", "socket")}
     assert left.alive()
     assert sorted(path.name for path in run.root.rglob("*")) == before
 
 
 def test_what_is_found_of_a_run_that_was_stopped_is_its_residue_too(world: World) -> None:
-    run = world.run()
-    went_through(run, *STOPPED[:3], entry(Phase.STOP, OTHER, residue=["port 1 was open"]), entry(Phase.JUDGE))
+    run = world.run(*STOPPED[:3], entry(Phase.STOP, OTHER, residue=["port 1 was open"]), entry(Phase.JUDGE))
     assemble(run).save(run.verdict)
-    world.engine = FakeEngine()
-    world.engine.add(run.root, "volume-a")
-    reaped = reap([world.runs], progress=Silent())
-    assert fates(reaped.items) == {("removed", "volume", "volume-a")}
+    world.engine = FakeEngine().add(run.root, "volume-a")
+    assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "volume", "volume-a")}
     assert RunResult.load(run.verdict).residue == ["port 1 was open", "volume volume-a was left until a reaper came"]
     assert reap([world.runs], progress=Silent()).items == []
     assert RunResult.load(run.verdict).verdicts.environment is EnvironmentVerdict.RESIDUE
 
 
 def test_a_process_that_only_a_pid_file_names_is_found(world: World) -> None:
-    run = world.run()
-    went_through(run, *STOPPED)
-    left = world.process(run, name="broker-0", marked_as_ours=False)
+    left = world.process(world.run(*STOPPED), name="broker-0", marked_as_ours=False)
     assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "process", "")}
     assert not left.alive()
 
 
 def test_what_cannot_be_removed_is_reported_and_the_rest_goes(world: World) -> None:
-    run = world.run()
-    went_through(run, *STOPPED)
-    world.engine = FakeEngine(stuck={"volume-a"})
-    world.engine.add(run.root, "volume-a", "network-a")
+    run = world.run(*STOPPED)
+    world.engine = FakeEngine(stuck={"volume-a"}).add(run.root, "volume-a", "network-a")
     reaped = reap([world.runs], progress=Silent())
     assert fates(reaped.items) == {("failed", "volume", "volume-a"), ("removed", "network", "network-a")}
     assert "it is in use" in reaped.of(Fate.FAILED)[0].detail
@@ -357,13 +343,11 @@ def test_what_cannot_be_removed_is_reported_and_the_rest_goes(world: World) -> N
 
 @pytest.mark.parametrize("phase", [Phase.JUDGE, Phase.EXPECTATIONS])
 def test_a_verdict_from_before_judging_was_cut_off_does_not_stand(world: World, phase: Phase) -> None:
-    run = world.run()
-    went_through(run, *STOPPED)
+    run = world.run(*STOPPED)
     before = assemble(run).model_copy(update={"checks": [PASSED]})
     before.save(run.verdict)
     went_through(run, *STOPPED, entry(phase, over=False))
-    reaped = reap([world.runs], progress=Silent())
-    assert fates(reaped.items) == {("closed", "run", run.run_id)}
+    assert fates(reap([world.runs], progress=Silent()).items) == {("closed", "run", run.run_id)}
     result = RunResult.load(run.verdict)
     assert result.verdicts.system is SystemVerdict.UNKNOWN
     assert result.checks == [PASSED]
@@ -371,8 +355,7 @@ def test_a_verdict_from_before_judging_was_cut_off_does_not_stand(world: World, 
 
 
 def test_a_verdict_that_was_never_saved_is_saved(world: World) -> None:
-    run = world.run()
-    went_through(run, *STOPPED)
+    run = world.run(*STOPPED)
     assert fates(reap([world.runs], progress=Silent()).items) == {("closed", "run", run.run_id)}
     assert RunResult.load(run.verdict).verdicts.system is SystemVerdict.UNKNOWN
 
@@ -436,25 +419,21 @@ def test_run_folders_are_named_as_the_reaper_knows_them(world: World) -> None:
 def test_a_run_whose_folder_was_removed_leaves_nothing_either(world: World) -> None:
     run = RunFolder(world.runs / "short-20260101T000000-00000007")
     left = world.process(run)
-    world.engine = FakeEngine()
-    world.engine.add(run.root, "container-a")
+    world.engine = FakeEngine().add(run.root, "container-a")
     assert ("removed", "container", "container-a") in fates(reap([world.runs]).items)
     assert not left.alive()
 
 
 def test_what_belongs_to_a_folder_that_is_out_of_sight_is_kept(world: World) -> None:
-    world.engine = FakeEngine()
-    world.engine.add(Path("/no/such/runs/short"), "container-a")
+    world.engine = FakeEngine().add(Path("/no/such/runs/short"), "container-a")
     (item,) = [item for item in reap([world.runs], everywhere=True, dry_run=True).items if item.name == "container-a"]
     assert (item.fate, item.detail) == (Fate.KEPT, "/no/such/runs does not exist on this machine")
 
 
 def test_what_another_machine_made_on_the_same_engine_is_kept(world: World) -> None:
     run = killed_in_drive(world)
-    world.engine = FakeEngine()
-    world.engine.add(run.root, "volume-a", host="far-away")
-    reaped = reap([world.runs], progress=Silent())
-    assert ("kept", "volume", "volume-a") in fates(reaped.items)
+    world.engine = FakeEngine().add(run.root, "volume-a", host="far-away")
+    assert ("kept", "volume", "volume-a") in fates(reap([world.runs], progress=Silent()).items)
     assert world.engine.requests == []
 
 
@@ -480,8 +459,7 @@ def test_a_process_with_a_variable_that_no_harness_writes_is_left_alone(
 
 @pytest.mark.parametrize("root", [pytest.param("", id="none"), pytest.param("runs/short", id="a relative path")])
 def test_labels_that_name_no_folder_are_not_ours(root: str, world: World) -> None:
-    world.engine = FakeEngine()
-    world.engine.add(Path(root), "container-a")
+    world.engine = FakeEngine().add(Path(root), "container-a")
     reaped = reap([world.runs], everywhere=True, dry_run=True)
     (item,) = [item for item in reaped.items if item.name == "container-a"]
     assert (item.fate, item.detail) == (Fate.KEPT, "its labels name no run folder of this machine")
@@ -495,11 +473,9 @@ def test_what_may_not_be_looked_at_is_a_failure_only_of_this_users_runs(
     another: bool, fate: Fate, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = killed_in_drive(world)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", "supervisor.pid")
-
-    monkeypatch.setattr("harness.reaper.reap.liveness_of", refuse)
+    monkeypatch.setattr(
+        "harness.reaper.reap.liveness_of", raising(PermissionError(errno.EACCES, "Permission denied", "supervisor.pid"))
+    )
     monkeypatch.setattr(os, "geteuid", lambda: run.root.stat().st_uid + another)
     (item,) = reap([world.runs]).items
     assert (item.fate, item.name) == (fate, run.run_id)
@@ -574,10 +550,8 @@ def test_a_scratch_folder_in_memory_goes_too(world: World, tmp_path: Path, monke
 
 
 def test_the_command_prints_a_table_and_says_by_its_exit_code_whether_all_is_gone(world: World) -> None:
-    run = world.run()
-    went_through(run, *STOPPED)
-    world.engine = FakeEngine(stuck={"volume-a"})
-    world.engine.add(run.root, "volume-a")
+    run = world.run(*STOPPED)
+    world.engine = FakeEngine(stuck={"volume-a"}).add(run.root, "volume-a")
     done = CliRunner().invoke(app, ["reap", "--runs", str(world.runs)])
     assert done.exit_code == ExitCode.ENVIRONMENT
     assert "volume-a" in done.output

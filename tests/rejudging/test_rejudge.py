@@ -13,7 +13,6 @@ from harness import phases
 from harness.analysis import session
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Case, Judged, batches
-from harness.cli import app as cli
 from harness.cli import simulate as sweep_command
 from harness.errors import EvidenceError
 from harness.experiment import judge as judging
@@ -157,19 +156,6 @@ def test_a_run_whose_scenario_cannot_be_read_is_refused_by_name(bench: Bench, co
         bench.folders[1].scenario.write_bytes(content)
     with pytest.raises(EvidenceError, match=f"{bench.folders[1].scenario}: cannot be read"):
         bench.again()
-
-
-@pytest.fixture
-def chaos(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["chaos", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    monkeypatch.setenv("COLUMNS", "120")
-    return run
 
 
 def test_the_command_shows_what_has_changed(bench: Bench, chaos: Any) -> None:

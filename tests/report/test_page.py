@@ -43,7 +43,7 @@ def test_the_page_needs_nothing_from_outside(folder: RunFolder) -> None:
 
 def test_text_from_the_evidence_is_escaped(folder: RunFolder, add_findings: Callable[..., None]) -> None:
     add_findings(
-        {"check": "I10", "severity": "violation", "message": "<script>alert(1)</script>", "evidence": ["<img src=x>"]},
+        {"check": "I10", "severity": "violation", "message": "<script>alert(1)</script>", "evidence": ["<img src=x>"]}
     )
     page = write(folder).read_text()
     assert "<script>alert(1)" not in page

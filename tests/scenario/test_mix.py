@@ -78,8 +78,7 @@ def test_faults_that_claim_the_same_are_never_drawn_at_the_same_time() -> None:
 def test_no_more_than_so_many_are_in_force_at_once() -> None:
     for plan in plans():
         for fault in plan.faults:
-            in_force = [it for it in plan.faults if it.at_s <= fault.at_s < end_s(it)]
-            assert len(in_force) <= 2
+            assert len([it for it in plan.faults if it.at_s <= fault.at_s < end_s(it)]) <= 2
 
 
 def test_a_role_may_be_any_broker() -> None:

@@ -36,7 +36,13 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
     return [found[seed] for seed in seeds]
 
 
-@pytest.mark.parametrize("name", [*FAULTS, "every power", "every power, through codecs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "kill" else pytest.mark.whole)
+        for name in (*FAULTS, "every power", "every power, through codecs")
+    ],
+)
 def test_a_seed_gives_the_same_bytes_whatever_the_process_and_whatever_ran_before(name: str) -> None:
     code = "from tests.simulation.test_determinism import digests; print(*digests({!r}, backwards={}))"
     told = [

@@ -67,7 +67,13 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
     return {str(path.relative_to(folder.root)): path.read_bytes() for path in files if path.is_file()}
 
 
-@pytest.mark.parametrize("name", [listed.name for listed in registry.scenarios()])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(listed.name, marks=() if listed.name == "smoke" else pytest.mark.whole)
+        for listed in registry.scenarios()
+    ],
+)
 def test_every_built_in_scenario_runs(name: str, tmp_path: Path) -> None:
     asked = load_scenario(name, options("simulated", [], []))
     folder = gathered(asked, 7, tmp_path)

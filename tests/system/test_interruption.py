@@ -7,6 +7,7 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
+from tests.raising import raising
 
 
 def send(number: signal.Signals, times: int = 1) -> None:
@@ -124,13 +125,10 @@ def test_an_error_of_the_work_is_its_own() -> None:
 
 
 def test_background_work_answers_or_raises() -> None:
-    def fails() -> None:
-        raise KeyError("x")
-
     with Background() as background:
         assert background.run(lambda: threading.current_thread() is threading.main_thread()) is False
         with pytest.raises(KeyError):
-            background.run(fails)
+            background.run(raising(KeyError("x")))
 
 
 def test_background_calls_share_a_thread_and_its_resources() -> None:

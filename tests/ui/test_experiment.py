@@ -33,7 +33,6 @@ def states(person: Person) -> dict[str, str]:
 
 @pytest.mark.airflow
 @pytest.mark.cluster
-@pytest.mark.spark
 def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_server: Airflow) -> None:
     open_form(person)
     person.choose("scenario", str(FILLED_IN["scenario"]))

@@ -130,24 +130,24 @@ class TestSender:
     def path(self, tmp_path: Path) -> Path:
         return tmp_path / "producer-1.jsonl"
 
+    @pytest.fixture
+    def producer(self) -> FakeProducer:
+        return FakeProducer()
+
     def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
         plan = clients(**parameters)[0]
-        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Sender(plan, recorder, cast("Producer", producer))
+        return Sender(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), cast("Producer", producer))
 
     def test_the_invoke_is_on_file_before_the_record_is_handed_over(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
+        self, path: Path, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        producer = FakeProducer()
-
         def produce(_topic: str, **_record: Any) -> None:
             assert [line["type"] for line in lines(path)] == ["invoke"]
 
         monkeypatch.setattr(producer, "produce", produce)
         self.sender(path, producer).send()
 
-    def test_invoke_and_end_share_an_index_and_values_are_unique(self, path: Path) -> None:
-        producer = FakeProducer()
+    def test_invoke_and_end_share_an_index_and_values_are_unique(self, path: Path, producer: FakeProducer) -> None:
         sender = self.sender(path, producer)
         for _ in range(3):
             sender.send()
@@ -165,8 +165,9 @@ class TestSender:
         assert written[4]["error"].startswith("_MSG_TIMED_OUT")
         assert {line["acks"] for line in written} == {-1}
 
-    def test_a_key_always_goes_to_the_same_partition_and_all_partitions_get_some(self, path: Path) -> None:
-        producer = FakeProducer()
+    def test_a_key_always_goes_to_the_same_partition_and_all_partitions_get_some(
+        self, path: Path, producer: FakeProducer
+    ) -> None:
         sender = self.sender(path, producer)
         for _ in range(200):
             sender.send()
@@ -181,21 +182,20 @@ class TestSender:
             pytest.param(KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), "MSG_SIZE", id="too large"),
         ],
     )
-    def test_a_record_that_never_left_is_a_fail(self, path: Path, refusal: Exception, error: str) -> None:
-        producer = FakeProducer()
+    def test_a_record_that_never_left_is_a_fail(
+        self, path: Path, producer: FakeProducer, refusal: Exception, error: str
+    ) -> None:
         producer.refusal = refusal
         self.sender(path, producer).send()
         assert lines(path)[-1]["type"] == "fail"
         assert error in lines(path)[-1]["error"]
 
-    def test_a_send_that_asked_for_no_answer_has_no_offset(self, path: Path) -> None:
-        producer = FakeProducer()
+    def test_a_send_that_asked_for_no_answer_has_no_offset(self, path: Path, producer: FakeProducer) -> None:
         self.sender(path, producer, acks=0).send()
         producer.deliver(0, None)
         assert (lines(path)[-1]["type"], lines(path)[-1]["offset"]) == ("ok", -1)
 
-    def test_values_are_as_long_as_asked(self, path: Path) -> None:
-        producer = FakeProducer()
+    def test_values_are_as_long_as_asked(self, path: Path, producer: FakeProducer) -> None:
         self.sender(path, producer, value_bytes=100).send()
         assert len(producer.sent[0]["value"]) == 100
 
@@ -266,8 +266,7 @@ class TestReader:
 
     def reader(self, path: Path, consumer: FakeConsumer) -> Reader:
         plan = replace(clients(producers=0)[0], topics={"orders": 1})
-        recorder = Recorder(plan.process, JsonlWriter(path).write, now_ns)
-        return Reader(plan, recorder, consumer)
+        return Reader(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), consumer)
 
     def test_a_poll_keeps_records_in_the_order_they_came(self, path: Path) -> None:
         poll(self.reader(path, FakeConsumer([record(5), record(6, b"producer-2-9")])))

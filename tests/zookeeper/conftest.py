@@ -26,8 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with PortReservations() as ports, (folder / "log").open("wb") as log:
         (port,) = ports.reserve(1)
         plan = ServerPlan(client_port=port, data_dir=str(folder / "data"))
-        command = embedded_zookeeper.prepare(folder, plan)
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(embedded_zookeeper.prepare(folder, plan), stdout=log, stderr=log)
         try:
 
             async def serves() -> bool:

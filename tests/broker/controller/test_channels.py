@@ -32,9 +32,7 @@ class Bench:
         )
 
     def send(self, number: int, broker_id: int = 1) -> None:
-        message = UpdateMetadataRequest(
-            controller_id=9, controller_epoch=number, broker_epoch=5, topic_states=[], live_brokers=[]
-        )
+        message = UpdateMetadataRequest(controller_id=9, controller_epoch=number, broker_epoch=5)
         self.channels.send(
             ControlRequest(
                 broker_id=broker_id,
@@ -72,12 +70,7 @@ async def test_requests_arrive_in_order_over_one_connection(bench: Bench) -> Non
     assert bench.transport.connects == [(1, "9", 30.0)]
     assert bench.log.events[:2] == [
         ControlSend(
-            api="UpdateMetadata",
-            to=1,
-            correlation_id=1,
-            controller_epoch=0,
-            target_broker_epoch=5,
-            partitions=["t-0"],
+            api="UpdateMetadata", to=1, correlation_id=1, controller_epoch=0, target_broker_epoch=5, partitions=["t-0"]
         ),
         ControlResponse(api="UpdateMetadata", sender=1, correlation_id=1, controller_epoch=0, error=0),
     ]

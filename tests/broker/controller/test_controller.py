@@ -19,6 +19,7 @@ from harness.events import (
     ZkWrite,
 )
 from tests.broker.controller.world import World, settle
+from tests.raising import raising
 
 LIFE = (ControllerElected, ControllerReady, ControllerResigned, ControllerMoved, BrokerRegistered)
 
@@ -45,13 +46,11 @@ async def test_when_the_controller_dies_another_takes_over_in_the_next_epoch(wor
 
 
 async def test_deleting_the_znode_makes_for_a_new_term_and_changes_no_partition(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     before = world.server.nodes[world.path()].version
     world.server.remove("/controller")
     await settle()
-    epochs = [b.controller.controller_epoch for b in world.brokers.values() if b.controller.is_active]
-    assert epochs == [2]
+    assert [b.controller.controller_epoch for b in world.brokers.values() if b.controller.is_active] == [2]
     assert life(world, 1)[:4] == ["broker_registered", "controller_elected", "controller_ready", "controller_resigned"]
     assert world.server.nodes[world.path()].version == before
 
@@ -94,8 +93,7 @@ async def test_the_new_session_waits_for_the_event_that_is_running(world: World)
 
 
 async def test_a_lost_connection_is_no_reason_to_resign_and_hides_nothing(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.brokers[1].sessions[0].disconnect()
     await world.kill(2)
     assert world.brokers[1].controller.is_active
@@ -149,8 +147,7 @@ async def test_what_is_queued_for_a_controller_that_has_resigned_is_void(world: 
 
 @pytest.mark.parametrize("path", ["/brokers/topics/bad", "/brokers/topics/t/partitions/0/state"])
 async def test_a_znode_without_sense_keeps_nobody_from_taking_over(world: World, path: str) -> None:
-    await world.start(1)
-    await world.create("t", {0: [1]})
+    await world.start(1, t={0: [1]})
     world.server.put(path, b"not JSON")
     await world.start(2)
     await world.kill(1)
@@ -179,8 +176,7 @@ async def test_a_stopped_controller_leaves_znode_and_session_to_others(world: Wo
 
 
 async def test_resigning_forgets_every_handler_but_the_one_of_the_election(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     zk = world.brokers[1].sessions[0]
     assert zk.watched > {"/controller", "/brokers/ids", "/brokers/ids/2", "/brokers/topics/t"}
     world.server.put("/controller", ControllerZnode(broker_id=7, timestamp_ms=0).encode())
@@ -211,11 +207,7 @@ async def test_controlled_shutdown_is_refused(
 
 async def test_controlled_shutdown_that_fails_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.start(1, 2)
-
-    async def bug(*_: object) -> list[tuple[str, int]]:
-        raise TypeError("bug")
-
-    monkeypatch.setattr(ActiveController, "controlled_shutdown", bug)
+    monkeypatch.setattr(ActiveController, "controlled_shutdown", raising(TypeError("bug")))
     with pytest.raises(ControllerMovedError, match="bug"):
         await world.brokers[1].controller.controlled_shutdown(2, -1)
 
@@ -238,8 +230,7 @@ async def test_controlled_shutdown_is_refused_when_the_session_ends(world: World
 
 
 async def test_no_partition_is_touched_by_a_controller_of_an_earlier_epoch(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.server.put(world.path(), world.state().encode().replace(b'"controller_epoch":1', b'"controller_epoch":9'))
     await world.kill(2)
     assert (world.state().leader, world.state().leader_epoch) == (2, 0)

@@ -34,8 +34,7 @@ async def test_the_first_controller_has_epoch_1(
     server: Ensemble, zk: SimulatedZooKeeper, log: RecordingStateLog
 ) -> None:
     assert await read_controller(zk) == -1
-    won = await register_and_increment(zk, ME, state_log=log)
-    assert won == ControllerEpoch(value=1, zk_version=1)
+    assert await register_and_increment(zk, ME, state_log=log) == ControllerEpoch(value=1, zk_version=1)
     assert server.data("/controller_epoch") == b"1"
     assert server.nodes["/controller"].owner == zk.session_id
     assert await read_controller(zk) == 1

@@ -15,8 +15,7 @@ def test_the_first_state_is_led_by_the_first_live_replica_in_epoch_0() -> None:
 
 
 def test_an_election_raises_the_leader_epoch_and_carries_the_controllers() -> None:
-    selection = Selection(leader=3, isr=(3,), receivers=(3,))
-    assert elected(STATE, selection, 9) == replace(NEXT, leader=3, isr=(3,))
+    assert elected(STATE, Selection(leader=3, isr=(3,), receivers=(3,)), 9) == replace(NEXT, leader=3, isr=(3,))
 
 
 @pytest.mark.parametrize(

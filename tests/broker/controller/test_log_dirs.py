@@ -15,8 +15,7 @@ async def fail(world: World, broker_id: int, *partitions: tuple[str, int]) -> No
 
 
 async def test_leads_move_and_followers_leave_the_isr_of_those_partitions_alone(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 1, 3], 1: [1, 2, 3], 2: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 1, 3], 1: [1, 2, 3], 2: [2, 3]})
     world.transport.received.clear()
     await fail(world, 2, ("t", 0), ("t", 1))
     assert (world.state("t", 0).leader, world.state("t", 0).isr) == (1, (1, 3))
@@ -30,8 +29,7 @@ async def test_leads_move_and_followers_leave_the_isr_of_those_partitions_alone(
 
 
 async def test_a_partition_without_another_replica_has_no_leader_until_the_broker_starts_anew(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2]})
+    await world.start(1, 2, t={0: [2]})
     await fail(world, 2, ("t", 0))
     assert (world.state().leader, world.state().isr) == (-1, (2,))
     await world.kill(2)
@@ -41,8 +39,7 @@ async def test_a_partition_without_another_replica_has_no_leader_until_the_broke
 
 
 async def test_what_works_again_is_online_again(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     await fail(world, 2, ("t", 0))
     await fail(world, 2)
     assert world.brokers[1].active._context.offline_dirs == {1: set(), 2: set()}

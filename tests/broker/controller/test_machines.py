@@ -12,8 +12,7 @@ from tests.broker.controller.world import World, settle
 @pytest.fixture
 async def ready(world: World) -> World:
     """A controller with one partition of one topic, all of whose events are forgotten."""
-    await world.start(1)
-    await world.create("t", {0: [1]})
+    await world.start(1, t={0: [1]})
     world.brokers[1].log.events.clear()
     world.transport.received.clear()
     return world

@@ -55,14 +55,12 @@ async def test_a_new_topic_is_led_by_its_first_replicas_in_epoch_0(world: World)
 
 
 async def test_dead_replicas_are_left_out_of_a_new_partition(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [9, 2, 1]})
+    await world.start(1, 2, t={0: [9, 2, 1]})
     assert world.state() == state(2, 0, 2, 1)
 
 
 async def test_a_new_partition_without_a_live_replica_waits_for_one(world: World) -> None:
-    await world.start(1)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, t={0: [2, 3]})
     assert world.path() not in world.server.nodes
     (failed,) = controller_events(world, Election)
     assert (failed.error, failed.result, failed.assigned) == ("no assigned replica is online", None, [2, 3])
@@ -79,16 +77,14 @@ async def test_a_first_state_whose_answer_was_lost_is_found(world: World) -> Non
 
 
 async def test_partitions_that_are_added_come_up_and_the_others_stay_as_they_are(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     world.server.put("/brokers/topics/t", TopicAssignment(partitions={0: (1, 2), 1: (2, 1)}).encode())
     await settle()
     assert (world.state("t", 1), versions(world)) == (state(2, 0, 2, 1), 0)
 
 
 async def test_a_topic_that_was_removed_by_hand_is_forgotten(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     for path in sorted((p for p in world.server.nodes if p.startswith("/brokers/topics/t")), reverse=True):
         world.server.remove(path)
     await settle()
@@ -108,14 +104,12 @@ async def test_a_topic_that_was_removed_by_hand_is_forgotten(world: World) -> No
 async def test_a_broker_dies(
     world: World, assignment: list[int], victim: int, writes: int, expected: PartitionStateZnode
 ) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: assignment})
+    await world.start(1, 2, 3, t={0: assignment})
     await world.kill(victim)
     assert (world.state(), versions(world)) == (expected, writes)
     await world.start(victim)
     assert versions(world) == writes
-    request = told(world, victim, LeaderAndIsrRequest)[-1]
-    partition = request.topic_states[0].partition_states[0]
+    partition = told(world, victim, LeaderAndIsrRequest)[-1].topic_states[0].partition_states[0]
     assert (partition.leader, partition.leader_epoch, partition.zk_version, partition.is_new) == (1, 1, 1, False)
 
 
@@ -129,8 +123,7 @@ async def test_the_death_of_a_broker_that_held_nothing_is_told_all_the_same(worl
 
 
 async def test_a_leader_that_was_controller_too_costs_two_writes(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [1, 2, 3]})
+    await world.start(1, 2, 3, t={0: [1, 2, 3]})
     await world.kill(1)
     elections = controller_events(world, Election)
     assert (world.state(), versions(world)) == (state(2, 2, 2, 3, controller_epoch=2), 2)
@@ -140,8 +133,7 @@ async def test_a_leader_that_was_controller_too_costs_two_writes(world: World) -
 
 
 async def test_a_new_controller_tells_who_lives_before_it_tells_who_leads(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [3, 2]})
+    await world.start(1, 2, 3, t={0: [3, 2]})
     world.transport.received.clear()
     await world.kill(1)
     for broker_id in (2, 3):
@@ -153,8 +145,7 @@ async def test_a_new_controller_tells_who_lives_before_it_tells_who_leads(world:
 
 
 async def test_the_last_isr_member_stays_and_leads_again_when_it_returns(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.leader_writes_isr((2,))
     await world.kill(2)
     assert world.state() == state(-1, 1, 2)
@@ -186,8 +177,7 @@ async def test_the_last_isr_member_stays_and_leads_again_when_it_returns(world: 
 async def test_unclean_election_is_decided_by_what_zookeeper_says_then(
     world: World, broker: Mapping[str, str], topic: Mapping[str, str], allowed: bool
 ) -> None:
-    await world.start(1, 2, 3, properties=broker)
-    await world.create("t", {0: [2, 3, 1]})
+    await world.start(1, 2, 3, properties=broker, t={0: [2, 3, 1]})
     world.leader_writes_isr((2,))
     world.configure("t", topic)
     await world.kill(2)
@@ -200,8 +190,7 @@ async def test_unclean_election_is_decided_by_what_zookeeper_says_then(
 
 
 async def test_allowing_unclean_election_later_gives_leaderless_partitions_a_leader(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.leader_writes_isr((2,))
     await world.kill(2)
     world.configure("t", {"unclean.leader.election.enable": "true"})
@@ -215,8 +204,7 @@ async def test_allowing_unclean_election_later_gives_leaderless_partitions_a_lea
 
 
 async def test_an_election_that_lost_to_a_leaders_write_is_decided_anew(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3, 1]})
+    await world.start(1, 2, 3, t={0: [2, 3, 1]})
 
     def leader_shrinks_first(op: Op) -> None:
         if isinstance(op, Set) and op.path == world.path():
@@ -231,8 +219,7 @@ async def test_an_election_that_lost_to_a_leaders_write_is_decided_anew(world: W
 
 
 async def test_a_removal_from_the_isr_that_lost_to_a_leaders_write_is_decided_anew(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [1, 2, 3]})
+    await world.start(1, 2, 3, t={0: [1, 2, 3]})
 
     def leader_shrinks_first(op: Op) -> None:
         if isinstance(op, Set) and op.path == world.path():
@@ -245,8 +232,7 @@ async def test_a_removal_from_the_isr_that_lost_to_a_leaders_write_is_decided_an
 
 
 async def test_a_replica_outside_the_isr_dies_without_a_write_but_its_leader_is_told(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [1, 2, 3]})
+    await world.start(1, 2, 3, t={0: [1, 2, 3]})
     world.leader_writes_isr((1, 3))
     world.transport.received.clear()
     await world.kill(2)
@@ -256,8 +242,7 @@ async def test_a_replica_outside_the_isr_dies_without_a_write_but_its_leader_is_
 
 
 async def test_a_bounced_broker_fails_and_starts(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     controller = world.brokers[1].sessions[0]
     controller.disconnect()
     world.brokers[2].sessions[0].expire()
@@ -265,15 +250,13 @@ async def test_a_bounced_broker_fails_and_starts(world: World) -> None:
     controller.reconnect()
     await settle()
     assert world.state() == state(1, 1, 1)
-    request = told(world, 2, LeaderAndIsrRequest)[-1]
-    assert request.broker_epoch == world.brokers[2].broker_epoch
+    assert told(world, 2, LeaderAndIsrRequest)[-1].broker_epoch == world.brokers[2].broker_epoch
     moves = [(e.replica, e.to_state) for e in controller_events(world, ReplicaStateChange)][-2:]
     assert moves == [(2, "OfflineReplica"), (2, "OnlineReplica")]
 
 
 async def test_controlled_shutdown_moves_leads_and_leaves_isrs(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 1, 3], 1: [1, 2, 3], 2: [2], 3: [1, 3]})
+    await world.start(1, 2, 3, t={0: [2, 1, 3], 1: [1, 2, 3], 2: [2], 3: [1, 3]})
     world.transport.received.clear()
     remaining = await world.brokers[1].controller.controlled_shutdown(2, world.brokers[2].broker_epoch)
     await settle()
@@ -294,8 +277,7 @@ async def test_controlled_shutdown_moves_leads_and_leaves_isrs(world: World) -> 
 
 
 async def test_controlled_shutdown_names_what_nobody_else_can_lead(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     world.leader_writes_isr((2,))
     assert await world.brokers[1].controller.controlled_shutdown(2, -1) == [("t", 0)]
     assert world.state() == state(2, 0, 2)
@@ -305,8 +287,7 @@ async def test_controlled_shutdown_names_what_nobody_else_can_lead(world: World)
 
 
 async def test_news_of_an_isr_reach_everybody_and_the_notification_goes(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     world.leader_writes_isr((1,))
     world.transport.received.clear()
     world.server.put("/isr_change_notification/isr_change_0000000000", encode_isr_change([("t", 0), ("gone", 1)]))
@@ -332,8 +313,7 @@ async def test_a_broker_with_another_endpoint_is_told_of(world: World) -> None:
 
 
 async def test_every_write_is_told_with_its_result(world: World) -> None:
-    await world.start(1)
-    await world.create("t", {0: [1]})
+    await world.start(1, t={0: [1]})
     assert [(w.path, w.op, w.result, w.new_version, w.by) for w in controller_events(world, ZkWrite)] == [
         ("/brokers/topics/t/partitions", "create", "ok", 0, "controller"),
         ("/brokers/topics/t/partitions/0", "create", "ok", 0, "controller"),
@@ -351,8 +331,7 @@ async def test_every_write_is_told_with_its_result(world: World) -> None:
 )
 async def test_the_last_member_of_an_isr_dies(world: World, profile: str, unclean: str, isr: tuple[int, ...]) -> None:
     properties = {"selector.profile": profile, "unclean.leader.election.enable": unclean}
-    await world.start(1, 2, properties=properties)
-    await world.create("t", {0: [2]})
+    await world.start(1, 2, properties=properties, t={0: [2]})
     await world.kill(2)
     assert (world.state().leader, world.state().isr) == (-1, isr)
     await world.start(2, properties=properties)

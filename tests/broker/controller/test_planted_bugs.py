@@ -36,8 +36,7 @@ async def test_a_controller_that_never_resigns_is_stopped_by_the_fence_only(worl
 
 async def test_a_bounced_broker_that_is_not_noticed_keeps_its_leads(world: World) -> None:
     world.rules = rules_with(["bounced-brokers-ignored"])
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 3]})
     world.brokers[1].sessions[0].disconnect()
     world.brokers[2].sessions[0].expire()
     await settle()
@@ -49,8 +48,7 @@ async def test_a_bounced_broker_that_is_not_noticed_keeps_its_leads(world: World
 
 async def test_a_config_that_forbids_is_not_looked_at(world: World) -> None:
     world.rules = rules_with(["unclean-ignores-config"])
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 3]})
     world.leader_writes_isr((2,))
     await world.kill(2)
     assert (world.state().leader, world.state().isr) == (3, (3,))
@@ -58,7 +56,6 @@ async def test_a_config_that_forbids_is_not_looked_at(world: World) -> None:
 
 async def test_the_last_member_of_an_isr_is_dropped(world: World) -> None:
     world.rules = rules_with(["last-isr-member-dropped"])
-    await world.start(1, 2)
-    await world.create("t", {0: [2]})
+    await world.start(1, 2, t={0: [2]})
     await world.kill(2)
     assert (world.state().leader, world.state().isr) == (-1, ())

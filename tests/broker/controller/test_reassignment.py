@@ -19,8 +19,7 @@ CONTROLLER = 5
 @pytest.fixture
 async def moving(world: World) -> World:
     """A topic on brokers 1 and 2; brokers 3 and 4 are idle."""
-    await world.start(CONTROLLER, 1, 2, 3, 4)
-    await world.create("t", {0: [1, 2]})
+    await world.start(CONTROLLER, 1, 2, 3, 4, t={0: [1, 2]})
     world.transport.received.clear()
     return world
 

@@ -12,12 +12,7 @@ from harness.broker.rules import ProtocolRules, rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.registration import LiveBroker
-from harness.broker.zookeeper.znodes import (
-    PREFERRED_ELECTION,
-    PartitionStateZnode,
-    TopicAssignment,
-    encode_isr_change,
-)
+from harness.broker.zookeeper.znodes import PREFERRED_ELECTION, PartitionStateZnode, TopicAssignment, encode_isr_change
 from harness.events import Election
 from tests.broker.controller.world import World, registration_of, settle
 
@@ -103,8 +98,7 @@ def test_a_planted_bug_brings_leads_home_to_a_replica_that_is_not_in_sync() -> N
 
 async def away_from_home(world: World) -> None:
     """Have broker 2 lead what broker 1 should, with both in sync."""
-    await world.start(3, 1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(3, 1, 2, t={0: [1, 2]})
     await world.kill(1)
     await world.start(1)
     world.leader_writes_isr((2, 1))
@@ -133,8 +127,7 @@ async def test_a_preferred_replica_out_of_sync_is_not_available(world: World) ->
 
 
 async def test_an_unclean_election_by_request_overrules_the_configuration(world: World) -> None:
-    await world.start(3, 1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(3, 1, 2, t={0: [1, 2]})
     world.leader_writes_isr((1,))
     await world.kill(1)
     assert world.state().leader == -1
@@ -146,8 +139,7 @@ async def test_an_unclean_election_by_request_overrules_the_configuration(world:
 
 
 async def test_an_unclean_election_with_all_replicas_down_fails(world: World) -> None:
-    await world.start(3, 1)
-    await world.create("t", {0: [1]})
+    await world.start(3, 1, t={0: [1]})
     await world.kill(1)
     results = await world.brokers[3].controller.elect_leaders([T], UNCLEAN)
     assert results[T].error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
@@ -185,8 +177,7 @@ async def test_a_new_controller_holds_the_election_that_was_asked_of_the_old_one
 @pytest.mark.parametrize(("enabled", "leader"), [("true", 1), ("false", 2)])
 async def test_leads_go_home_by_themselves(world: World, enabled: str, leader: int) -> None:
     properties = {"auto.leader.rebalance.enable": enabled, "leader.imbalance.check.interval.seconds": "30"}
-    await world.start(3, 1, 2, properties=properties)
-    await world.create("t", {0: [1, 2]})
+    await world.start(3, 1, 2, properties=properties, t={0: [1, 2]})
     await asyncio.sleep(6)
     await world.kill(1)
     await world.start(1)

@@ -14,14 +14,12 @@ def counts(world: World, broker_id: int = 1) -> ControllerStatistics:
 
 
 async def test_whoever_is_not_controller_knows_who_is_and_counts_nothing(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     assert counts(world, 2) == ControllerStatistics(active_controller_id=1)
 
 
 async def test_partitions_are_counted_by_their_leaders(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3], 1: [3, 1], 2: [2], 3: [9]})
+    await world.start(1, 2, 3, t={0: [2, 3], 1: [3, 1], 2: [2], 3: [9]})
     assert counts(world) == ControllerStatistics(active_controller_id=1, global_topic_count=1, global_partition_count=3)
     await world.kill(2)
     assert counts(world) == ControllerStatistics(
@@ -34,8 +32,7 @@ async def test_partitions_are_counted_by_their_leaders(world: World) -> None:
 
 
 async def test_topics_that_are_to_go_are_counted_with_their_replicas(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [1, 2, 3]})
+    await world.start(1, 2, 3, t={0: [1, 2, 3]})
     await world.kill(3)
     world.transport.silent.add(2)
     world.server.put(delete_topic_path("t"), b"")
@@ -52,8 +49,7 @@ async def test_topics_that_are_to_go_are_counted_with_their_replicas(world: Worl
 
 
 async def test_a_preferred_replica_that_is_being_added_counts_once_it_is_in_the_isr(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [2, 1]})
+    await world.start(1, 2, t={0: [2, 1]})
     context = world.brokers[1].active._context
     known, state = context.topics["t"], context.leadership["t", 0]
     moving = type(known)(partitions={0: (3, 2, 1)}, adding={0: (3,)}, topic_id=known.topic_id)

@@ -18,9 +18,9 @@ async def delete(world: World, topic: str = "t") -> None:
     await settle()
 
 
-def is_gone(world: World, topic: str = "t") -> bool:
-    left = [path for path in world.server.nodes if path.startswith(f"/brokers/topics/{topic}")]
-    return not left and f"/config/topics/{topic}" not in world.server.nodes and not wishes(world)
+def is_gone(world: World) -> bool:
+    left = [path for path in world.server.nodes if path.startswith("/brokers/topics/t")]
+    return not left and "/config/topics/t" not in world.server.nodes and not wishes(world)
 
 
 def wishes(world: World) -> list[str]:
@@ -81,8 +81,7 @@ async def test_zookeeper_is_cleaned_up_in_kafkas_order_after_three_writes_of_the
 
 
 async def test_every_broker_is_told_to_forget_the_topic_before_its_replicas_go(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1]})
+    await world.start(1, 2, t={0: [1]})
     world.transport.received.clear()
     await delete(world)
     for broker_id, kinds in ((1, [UpdateMetadataRequest, StopReplicaRequest]), (2, [UpdateMetadataRequest])):
@@ -97,8 +96,7 @@ async def test_every_broker_is_told_to_forget_the_topic_before_its_replicas_go(w
 
 
 async def test_a_replica_on_a_dead_broker_keeps_the_topic_until_the_broker_is_back(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [1, 2, 3]})
+    await world.start(1, 2, 3, t={0: [1, 2, 3]})
     await world.kill(3)
     await delete(world)
     assert (wishes(world), deletions(world, 1), deletions(world, 2)) == (["t"], [("t", [0])], [("t", [0])])
@@ -114,8 +112,7 @@ async def test_a_replica_on_a_dead_broker_keeps_the_topic_until_the_broker_is_ba
 
 
 async def test_a_broker_that_dies_before_it_answers_is_asked_again_when_it_is_back(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     world.transport.silent.add(2)
     await delete(world)
     assert moves(world, ReplicaStateChange, replica=2)[-1] == "ReplicaDeletionStarted"
@@ -127,8 +124,7 @@ async def test_a_broker_that_dies_before_it_answers_is_asked_again_when_it_is_ba
 
 
 async def test_a_replica_that_could_not_be_deleted_is_tried_again_when_its_broker_starts_anew(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2], 1: [2, 1]})
+    await world.start(1, 2, t={0: [1, 2], 1: [2, 1]})
     world.transport.delete_errors[2] = {("t", 1): STORAGE_ERROR}
     await delete(world)
     assert wishes(world) == ["t"]
@@ -141,8 +137,7 @@ async def test_a_replica_that_could_not_be_deleted_is_tried_again_when_its_broke
 
 
 async def test_a_new_controller_goes_on_with_a_deletion(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 3]})
     world.transport.silent.add(3)
     await delete(world)
     world.transport.silent.discard(3)
@@ -151,8 +146,7 @@ async def test_a_new_controller_goes_on_with_a_deletion(world: World) -> None:
 
 
 async def test_a_new_controller_waits_for_the_dead_too(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 3]})
     await world.kill(3)
     await delete(world)
     await world.kill(1)
@@ -162,8 +156,7 @@ async def test_a_new_controller_waits_for_the_dead_too(world: World) -> None:
 
 
 async def test_a_dead_leader_is_not_replaced_while_its_topic_goes(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3, 1]})
+    await world.start(1, 2, 3, t={0: [2, 3, 1]})
     world.transport.silent.add(3)
     await delete(world)
     epoch = world.state().leader_epoch
@@ -187,15 +180,13 @@ async def test_a_wish_for_a_topic_that_is_not_there_is_dropped(world: World) -> 
 
 
 async def test_without_delete_topic_enable_wishes_are_dropped(world: World) -> None:
-    await world.start(1, 2, properties={"delete.topic.enable": "false"})
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, properties={"delete.topic.enable": "false"}, t={0: [1, 2]})
     await delete(world)
     assert (wishes(world), world.state().leader) == ([], 1)
 
 
 async def test_a_new_controller_without_delete_topic_enable_drops_old_wishes(world: World) -> None:
-    await world.start(1, 2, 3)
-    await world.create("t", {0: [2, 3]})
+    await world.start(1, 2, 3, t={0: [2, 3]})
     await world.kill(3)
     await delete(world)
     await world.kill(1)
@@ -205,8 +196,7 @@ async def test_a_new_controller_without_delete_topic_enable_drops_old_wishes(wor
 
 
 async def test_partitions_are_not_added_to_a_topic_that_goes(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     await world.kill(2)
     await delete(world)
     grown = TopicAssignment(partitions={0: (1, 2), 1: (1, 2)}, topic_id="id")
@@ -219,8 +209,7 @@ async def test_partitions_are_not_added_to_a_topic_that_goes(world: World) -> No
 
 
 async def test_a_topic_that_is_being_reassigned_waits_until_that_is_over(world: World) -> None:
-    await world.start(1, 2)
-    await world.create("t", {0: [1, 2]})
+    await world.start(1, 2, t={0: [1, 2]})
     active = world.brokers[1].active
     active._context.reassigning.add(("t", 0))
     await delete(world)
@@ -232,14 +221,12 @@ async def test_a_topic_that_is_being_reassigned_waits_until_that_is_over(world: 
 
 
 @pytest.mark.parametrize(
-    "replicas",
-    [pytest.param([2], id="its only replica is dead"), pytest.param([2, 3], id="all its replicas are dead")],
+    "replicas", [pytest.param([2], id="its only replica is dead"), pytest.param([2, 3], id="all its replicas are dead")]
 )
 async def test_a_topic_that_never_had_a_leader_goes_when_its_brokers_come(
     world: World, replicas: Sequence[int]
 ) -> None:
-    await world.start(1)
-    await world.create("t", {0: replicas})
+    await world.start(1, t={0: replicas})
     await delete(world)
     assert wishes(world) == ["t"]
     await world.start(*replicas)

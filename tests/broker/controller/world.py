@@ -123,13 +123,20 @@ class World:
         self.rules = ProtocolRules()
         self._outside = SimulatedZooKeeper(self.server)
 
-    async def start(self, *broker_ids: int, properties: Mapping[str, str] | None = None) -> None:
-        """Start brokers one after the other."""
+    async def start(
+        self,
+        *broker_ids: int,
+        properties: Mapping[str, str] | None = None,
+        t: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        """Start brokers one after the other, and then create topic t, if its replicas are given."""
         for broker_id in broker_ids:
             self.transport.down.discard(broker_id)
             self.brokers[broker_id] = FakeBroker(broker_id, self.server, self.transport, properties or {}, self.rules)
             await self.brokers[broker_id].start()
             await settle()
+        if t:
+            await self.create("t", t)
 
     async def kill(self, broker_id: int) -> None:
         """End a broker without a word: its session ends, its peers cannot reach it."""
@@ -162,10 +169,10 @@ class World:
     def state(self, topic: str = "t", partition: int = 0) -> PartitionStateZnode:
         return PartitionStateZnode.decode(topic, partition, self.server.data(self.path(topic, partition)))
 
-    def leader_writes_isr(self, isr: tuple[int, ...], topic: str = "t", partition: int = 0) -> None:
+    def leader_writes_isr(self, isr: tuple[int, ...]) -> None:
         """Have the partition's leader change its ISR, as it would: no epoch changes."""
-        now = self.state(topic, partition)
+        now = self.state()
         changed = PartitionStateZnode(
             leader=now.leader, leader_epoch=now.leader_epoch, isr=isr, controller_epoch=now.controller_epoch
         )
-        self.server.put(self.path(topic, partition), changed.encode())
+        self.server.put(self.path(), changed.encode())

@@ -8,15 +8,12 @@ from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.configs.config import BrokerConfig, parse_config
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
-from harness.broker.wire.messages import ApiKey, UpdateMetadataRequest
+from harness.broker.wire.messages import ApiKey
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
+from tests.broker.metadata_update import metadata_update
 from tests.broker.recording_state_log import RecordingStateLog
-
-_Broker = UpdateMetadataRequest.UpdateMetadataBroker
-_Topic = UpdateMetadataRequest.UpdateMetadataTopicState
-_Partition = _Topic.UpdateMetadataPartitionState
 
 
 @pytest.fixture
@@ -48,44 +45,8 @@ def tell() -> Callable[..., None]:
     """Apply one UpdateMetadata: topic → partition → (leader, replicas); brokers → listeners."""
 
     def update(cache: MetadataCache, brokers: dict[int, tuple[str, ...]], topics: dict[str, dict[int, Any]]) -> None:
-        endpoint = _Broker.UpdateMetadataEndpoint
-        cache.update(
-            UpdateMetadataRequest(
-                controller_id=2,
-                controller_epoch=1,
-                broker_epoch=1,
-                live_brokers=[
-                    _Broker(
-                        id=broker_id,
-                        rack=None,
-                        endpoints=[
-                            endpoint(host=f"h{broker_id}", port=9000 + n, listener=name, security_protocol=0)
-                            for n, name in enumerate(listeners)
-                        ],
-                    )
-                    for broker_id, listeners in brokers.items()
-                ],
-                topic_states=[
-                    _Topic(
-                        topic_name=topic,
-                        partition_states=[
-                            _Partition(
-                                partition_index=number,
-                                controller_epoch=1,
-                                leader=leader,
-                                leader_epoch=4,
-                                isr=replicas,
-                                zk_version=0,
-                                replicas=replicas,
-                                offline_replicas=[broker for broker in replicas if broker not in brokers],
-                            )
-                            for number, (leader, replicas) in partitions.items()
-                        ],
-                    )
-                    for topic, partitions in topics.items()
-                ],
-            )
-        )
+        states = {t: {n: (leader, 4, known) for n, (leader, known) in of.items()} for t, of in topics.items()}
+        cache.update(metadata_update(brokers, states, 2))
 
     return update
 

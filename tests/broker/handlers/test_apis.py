@@ -7,7 +7,7 @@ from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
-from harness.broker.zookeeper.client import ZooKeeper
+from tests.raising import raising
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
@@ -29,8 +29,5 @@ def test_every_known_api_has_a_row() -> None:
 
 
 def test_an_object_serves_the_apis_of_its_own_methods_only() -> None:
-    def no_session() -> ZooKeeper:
-        raise AssertionError
-
-    handlers = bound(ProducerIdHandlers(ProducerIds(broker_id=1, zookeeper=no_session)))
+    handlers = bound(ProducerIdHandlers(ProducerIds(broker_id=1, zookeeper=raising(AssertionError()))))
     assert list(handlers) == [ApiKey.INIT_PRODUCER_ID]

@@ -20,7 +20,6 @@ from harness.broker.wire.messages import (
     ProduceRequest,
 )
 from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
-from harness.simulation.loop import run
 from harness.values import OFFSETS_TOPIC
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
 
@@ -49,7 +48,6 @@ async def produce(
     version: int = 8,
 ) -> list[tuple[int, int, int]] | None:
     request = ProduceRequest(
-        transactional_id=None,
         acks=acks,
         timeout_ms=timeout_ms,
         topic_data=[
@@ -84,9 +82,6 @@ async def fetch(
         max_wait_ms=wait_ms,
         min_bytes=options.get("min_bytes", 1),
         max_bytes=options.get("response_bytes", 1 << 20),
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
         topics=[
             _Fetched(
                 topic=TOPIC,
@@ -118,7 +113,6 @@ async def list_offset(
 ) -> list[tuple[int, int, int, int]]:
     request = ListOffsetsRequest(
         replica_id=replica,
-        isolation_level=0,
         topics=[
             _Listed(
                 name=TOPIC,
@@ -180,79 +174,49 @@ async def epoch_end(
         pytest.param(1, compressed(GZIP), {"version": 6}, 0, id="with gzip, which was always there"),
     ],
 )
-def test_produce(
-    broker_id: int, records: bytes | None, options: dict[str, int] | dict[str, str] | dict[str, tuple[int]], error: int
+async def test_produce(
+    cluster: ReplicaCluster, broker_id: int, records: bytes | None, options: dict[str, Any], error: int
 ) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            [(_, code, base)] = await produce(cluster, broker_id, records, **options) or []
-            assert (code, base) == (error, 0 if error == 0 else -1)
-            assert cluster[1].replica().log.log_end_offset == (1 if error == 0 else 0)
-
-    run(play())
+    [(_, code, base)] = await produce(cluster, broker_id, records, **options) or []
+    assert (code, base) == (error, 0 if error == 0 else -1)
+    assert cluster[1].replica().log.log_end_offset == (1 if error == 0 else 0)
 
 
-def test_one_partition_that_fails_does_not_hold_back_the_others() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.elect(2, partition=1)
-            await cluster.elect(1, partition=2)
-            answers = await produce(cluster, 1, batch("a"), partitions=(0, 1, 2))
-            assert answers == [(0, 0, 0), (1, 6, -1), (2, 0, 0)]
-
-    run(play())
+async def test_one_partition_that_fails_does_not_hold_back_the_others(cluster: ReplicaCluster) -> None:
+    await cluster.elect(2, partition=1)
+    await cluster.elect(1, partition=2)
+    answers = await produce(cluster, 1, batch("a"), partitions=(0, 1, 2))
+    assert answers == [(0, 0, 0), (1, 6, -1), (2, 0, 0)]
 
 
-def test_each_partition_is_answered_by_what_became_of_it_while_waiting() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.elect(1, partition=1)
-            cluster.network.isolate(1)
-            waiting = await cluster.begin(produce(cluster, 1, batch("a"), partitions=(0, 1), timeout_ms=500))
-            await cluster.elect(2, isr=[2, 3])
-            await cluster.elect(1, isr=[1])  # the lead comes back, the records of the first term do not count again
-            assert await waiting == [(0, 6, -1), (1, 7, -1)]
-
-    run(play())
+async def test_each_partition_is_answered_by_what_became_of_it_while_waiting(cluster: ReplicaCluster) -> None:
+    await cluster.elect(1, partition=1)
+    cluster.network.isolate(1)
+    waiting = await cluster.begin(produce(cluster, 1, batch("a"), partitions=(0, 1), timeout_ms=500))
+    await cluster.elect(2, isr=[2, 3])
+    await cluster.elect(1, isr=[1])  # the lead comes back, the records of the first term do not count again
+    assert await waiting == [(0, 6, -1), (1, 7, -1)]
 
 
-def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            assert await produce(cluster, 1, batch("a"), acks=0) is None
-            assert cluster[1].replica().log.log_end_offset == 1
-            with pytest.raises(CloseConnection, match="t-0"):
-                await produce(cluster, 2, batch("a"), acks=0)
-
-    run(play())
+async def test_without_acks_there_is_no_answer_and_a_failure_closes_the_connection(cluster: ReplicaCluster) -> None:
+    assert await produce(cluster, 1, batch("a"), acks=0) is None
+    assert cluster[1].replica().log.log_end_offset == 1
+    with pytest.raises(CloseConnection, match="t-0"):
+        await produce(cluster, 2, batch("a"), acks=0)
 
 
-def test_acks_1_is_answered_before_anybody_else_has_the_record() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            assert await produce(cluster, 1, batch("a"), acks=1) == [(0, 0, 0)]
-            assert cluster[1].replica().high_watermark == 0
-
-    run(play())
+async def test_acks_1_is_answered_before_anybody_else_has_the_record(cluster: ReplicaCluster) -> None:
+    assert await produce(cluster, 1, batch("a"), acks=1) == [(0, 0, 0)]
+    assert cluster[1].replica().high_watermark == 0
 
 
-def test_the_answer_is_on_the_state_change_log() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            cluster.network.isolate(1)
-            await produce(cluster, 1, batch("a", "b"), timeout_ms=250)
-            [event] = cluster[1].of(ProduceResponse)
-            assert (event.error, event.base_offset, event.acks, event.high_watermark) == (7, -1, -1, 0)
-            assert (event.client, event.correlation_id, event.leader_epoch, event.isr_size) == ("client", 7, 0, 3)
-            assert event.duration_ms == pytest.approx(250)
-
-    run(play())
+async def test_the_answer_is_on_the_state_change_log(cluster: ReplicaCluster) -> None:
+    cluster.network.isolate(1)
+    await produce(cluster, 1, batch("a", "b"), timeout_ms=250)
+    [event] = cluster[1].of(ProduceResponse)
+    assert (event.error, event.base_offset, event.acks, event.high_watermark) == (7, -1, -1, 0)
+    assert (event.client, event.correlation_id, event.leader_epoch, event.isr_size) == ("client", 7, 0, 3)
+    assert event.duration_ms == pytest.approx(250)
 
 
 # --- Fetch ---
@@ -266,16 +230,13 @@ def test_the_answer_is_on_the_state_change_log() -> None:
         pytest.param("gzip", 9, 0, id="nothing is asked where it is another codec"),
     ],
 )
-def test_what_a_topic_compresses_with_zstd_is_read(compression: str, version: int, error: int) -> None:
-    async def play() -> None:
-        async with ReplicaCluster(compression_type=compression) as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a")
-            [answer] = await fetch(cluster, 1, 0, version=version, wait_ms=1000)
-            assert answer.error_code == error
-            assert bool(answer.records) == (error == 0)
-
-    run(play())
+async def test_what_a_topic_compresses_with_zstd_is_read(compression: str, version: int, error: int) -> None:
+    async with ReplicaCluster(compression_type=compression) as cluster:
+        await cluster.elect(1)
+        await cluster.produce(1, "a")
+        [answer] = await fetch(cluster, 1, 0, version=version, wait_ms=1000)
+        assert answer.error_code == error
+        assert bool(answer.records) == (error == 0)
 
 
 @pytest.mark.parametrize(
@@ -297,79 +258,60 @@ def test_what_a_topic_compresses_with_zstd_is_read(compression: str, version: in
         pytest.param(2, 0, {"epoch": 0}, 74, 0, id="the epoch is looked at before the role"),
     ],
 )
-def test_fetch(
-    broker_id: int, offset: int, options: dict[str, int] | dict[str, tuple[int]], error: int, records: int
+async def test_fetch(
+    cluster: ReplicaCluster, broker_id: int, offset: int, options: dict[str, Any], error: int, records: int
 ) -> None:
     """One committed record, one that only the leader has."""
-
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.elect(1)
-            await cluster.produce(1, "a")
-            cluster.network.isolate(1)
-            await cluster.produce(1, "b", acks=1)
-            [answer] = await fetch(cluster, broker_id, offset, **options)
-            assert answer.error_code == error
-            assert len(answer.records or b"") == records * len(batch("a"))
-            assert answer.high_watermark == answer.last_stable_offset == (-1 if error else 1)
-            fenced = [(e.what, e.api, e.got, e.have, e.error) for e in cluster[broker_id].of(Fenced)]
-            expected = [("leader_epoch", "Fetch", options.get("epoch"), 1, error)] if error in (74, 75) else []
-            assert fenced == expected
-            handed_out = cluster[broker_id].of(FetchResponse)
-            assert len(handed_out) == (1 if records and "replica" not in options else 0)
-
-    run(play())
+    await cluster.elect(1)
+    await cluster.produce(1, "a")
+    cluster.network.isolate(1)
+    await cluster.produce(1, "b", acks=1)
+    [answer] = await fetch(cluster, broker_id, offset, **options)
+    assert answer.error_code == error
+    assert len(answer.records or b"") == records * len(batch("a"))
+    assert answer.high_watermark == answer.last_stable_offset == (-1 if error else 1)
+    fenced = [(e.what, e.api, e.got, e.have, e.error) for e in cluster[broker_id].of(Fenced)]
+    expected = [("leader_epoch", "Fetch", options.get("epoch"), 1, error)] if error in (74, 75) else []
+    assert fenced == expected
+    handed_out = cluster[broker_id].of(FetchResponse)
+    assert len(handed_out) == (1 if records and "replica" not in options else 0)
 
 
-def test_the_first_batch_may_start_before_the_offset_asked_for() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a", "b", "c")
-            [answer] = await fetch(cluster, 1, 2)
-            assert parse_header(answer.records).base_offset == 0
-            [event] = cluster[1].of(FetchResponse)
-            assert (event.fetch_offset, event.last_offset, event.high_watermark) == (2, 2, 3)
-
-    run(play())
+async def test_the_first_batch_may_start_before_the_offset_asked_for(cluster: ReplicaCluster) -> None:
+    await cluster.produce(1, "a", "b", "c")
+    [answer] = await fetch(cluster, 1, 2)
+    assert parse_header(answer.records).base_offset == 0
+    [event] = cluster[1].of(FetchResponse)
+    assert (event.fetch_offset, event.last_offset, event.high_watermark) == (2, 2, 3)
 
 
-def test_limits_are_for_the_whole_answer_but_one_batch_always_comes() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            for partition in (0, 1):
-                await cluster.elect(1, partition=partition)
-                for _ in range(3):
-                    await cluster.produce(1, "a", partition=partition)
-            one = len(batch("a"))
-            answers = [
-                [len(p.records or b"") // one for p in await fetch(cluster, 1, 0, partitions=(0, 1), **limits)]
-                for limits in ({"max_bytes": 1}, {"max_bytes": 2 * one}, {"response_bytes": 4 * one})
-            ]
-            assert answers == [[1, 0], [2, 2], [3, 1]]
-
-    run(play())
+async def test_limits_are_for_the_whole_answer_but_one_batch_always_comes() -> None:
+    async with ReplicaCluster() as cluster:
+        for partition in (0, 1):
+            await cluster.elect(1, partition=partition)
+            for _ in range(3):
+                await cluster.produce(1, "a", partition=partition)
+        one = len(batch("a"))
+        answers = [
+            [len(p.records or b"") // one for p in await fetch(cluster, 1, 0, partitions=(0, 1), **limits)]
+            for limits in ({"max_bytes": 1}, {"max_bytes": 2 * one}, {"response_bytes": 4 * one})
+        ]
+        assert answers == [[1, 0], [2, 2], [3, 1]]
 
 
-def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            loop, one = asyncio.get_running_loop(), len(batch("a"))
-            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, min_bytes=2 * one))
-            await cluster.produce(1, "a")
-            await asyncio.sleep(1)
-            assert not waiting.done()
-            await cluster.produce(1, "b")
-            [answer] = await waiting
-            assert len(answer.records) == 2 * one
-            began = loop.time()
-            [answer] = await fetch(cluster, 1, 2, wait_ms=700)
-            assert loop.time() - began == pytest.approx(0.7)
-            assert (answer.records or b"") == b""
-
-    run(play())
+async def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long(cluster: ReplicaCluster) -> None:
+    loop, one = asyncio.get_running_loop(), len(batch("a"))
+    waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, min_bytes=2 * one))
+    await cluster.produce(1, "a")
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    await cluster.produce(1, "b")
+    [answer] = await waiting
+    assert len(answer.records) == 2 * one
+    began = loop.time()
+    [answer] = await fetch(cluster, 1, 2, wait_ms=700)
+    assert loop.time() - began == pytest.approx(0.7)
+    assert (answer.records or b"") == b""
 
 
 @pytest.mark.parametrize(
@@ -380,35 +322,29 @@ def test_a_consumer_waits_for_as_many_bytes_as_it_wants_or_as_long() -> None:
         pytest.param({"replica": 2}, 6, id="for a follower"),
     ],
 )
-def test_a_fetch_that_waits_ends_when_the_lead_is_lost(options: dict[str, int], error: int) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, **options))
-            began = asyncio.get_running_loop().time()
-            await cluster.elect(2)
-            [answer] = await waiting
-            assert (answer.error_code, asyncio.get_running_loop().time()) == (error, began)
-
-    run(play())
+async def test_a_fetch_that_waits_ends_when_the_lead_is_lost(
+    cluster: ReplicaCluster, options: dict[str, int], error: int
+) -> None:
+    waiting = await cluster.begin(fetch(cluster, 1, 0, wait_ms=60_000, **options))
+    began = asyncio.get_running_loop().time()
+    await cluster.elect(2)
+    [answer] = await waiting
+    assert (answer.error_code, asyncio.get_running_loop().time()) == (error, began)
 
 
-def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            cluster.network.isolate(1)
-            await cluster.elect(1)
-            await cluster.produce(1, "a", acks=1)
-            for replica in (2, 3):
-                [answer] = await fetch(cluster, 1, 9, replica=replica)
-                assert answer.error_code == 1
-            assert cluster[1].replica().high_watermark == 0
-            await fetch(cluster, 1, 1, replica=2)
-            assert cluster[1].replica().high_watermark == 0
-            await fetch(cluster, 1, 1, replica=3)
-            assert cluster[1].replica().high_watermark == 1
-
-    run(play())
+async def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything() -> None:
+    async with ReplicaCluster() as cluster:
+        cluster.network.isolate(1)
+        await cluster.elect(1)
+        await cluster.produce(1, "a", acks=1)
+        for replica in (2, 3):
+            [answer] = await fetch(cluster, 1, 9, replica=replica)
+            assert answer.error_code == 1
+        assert cluster[1].replica().high_watermark == 0
+        await fetch(cluster, 1, 1, replica=2)
+        assert cluster[1].replica().high_watermark == 0
+        await fetch(cluster, 1, 1, replica=3)
+        assert cluster[1].replica().high_watermark == 1
 
 
 # --- ListOffsets ---
@@ -427,20 +363,15 @@ def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything() -> No
         pytest.param(-1, {"epoch": 2}, (75, -1, -1, -1), id="in a leader epoch that this broker does not know"),
     ],
 )
-def test_list_offsets(timestamp: int, options: dict[str, Any], expected: tuple[int, ...]) -> None:
+async def test_list_offsets(
+    cluster: ReplicaCluster, timestamp: int, options: dict[str, Any], expected: tuple[int, ...]
+) -> None:
     """Two committed records of the first leader epoch; in the second one, a record that only the leader has."""
-
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a", "b")
-            await cluster.settled()
-            await cluster.elect(1)
-            cluster.network.isolate(1)
-            await cluster.produce(1, "c", acks=1)
-            assert await list_offset(cluster, 1, timestamp, **options) == [expected]
-
-    run(play())
+    await cluster.replicate(1, "a", "b")
+    await cluster.elect(1)
+    cluster.network.isolate(1)
+    await cluster.produce(1, "c", acks=1)
+    assert await list_offset(cluster, 1, timestamp, **options) == [expected]
 
 
 @pytest.mark.parametrize(("version", "error"), [(5, 78), (4, 5)])
@@ -453,32 +384,21 @@ def test_list_offsets(timestamp: int, options: dict[str, Any], expected: tuple[i
         pytest.param(-1, 3, False, id="the last offset for a follower"),
     ],
 )
-def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(
-    version: int, error: int, timestamp: int, replica: int, is_refused: bool
+async def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(
+    cluster: ReplicaCluster, version: int, error: int, timestamp: int, replica: int, is_refused: bool
 ) -> None:
     """KIP-207: its predecessor may have told a consumer more."""
-
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a")
-            await cluster.elect(2, tell=[2])
-            assert cluster[2].replica().high_watermark == 0
-            [(code, *_)] = await list_offset(cluster, 2, timestamp, replica=replica, version=version)
-            assert code == (error if is_refused else 0)
-
-    run(play())
+    await cluster.produce(1, "a")
+    await cluster.elect(2, tell=[2])
+    assert cluster[2].replica().high_watermark == 0
+    [(code, *_)] = await list_offset(cluster, 2, timestamp, replica=replica, version=version)
+    assert code == (error if is_refused else 0)
 
 
-def test_a_partition_named_twice_is_refused() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.elect(1, partition=1)
-            answers = await list_offset(cluster, 1, -1, partitions=(0, 1, 0))
-            assert [code for code, *_ in answers] == [42, 0, 42]
-
-    run(play())
+async def test_a_partition_named_twice_is_refused(cluster: ReplicaCluster) -> None:
+    await cluster.elect(1, partition=1)
+    answers = await list_offset(cluster, 1, -1, partitions=(0, 1, 0))
+    assert [code for code, *_ in answers] == [42, 0, 42]
 
 
 # --- OffsetForLeaderEpoch ---
@@ -497,20 +417,16 @@ def test_a_partition_named_twice_is_refused() -> None:
         pytest.param(2, 0, 2, (6, -1, -1), id="from a follower"),
     ],
 )
-def test_offset_for_leader_epoch(broker_id: int, asked: int, current: int, expected: tuple[int, ...]) -> None:
+async def test_offset_for_leader_epoch(
+    cluster: ReplicaCluster, broker_id: int, asked: int, current: int, expected: tuple[int, ...]
+) -> None:
     """Broker 1 leads in the epochs 0 and 2."""
-
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a", "b")
-            await cluster.elect(2, tell=[3])
-            await cluster.elect(1)
-            await cluster.produce(1, "c")
-            cluster[broker_id].events.clear()
-            assert await epoch_end(cluster, broker_id, asked, current=current) == expected
-            [event] = cluster[broker_id].of(OffsetForLeaderEpoch)
-            assert (event.error, event.answer_epoch, event.end_offset) == expected
-            assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, asked)
-
-    run(play())
+    await cluster.produce(1, "a", "b")
+    await cluster.elect(2, tell=[3])
+    await cluster.elect(1)
+    await cluster.produce(1, "c")
+    cluster[broker_id].events.clear()
+    assert await epoch_end(cluster, broker_id, asked, current=current) == expected
+    [event] = cluster[broker_id].of(OffsetForLeaderEpoch)
+    assert (event.error, event.answer_epoch, event.end_offset) == expected
+    assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, asked)

@@ -44,11 +44,7 @@ def handlers(tell: Callable[..., None]) -> GroupHandlers:
     store.begin_load(0, 1)
     store.finish_load(0, 1, [])
     coordinator = GroupCoordinator(
-        store=store,
-        topic=EagerTopic(),
-        state_log=RecordingStateLog([]),
-        wall_ms=lambda: 1_000,
-        max_metadata_bytes=4096,
+        store=store, topic=EagerTopic(), state_log=RecordingStateLog([]), wall_ms=lambda: 1_000, max_metadata_bytes=4096
     )
     return GroupHandlers(coordinator, metadata)
 

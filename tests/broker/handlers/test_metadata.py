@@ -78,8 +78,7 @@ async def test_which_topics_are_told(
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {"t": {0: (1, [1])}, "u": {0: (1, [1])}})
     request = MetadataRequest(topics=None) if topics is None else asks(*topics)
-    response = await handlers.describe(request, context(version))
-    assert list(codes(response)) == expected
+    assert list(codes(await handlers.describe(request, context(version)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,8 +149,7 @@ async def test_an_invalid_name_is_not_created(
     handlers: MetadataHandlers, context: Context, tell: Tell, zookeeper: Ensemble
 ) -> None:
     tell(handlers.metadata, {1: BOTH}, {})
-    response = await handlers.describe(asks("a b"), context(8))
-    assert codes(response) == {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert codes(await handlers.describe(asks("a b"), context(8))) == {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
     assert zookeeper.names("/brokers/topics") == []
 
 

@@ -1,12 +1,6 @@
 import pytest
 
-from harness.broker.log.checkpoint import (
-    MalformedCheckpoint,
-    read_epochs,
-    read_offsets,
-    write_epochs,
-    write_offsets,
-)
+from harness.broker.log.checkpoint import MalformedCheckpoint, read_epochs, read_offsets, write_epochs, write_offsets
 from harness.broker.log.epoch_cache import EpochEntry
 from harness.broker.log.storage import StorageError
 from harness.simulation.disk import MemoryStorage
@@ -18,15 +12,13 @@ def holding(data: bytes) -> MemoryStorage:
     return storage
 
 
-def test_epochs_are_written_as_kafka_writes_them() -> None:
-    storage = MemoryStorage()
+def test_epochs_are_written_as_kafka_writes_them(storage: MemoryStorage) -> None:
     write_epochs(storage, "file", [EpochEntry(0, 0), EpochEntry(7, 123)])
     assert storage.read("file") == b"0\n2\n0 0\n7 123\n"
     assert read_epochs(storage, "file") == [(0, 0), (7, 123)]
 
 
-def test_offsets_are_written_as_kafka_writes_them_and_sorted() -> None:
-    storage = MemoryStorage()
+def test_offsets_are_written_as_kafka_writes_them_and_sorted(storage: MemoryStorage) -> None:
     write_offsets(storage, "file", {("b", 0): 5, ("a", 10): 0, ("a", 9): 2**40})
     assert storage.read("file") == b"0\n3\na 9 1099511627776\na 10 0\nb 0 5\n"
     assert read_offsets(storage, "file") == {("a", 9): 2**40, ("a", 10): 0, ("b", 0): 5}
@@ -36,8 +28,7 @@ def test_an_absent_file_has_no_entries() -> None:
     assert (read_epochs(MemoryStorage(), "file"), read_offsets(MemoryStorage(), "file")) == ([], {})
 
 
-def test_a_file_without_entries() -> None:
-    storage = MemoryStorage()
+def test_a_file_without_entries(storage: MemoryStorage) -> None:
     write_epochs(storage, "file", [])
     assert (storage.read("file"), read_epochs(storage, "file")) == (b"0\n0\n", [])
 

@@ -90,8 +90,7 @@ def test_a_file_that_is_absent_is_no_failure() -> None:
     assert heard == []
 
 
-def test_a_failed_directory_is_never_marked_as_cleanly_stopped() -> None:
-    storage = MemoryStorage()
+def test_a_failed_directory_is_never_marked_as_cleanly_stopped(storage: MemoryStorage) -> None:
     directory, heard = listened(storage)
     logs = LogManager(directory)
     logs.load()

@@ -56,8 +56,7 @@ def test_a_batch_larger_than_a_segment_is_refused() -> None:
     assert refused.value.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed() -> None:
-    storage = MemoryStorage()
+def test_segments_are_named_by_their_first_offset_and_never_larger_than_allowed(storage: MemoryStorage) -> None:
     filled(storage=storage)
     segments = [name for name in storage.list("t-0") if name.endswith(".log")]
     assert segments == [f"{offset:020d}.log" for offset in (0, 8, 16)]
@@ -181,8 +180,7 @@ def test_the_epoch_history_is_on_disk_before_anybody_hears_of_it() -> None:
 
 
 @pytest.mark.parametrize("offset", range(21))
-def test_truncation_drops_whole_batches(offset: int) -> None:
-    storage = MemoryStorage()
+def test_truncation_drops_whole_batches(storage: MemoryStorage, offset: int) -> None:
     log = filled(storage=storage)
     log.truncate_to(offset)
     assert log.log_end_offset == offset // 2 * 2
@@ -193,8 +191,7 @@ def test_truncation_drops_whole_batches(offset: int) -> None:
     assert log.offset_for_timestamp(2) is None
 
 
-def test_truncation_drops_the_epochs_that_it_leaves_without_records() -> None:
-    storage = MemoryStorage()
+def test_truncation_drops_the_epochs_that_it_leaves_without_records(storage: MemoryStorage) -> None:
     log = new_log(storage)
     for epoch in (1, 2, 3):
         log.append_as_leader(batch(2), epoch)
@@ -203,8 +200,7 @@ def test_truncation_drops_the_epochs_that_it_leaves_without_records() -> None:
 
 
 @pytest.mark.parametrize("offset", [2, 5])
-def test_truncation_at_or_past_the_end_still_cleans_the_epochs(offset: int) -> None:
-    storage = MemoryStorage()
+def test_truncation_at_or_past_the_end_still_cleans_the_epochs(storage: MemoryStorage, offset: int) -> None:
     log = new_log(storage)
     log.append_as_leader(batch(2), 1)
     log.epochs.assign(2, offset)
@@ -226,8 +222,7 @@ def test_truncation_below_the_recovery_point_says_so_before_the_files_change() -
     assert log.recovery_point == 4
 
 
-def test_starting_over_drops_everything() -> None:
-    storage = MemoryStorage()
+def test_starting_over_drops_everything(storage: MemoryStorage) -> None:
     log = filled(storage=storage)
     log.truncate_fully_and_start_at(500)
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point, list(log.epochs)) == (500, 500, 500, [])
@@ -244,8 +239,7 @@ def test_truncation_before_the_first_segment_starts_over_there() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (400, 400)
 
 
-def test_the_log_start_moves_forward_only_and_takes_the_epochs_along() -> None:
-    storage = MemoryStorage()
+def test_the_log_start_moves_forward_only_and_takes_the_epochs_along(storage: MemoryStorage) -> None:
     log = new_log(storage)
     for epoch in (1, 2, 3):
         log.append_as_leader(batch(2), epoch)
@@ -313,8 +307,7 @@ def test_a_time_is_found_inside_gzip() -> None:
 
 
 @pytest.mark.parametrize("space", [0, BATCH - 1])
-def test_a_full_disk_leaves_a_leaders_log_as_it_was(space: int) -> None:
-    storage = MemoryStorage()
+def test_a_full_disk_leaves_a_leaders_log_as_it_was(storage: MemoryStorage, space: int) -> None:
     log = filled(3, storage=storage)
     before = everything(log)
     storage.space_left = space
@@ -341,8 +334,7 @@ def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was
     assert everything(follower) == sent + more
 
 
-async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel() -> None:
-    storage = MemoryStorage()
+async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel(storage: MemoryStorage) -> None:
     log = filled(storage=storage)
     await log.flush_rolled()
     assert log.recovery_point == 16
@@ -351,8 +343,7 @@ async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kern
     assert storage.read(f"t-0/{16:020d}.log") == b""
 
 
-def test_flushing_makes_everything_survive() -> None:
-    storage = MemoryStorage()
+def test_flushing_makes_everything_survive(storage: MemoryStorage) -> None:
     log = filled(storage=storage)
     before = everything(log)
     log.flush()

@@ -30,8 +30,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 5), newer=st.integers(0, 2), time=st.integers(0, 30))
     def append_as_leader(self, count: int, newer: int, time: int) -> None:
         self.epoch += newer
-        info = self.log.append_as_leader(batch(count, timestamp_ms=time), self.epoch)
-        assert info.base_offset == self.end
+        assert self.log.append_as_leader(batch(count, timestamp_ms=time), self.epoch).base_offset == self.end
         self.times |= {self.end + number: time + number for number in range(count)}
         self.batches.append((self.end, self.end + count - 1, self.epoch))
 

@@ -8,6 +8,7 @@ from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import StorageError
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, Heard, batch, everything
+from tests.raising import raising
 
 
 def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
@@ -16,15 +17,14 @@ def manager(storage: MemoryStorage, heard: Heard | None = None) -> LogManager:
     return logs
 
 
-def fill(logs: LogManager, topic: str, partition: int, count: int = 10) -> bytes:
+def fill(logs: LogManager, topic: str, partition: int) -> bytes:
     log = logs.get_or_create(topic, partition)
-    for _ in range(count):
+    for _ in range(10):
         log.append_as_leader(batch(2), 1)
     return everything(log)
 
 
-def test_a_log_is_created_once() -> None:
-    storage = MemoryStorage()
+def test_a_log_is_created_once(storage: MemoryStorage) -> None:
     logs = manager(storage)
     assert logs.get("t", 0) is None
     log = logs.get_or_create("t", 0)
@@ -56,8 +56,7 @@ def test_logs_are_sorted_by_topic_and_partition_number() -> None:
     assert [(log.topic, log.partition) for log in logs.logs()] == [("a", 0), ("a-1", 2), ("b", 9), ("b", 10)]
 
 
-def test_a_clean_stop_is_trusted_once() -> None:
-    storage = MemoryStorage()
+def test_a_clean_stop_is_trusted_once(storage: MemoryStorage) -> None:
     logs = manager(storage)
     before = fill(logs, "t", 0)
     logs.close_clean()
@@ -73,22 +72,18 @@ def test_a_clean_stop_is_trusted_once() -> None:
     assert not loaded.clean
 
 
-def test_a_clean_stop_that_could_not_sync_leaves_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = MemoryStorage()
+def test_a_clean_stop_that_could_not_sync_leaves_no_marker(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs = manager(storage)
     fill(logs, "t", 0)
-
-    def broken(_file: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", broken)
+    monkeypatch.setattr("harness.simulation.disk.MemoryFile.sync", raising(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output"):
         logs.close_clean()
     assert not storage.exists(".kafka_cleanshutdown")
 
 
-def test_loading_after_a_crash_is_sorted_and_checked() -> None:
-    storage = MemoryStorage()
+def test_loading_after_a_crash_is_sorted_and_checked(storage: MemoryStorage) -> None:
     logs = manager(storage)
     for topic, partition in (("b", 10), ("b", 9), ("a", 0)):
         fill(logs, topic, partition)
@@ -103,8 +98,7 @@ def test_loading_after_a_crash_is_sorted_and_checked() -> None:
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n3\na 0 20\nb 9 18\nb 10 20\n"
 
 
-async def test_recovery_starts_where_the_checkpoint_says() -> None:
-    storage = MemoryStorage()
+async def test_recovery_starts_where_the_checkpoint_says(storage: MemoryStorage) -> None:
     logs = manager(storage)
     fill(logs, "t", 0)
     await logs.checkpoint_recovery_points()
@@ -114,8 +108,7 @@ async def test_recovery_starts_where_the_checkpoint_says() -> None:
     assert (loaded.recovery_point, loaded.log_end_offset) == (16, 16)
 
 
-async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once() -> None:
-    storage = MemoryStorage()
+async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_at_once(storage: MemoryStorage) -> None:
     logs = manager(storage)
     fill(logs, "t", 0)
     await logs.checkpoint_recovery_points()
@@ -123,8 +116,7 @@ async def test_truncation_below_the_checkpointed_recovery_point_lowers_it_there_
     assert storage.read("recovery-point-offset-checkpoint") == b"0\n1\nt 0 6\n"
 
 
-async def test_the_log_start_survives_a_restart() -> None:
-    storage = MemoryStorage()
+async def test_the_log_start_survives_a_restart(storage: MemoryStorage) -> None:
     logs = manager(storage)
     fill(logs, "t", 0)
     fill(logs, "u", 0)
@@ -136,9 +128,8 @@ async def test_the_log_start_survives_a_restart() -> None:
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
 def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(
-    name: str, caplog: pytest.LogCaptureFixture
+    storage: MemoryStorage, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    storage = MemoryStorage()
     fill(manager(storage), "t", 0)
     storage.replace(name, b"0\n9\n")
     (loaded,) = LogManager(storage, SMALL).load()
@@ -146,8 +137,7 @@ def test_a_malformed_checkpoint_that_only_saves_time_counts_as_empty(
     assert name in caplog.text
 
 
-def test_high_watermarks_are_kept() -> None:
-    storage = MemoryStorage()
+def test_high_watermarks_are_kept(storage: MemoryStorage) -> None:
     logs = manager(storage)
     assert logs.read_high_watermarks() == {}
     logs.write_high_watermarks({("t", 0): 17, ("t", 1): 0})
@@ -155,15 +145,13 @@ def test_high_watermarks_are_kept() -> None:
     assert logs.read_high_watermarks() == {("t", 0): 17, ("t", 1): 0}
 
 
-def test_a_malformed_high_watermark_checkpoint_is_a_storage_error() -> None:
-    storage = MemoryStorage()
+def test_a_malformed_high_watermark_checkpoint_is_a_storage_error(storage: MemoryStorage) -> None:
     storage.replace("replication-offset-checkpoint", b"x")
     with pytest.raises(StorageError, match="replication-offset-checkpoint"):
         manager(storage).read_high_watermarks()
 
 
-async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it() -> None:
-    storage = MemoryStorage()
+async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it(storage: MemoryStorage) -> None:
     logs = manager(storage)
     for partition in (0, 1):
         fill(logs, "t", partition)
@@ -180,8 +168,9 @@ async def test_deletion_puts_the_log_aside_and_leaves_nothing_else_of_it() -> No
     assert logs.get_or_create("t", 0).log_end_offset == 0
 
 
-def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog: pytest.LogCaptureFixture) -> None:
-    storage = MemoryStorage()
+def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(
+    storage: MemoryStorage, caplog: pytest.LogCaptureFixture
+) -> None:
     logs = manager(storage)
     topic = "t" * 249
     for _ in range(2):
@@ -194,8 +183,7 @@ def test_a_log_that_was_put_aside_is_no_log_at_the_next_start(caplog: pytest.Log
     assert not [record for record in caplog.records if "log.ignored" in record.msg]
 
 
-def test_what_is_no_log_is_left_alone_and_named(caplog: pytest.LogCaptureFixture) -> None:
-    storage = MemoryStorage()
+def test_what_is_no_log_is_left_alone_and_named(storage: MemoryStorage, caplog: pytest.LogCaptureFixture) -> None:
     logs = manager(storage)
     fill(logs, "t", 0)
     logs.close_clean()
@@ -211,15 +199,13 @@ def test_what_is_no_log_is_left_alone_and_named(caplog: pytest.LogCaptureFixture
     assert storage.exists("t-x")
 
 
-def test_a_data_directory_is_claimed_once() -> None:
-    storage = MemoryStorage()
+def test_a_data_directory_is_claimed_once(storage: MemoryStorage) -> None:
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
     assert storage.read("meta.properties") == b"version=0\nbroker.id=1\ncluster.id=abc\n"
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
 
 
-def test_what_kafka_wrote_is_understood() -> None:
-    storage = MemoryStorage()
+def test_what_kafka_wrote_is_understood(storage: MemoryStorage) -> None:
     storage.replace("meta.properties", b"#\n#Mon Nov 02 10:00:00 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=abc\n")
     claim_data_directory(storage, broker_id=1, cluster_id="abc")
 
@@ -233,8 +219,7 @@ def test_what_kafka_wrote_is_understood() -> None:
         pytest.param(b"", "broker.id=None, expected 1", id="an empty file"),
     ],
 )
-def test_a_data_directory_of_somebody_else_is_refused(content: bytes, said: str) -> None:
-    storage = MemoryStorage()
+def test_a_data_directory_of_somebody_else_is_refused(storage: MemoryStorage, content: bytes, said: str) -> None:
     storage.replace("meta.properties", content)
     with pytest.raises(StorageError, match=said):
         claim_data_directory(storage, broker_id=1, cluster_id="abc")

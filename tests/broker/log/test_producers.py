@@ -1,5 +1,7 @@
 """Idempotent producers: what is taken, what is answered as a duplicate, what is refused, and what is remembered."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,9 +44,7 @@ def written(*batches: tuple[int, ...]) -> Log:
         pytest.param([(5, 1, -1)], (9, 1, 0), 1, id="after no epoch any sequence starts the first one"),
     ],
 )
-def test_is_written(
-    before: list[tuple[int, ...]] | list[tuple[int, int]], sent: tuple[int, ...] | tuple[int], base_offset: int
-) -> None:
+def test_is_written(before: Sequence[tuple[int, ...]], sent: tuple[int, ...], base_offset: int) -> None:
     log = written(*before)
     sequence, *rest = sent
     assert append(log, sequence, *rest[:1], epoch=rest[1] if len(rest) > 1 else 0) == base_offset
@@ -60,17 +60,12 @@ def test_is_written(
         pytest.param([(0, 1, 2)], (1, 1, 1), ErrorCode.INVALID_PRODUCER_EPOCH, id="an epoch that is over"),
         pytest.param([(0, 1, 2)], (0, 1, 1), ErrorCode.INVALID_PRODUCER_EPOCH, id="a duplicate in an old epoch"),
         pytest.param(
-            [(n, 1) for n in range(6)],
-            (0, 1),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            id="a duplicate that is too old",
+            [(n, 1) for n in range(6)], (0, 1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="a duplicate that is too old"
         ),
     ],
 )
 def test_is_refused_and_nothing_written(
-    before: list[tuple[int, ...]] | list[tuple[int, int]],
-    sent: tuple[int, ...] | tuple[int, int] | tuple[int],
-    error: ErrorCode,
+    before: Sequence[tuple[int, ...]], sent: tuple[int, ...], error: ErrorCode
 ) -> None:
     log = written(*before)
     end = log.log_end_offset
@@ -109,8 +104,7 @@ def test_producers_do_not_mix() -> None:
     assert append(log, 1, producer_id=8) == 4
 
 
-def test_a_write_that_the_disk_refused_is_not_remembered() -> None:
-    storage = MemoryStorage()
+def test_a_write_that_the_disk_refused_is_not_remembered(storage: MemoryStorage) -> None:
     log = new_log(storage)
     append(log, 0)
     storage.space_left = 10
@@ -121,8 +115,7 @@ def test_a_write_that_the_disk_refused_is_not_remembered() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_remembers(clean: bool) -> None:
-    storage = MemoryStorage()
+def test_a_restart_remembers(storage: MemoryStorage, clean: bool) -> None:
     log = new_log(storage)
     for sequence in range(9):
         append(log, sequence)
@@ -132,8 +125,7 @@ def test_a_restart_remembers(clean: bool) -> None:
     assert append(again, 9) == 9
 
 
-def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice() -> None:
-    storage = MemoryStorage()
+def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice(storage: MemoryStorage) -> None:
     append(new_log(storage), 0)
     again, _ = opened(storage, rules=rules_with(["producer-state-lost"]))
     assert append(again, 0) == 1

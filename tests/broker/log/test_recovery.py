@@ -167,8 +167,7 @@ def test_the_log_start_is_taken_from_its_checkpoint() -> None:
     assert spans(log.read(11, max_bytes=1000, up_to=20, at_least_one=True))[0] == (10, 11)
 
 
-def test_without_a_checkpoint_the_log_starts_with_its_first_segment() -> None:
-    storage = MemoryStorage()
+def test_without_a_checkpoint_the_log_starts_with_its_first_segment(storage: MemoryStorage) -> None:
     log = new_log(storage)
     log.truncate_fully_and_start_at(500)
     log.append_as_leader(batch(), 1)
@@ -206,8 +205,7 @@ def test_an_unclean_start_syncs_what_it_found() -> None:
 
 
 @pytest.mark.parametrize("flushed_after", range(11))
-def test_a_power_loss_costs_nothing_that_was_flushed(flushed_after: int) -> None:
-    storage = MemoryStorage()
+def test_a_power_loss_costs_nothing_that_was_flushed(storage: MemoryStorage, flushed_after: int) -> None:
     log = new_log(storage)
     kept = b""
     for index in range(10):

@@ -1,9 +1,4 @@
-"""Three logs under any sequence of appends, elections, fetches and failures: equal epochs mean equal records, and every
-leader has what was committed before it.
-
-The logs, their epoch caches, their disks and the rules of truncation and commitment are the broker's; who leads is
-decided here, and everybody may learn of it late: a leader that was replaced goes on as one.
-"""
+"""Three logs under any appends, elections, fetches and failures: equal epochs mean equal records, commits stay."""
 
 import random
 from collections.abc import Iterable

@@ -113,8 +113,7 @@ def test_an_empty_log_is_left_alone() -> None:
     assert delete_old_segments(log, 0, 10**15) == 0
 
 
-def test_deleted_segments_leave_the_disk_and_the_epochs() -> None:
-    storage = MemoryStorage()
+def test_deleted_segments_leave_the_disk_and_the_epochs(storage: MemoryStorage) -> None:
     log = new_log(storage, replace(SMALL, segment_bytes=len(batch()), retention_ms=10))
     for epoch, timestamp_ms in ((0, 1), (3, 2), (5, 900)):
         log.append_as_leader(batch(timestamp_ms=timestamp_ms), epoch)

@@ -68,8 +68,7 @@ def index_files(storage: MemoryStorage) -> list[str]:
     return sorted(path for path in storage.files if path.endswith("index"))
 
 
-def test_rolled_segments_have_their_index_on_disk_and_the_last_one_has_not() -> None:
-    storage = MemoryStorage()
+def test_rolled_segments_have_their_index_on_disk_and_the_last_one_has_not(storage: MemoryStorage) -> None:
     log = filled(storage)
     stems = [segment.path.removesuffix(".log") for segment in log.segments]
     assert index_files(storage) == sorted(f"{stem}.{kind}" for stem in stems[:2] for kind in ("index", "timeindex"))
@@ -114,8 +113,7 @@ def test_a_start_after_a_clean_stop_reads_nothing_of_old_segments() -> None:
     assert log.offset_for_timestamp(99_999) == (BATCHES, 99_999)
 
 
-def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not() -> None:
-    storage = MemoryStorage()
+def test_answers_are_those_of_the_records_whether_the_index_is_sealed_or_not(storage: MemoryStorage) -> None:
     sealed = filled(storage)
     assert [sealed.offset_for_timestamp(time) for time in range(0, 32_000, 531)] == [
         first_at(time) for time in range(0, 32_000, 531)
@@ -157,9 +155,8 @@ DAMAGE: dict[str, Callable[[MemoryStorage, str], object]] = {
 @pytest.mark.parametrize("ending", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 async def test_a_wrong_index_is_noticed_and_made_anew(
-    damage: Callable[[MemoryStorage, str], object], ending: str
+    storage: MemoryStorage, damage: Callable[[MemoryStorage, str], object], ending: str
 ) -> None:
-    storage = MemoryStorage()
     log = filled(storage)
     said, path = answers(log), log.segments[1].path.removesuffix(".log") + ending
     log.flush()
@@ -174,8 +171,7 @@ async def test_a_wrong_index_is_noticed_and_made_anew(
     assert {path: bytes(storage.files[path].data) for path in index_files(storage)} == right
 
 
-def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on() -> None:
-    storage = MemoryStorage()
+def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on(storage: MemoryStorage) -> None:
     log = filled(storage)
     log.truncate_to(log.segments[1].base_offset + 100)
     assert len(index_files(storage)) == 2
@@ -185,23 +181,20 @@ def test_a_log_cut_back_into_a_sealed_segment_forgets_its_index_and_goes_on() ->
     assert everything(log) == everything(opened(storage, settings=SETTINGS)[0])
 
 
-def test_recovery_drops_the_index_of_what_it_reads_through() -> None:
-    storage = MemoryStorage()
+def test_recovery_drops_the_index_of_what_it_reads_through(storage: MemoryStorage) -> None:
     log = filled(storage)
     second = log.segments[1].base_offset
     opened(storage, recovery_point=second, settings=SETTINGS)
     assert [path[2:26] for path in index_files(storage)] == ["0/" + "0" * 20 + ".i", "0/" + "0" * 20 + ".t"]
 
 
-def test_a_deleted_segment_takes_its_index_with_it() -> None:
-    storage = MemoryStorage()
+def test_a_deleted_segment_takes_its_index_with_it(storage: MemoryStorage) -> None:
     log = filled(storage)
     log.delete_oldest(2)
     assert index_files(storage) == []
 
 
-async def test_a_full_disk_leaves_the_index_in_memory() -> None:
-    storage = MemoryStorage()
+async def test_a_full_disk_leaves_the_index_in_memory(storage: MemoryStorage) -> None:
     log, _ = opened(storage, settings=SETTINGS)
     for number in range(BATCHES):
         log.append_as_leader(batch(timestamp_ms=time_of(number)), 0)

@@ -1,7 +1,5 @@
 """What a broker says of itself in numbers, against what it was made to do."""
 
-from collections.abc import Awaitable, Callable
-
 from harness.broker.controller.statistics import ControllerStatistics
 from harness.broker.metrics.metrics import BrokerMetrics
 from tests.broker.whole_cluster import WholeCluster
@@ -17,7 +15,7 @@ async def test_a_leader_counts_what_comes_in_and_its_followers_what_they_copy() 
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2, 3)
         assert await cluster.create("orders", [2, 1, 3]) == 0
-        await cluster.until(led(cluster, "orders", 2), "a leader")
+        await cluster.until_led("orders", 2)
         before = led_by(cluster, 2).counters.bytes_in
         assert before == 0
         for number in range(5):
@@ -35,20 +33,12 @@ async def test_a_partition_counts_as_under_replicated_from_the_shrink_to_the_exp
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2, 3)
         assert await cluster.create("orders", [2, 1, 3], min_insync_replicas="3") == 0
-        await cluster.until(led(cluster, "orders", 2), "a leader")
+        await cluster.until_led("orders", 2)
         assert under(cluster) == (0, 0)
         await cluster.brokers.pop(3).stop()
-
-        async def shrunk() -> bool:
-            return under(cluster) == (1, 1)
-
-        await cluster.until(shrunk, "the ISR without broker 3")
+        await cluster.until(lambda: under(cluster) == (1, 1), "the ISR without broker 3")
         await cluster.start(3)
-
-        async def whole() -> bool:
-            return under(cluster) == (0, 0)
-
-        await cluster.until(whole, "the ISR with broker 3")
+        await cluster.until(lambda: under(cluster) == (0, 0), "the ISR with broker 3")
         assert led_by(cluster, 2).counters.isr_expands == 1
 
 
@@ -56,7 +46,7 @@ async def test_only_the_controller_counts_the_cluster() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1, 2)
         assert await cluster.create("orders", [2, 1]) == 0
-        await cluster.until(led(cluster, "orders", 2), "a leader")
+        await cluster.until_led("orders", 2)
         controller_id = await cluster.controller(1)
         other = led_by(cluster, 3 - controller_id)
         assert led_by(cluster, controller_id).is_controller
@@ -72,21 +62,11 @@ async def test_replicas_on_a_failed_disk_count_as_offline() -> None:
     async with WholeCluster(QUICK) as cluster:
         await cluster.start(1)
         assert await cluster.create("orders", [1]) == 0
-        await cluster.until(led(cluster, "orders", 1), "a leader")
+        await cluster.until_led("orders", 1)
         cluster.disks[1].space_left = 0
         assert await cluster.produce(1, "orders", "lost") != 0
-
-        async def offline() -> bool:
-            return (led_by(cluster, 1).partitions, led_by(cluster, 1).offline_replicas) == (0, 1)
-
-        await cluster.until(offline, "the replica offline")
-
-
-def led(cluster: WholeCluster, topic: str, leader_id: int) -> Callable[[], Awaitable[bool]]:
-    async def seen() -> bool:
-        return await cluster.leader(topic, leader_id) == leader_id
-
-    return seen
+        await cluster.until(lambda: led_by(cluster, 1).offline_replicas == 1, "the replica offline")
+        assert led_by(cluster, 1).partitions == 0
 
 
 def under(cluster: WholeCluster) -> tuple[int, int]:

@@ -5,16 +5,9 @@ import pytest
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey
-from harness.events import (
-    BecomeFollower,
-    BecomeLeader,
-    ControlReceive,
-    EpochAssign,
-    Fenced,
-    HighWatermarkCheckpoint,
-)
-from harness.simulation.loop import run
+from harness.events import BecomeFollower, BecomeLeader, ControlReceive, EpochAssign, Fenced, HighWatermarkCheckpoint
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
+from tests.raising import raising
 
 
 async def tell(cluster: ReplicaCluster, broker_id: int, **changed: Any) -> list[int]:
@@ -43,52 +36,39 @@ async def stop(cluster: ReplicaCluster, broker_id: int, **asked: Any) -> list[in
         pytest.param({"leader_epoch": 6, "leader": -1}, [0, 0], "leader_unavailable", 1, id="there is no leader"),
     ],
 )
-def test_what_a_leader_makes_of_leader_and_isr(
-    changed: dict[str, Any] | dict[str, int], errors: list[int], verdict: str, leads: int
+async def test_what_a_leader_makes_of_leader_and_isr(
+    changed: dict[str, Any], errors: list[int], verdict: str, leads: int
 ) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            for _ in range(6):
-                await cluster.elect(1, tell=[1])
-            replica = cluster[1].replica()
-            assert await tell(cluster, 1, **{"leader": 2, **changed}) == errors
-            assert (replica.leader, replica.leader_epoch) == (leads, 6 if leads == 2 else 5)
-            received = cluster[1].of(ControlReceive)[-1]
-            assert (received.api, received.sender, received.verdict) == ("LeaderAndIsr", CONTROLLER, "applied")
-            assert [partition.verdict for partition in received.partitions] == [verdict]
-
-    run(play())
+    async with ReplicaCluster() as cluster:
+        for _ in range(6):
+            await cluster.elect(1, tell=[1])
+        replica = cluster[1].replica()
+        assert await tell(cluster, 1, **{"leader": 2, **changed}) == errors
+        assert (replica.leader, replica.leader_epoch) == (leads, 6 if leads == 2 else 5)
+        received = cluster[1].of(ControlReceive)[-1]
+        assert (received.api, received.sender, received.verdict) == ("LeaderAndIsr", CONTROLLER, "applied")
+        assert [partition.verdict for partition in received.partitions] == [verdict]
 
 
-def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1, tell=[2])
-            replica_of = cluster[3].manager.replicas.get
-            assert replica_of(TOPIC, 0) is None
-            assert await tell(cluster, 3, leader=-1) == [0, 0]
-            assert (cluster[3].replica().leader_epoch, cluster[3].replica().log.log_end_offset) == (-1, 0)
-            assert await tell(cluster, 3) == [0, 0]
-            assert cluster[3].replica().leader_epoch == 0
-
-    run(play())
+async def test_a_follower_of_an_unavailable_leader_has_a_log_but_no_epoch_yet() -> None:
+    async with ReplicaCluster() as cluster:
+        await cluster.elect(1, tell=[2])
+        assert cluster[3].manager.replicas.get(TOPIC, 0) is None
+        assert await tell(cluster, 3, leader=-1) == [0, 0]
+        assert (cluster[3].replica().leader_epoch, cluster[3].replica().log.log_end_offset) == (-1, 0)
+        assert await tell(cluster, 3) == [0, 0]
+        assert cluster[3].replica().leader_epoch == 0
 
 
-def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a", "b")
-            await cluster.settled()
-            await cluster.elect(2)
-            assert list(cluster[2].replica().log.epochs.entries) == [(0, 0), (1, 2)]
-            assert cluster[2].replica().epoch_start_offset == 2
-            kinds = [type(e) for e in cluster[2].events if isinstance(e, EpochAssign | BecomeLeader | BecomeFollower)]
-            assert kinds == [BecomeFollower, EpochAssign, EpochAssign, BecomeLeader]
-            became = cluster[2].of(BecomeLeader)[0]
-            assert (became.leader_epoch, became.previous_leader_epoch, became.isr) == (1, 0, [1, 2, 3])
-
-    run(play())
+async def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written(cluster: ReplicaCluster) -> None:
+    await cluster.replicate(1, "a", "b")
+    await cluster.elect(2)
+    assert list(cluster[2].replica().log.epochs.entries) == [(0, 0), (1, 2)]
+    assert cluster[2].replica().epoch_start_offset == 2
+    kinds = [type(e) for e in cluster[2].events if isinstance(e, EpochAssign | BecomeLeader | BecomeFollower)]
+    assert kinds == [BecomeFollower, EpochAssign, EpochAssign, BecomeLeader]
+    became = cluster[2].of(BecomeLeader)[0]
+    assert (became.leader_epoch, became.previous_leader_epoch, became.isr) == (1, 0, [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -102,56 +82,48 @@ def test_becoming_leader_notes_where_the_epoch_starts_before_anything_is_written
         pytest.param(50, 2, 11, "stale_controller_epoch", id="from an earlier controller"),
     ],
 )
-def test_a_request_is_fenced_as_a_whole(broker_epoch: int, controller_epoch: int, error: int, verdict: str) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            cluster.controller_epoch = 3
-            await cluster.elect(1)
-            cluster.controller_epoch = controller_epoch
-            errors = await tell(cluster, 1, broker_epoch=broker_epoch, leader=2, leader_epoch=1)
-            assert errors[0] == error
-            assert cluster[1].replica().leader == (1 if error else 2)
-            received = cluster[1].of(ControlReceive)[-1]
-            assert (received.verdict, received.controller_epoch) == (verdict, controller_epoch)
-            assert [event.error for event in cluster[1].of(Fenced)] == ([error] if error else [])
-
-    run(play())
+async def test_a_request_is_fenced_as_a_whole(
+    broker_epoch: int, controller_epoch: int, error: int, verdict: str
+) -> None:
+    async with ReplicaCluster() as cluster:
+        cluster.controller_epoch = 3
+        await cluster.elect(1)
+        cluster.controller_epoch = controller_epoch
+        assert (await tell(cluster, 1, broker_epoch=broker_epoch, leader=2, leader_epoch=1))[0] == error
+        assert cluster[1].replica().leader == (1 if error else 2)
+        received = cluster[1].of(ControlReceive)[-1]
+        assert (received.verdict, received.controller_epoch) == (verdict, controller_epoch)
+        assert [event.error for event in cluster[1].of(Fenced)] == ([error] if error else [])
 
 
 @pytest.mark.parametrize(
     ("bug", "stale"), [("no-broker-epoch", {"broker_epoch": 49}), ("no-controller-epoch-check", {})]
 )
-def test_without_a_fence_stale_requests_are_obeyed(bug: str, stale: dict[str, int]) -> None:
-    async def play() -> None:
-        async with ReplicaCluster(planted_bugs=[bug]) as cluster:
-            cluster.controller_epoch = 3
-            await cluster.elect(1)
-            cluster.controller_epoch = 2 if bug == "no-controller-epoch-check" else 3
-            assert await tell(cluster, 1, leader=2, leader_epoch=1, **stale) == [0, 0]
-            assert (cluster[1].replica().leader, cluster[1].of(Fenced)) == (2, [])
-
-    run(play())
+async def test_without_a_fence_stale_requests_are_obeyed(bug: str, stale: dict[str, int]) -> None:
+    async with ReplicaCluster(planted_bugs=[bug]) as cluster:
+        cluster.controller_epoch = 3
+        await cluster.elect(1)
+        cluster.controller_epoch = 2 if bug == "no-controller-epoch-check" else 3
+        assert await tell(cluster, 1, leader=2, leader_epoch=1, **stale) == [0, 0]
+        assert (cluster[1].replica().leader, cluster[1].of(Fenced)) == (2, [])
 
 
 @pytest.mark.parametrize("api", ["stop_replica", "update_metadata"])
 @pytest.mark.parametrize(("what", "error"), [("broker", 77), ("controller", 11)])
-def test_the_other_control_requests_are_fenced_too(api: str, what: str, error: int) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            cluster.controller_epoch = 3
-            await cluster.elect(1)
-            stopping = cluster.stop_replica(leader_epoch=-2, delete=True)
-            request = cluster.metadata_request() if api == "update_metadata" else stopping
-            if what == "broker":
-                request.broker_epoch = 49
-            else:
-                request.controller_epoch = 2
-            response = await getattr(cluster[1].control, api)(request, context(ApiKey.STOP_REPLICA, 3))
-            assert response.error_code == error
-            assert cluster[1].manager.replicas.get(TOPIC, 0) is not None
-            assert [(e.what, e.error) for e in cluster[1].of(Fenced)] == [(f"{what}_epoch", error)]
-
-    run(play())
+async def test_the_other_control_requests_are_fenced_too(api: str, what: str, error: int) -> None:
+    async with ReplicaCluster() as cluster:
+        cluster.controller_epoch = 3
+        await cluster.elect(1)
+        stopping = cluster.stop_replica(leader_epoch=-2, delete=True)
+        request = cluster.metadata_request() if api == "update_metadata" else stopping
+        if what == "broker":
+            request.broker_epoch = 49
+        else:
+            request.controller_epoch = 2
+        response = await getattr(cluster[1].control, api)(request, context(ApiKey.STOP_REPLICA, 3))
+        assert response.error_code == error
+        assert cluster[1].manager.replicas.get(TOPIC, 0) is not None
+        assert [(e.what, e.error) for e in cluster[1].of(Fenced)] == [(f"{what}_epoch", error)]
 
 
 @pytest.mark.parametrize(
@@ -164,112 +136,79 @@ def test_the_other_control_requests_are_fenced_too(api: str, what: str, error: i
         pytest.param(1, False, 0, False, id="stopping keeps the replica"),
     ],
 )
-def test_stop_replica(leader_epoch: int, delete: bool, error: int, gone: bool) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.produce(1, "a")
-            assert await stop(cluster, 3, leader_epoch=leader_epoch, delete=delete) == [0, error]
-            assert (cluster[3].manager.replicas.get(TOPIC, 0) is None) == gone
-            assert (cluster[3].logs.get(TOPIC, 0) is None) == gone
-            assert cluster[3].storage.exists("t-0") != gone
-            await cluster.produce(1, "b", acks=1)
-            await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 2, "fetch by the other one")
-            if not gone:
-                assert cluster[3].replica().log.log_end_offset == (1 if error == 0 else 2)
-
-    run(play())
+async def test_stop_replica(cluster: ReplicaCluster, leader_epoch: int, delete: bool, error: int, gone: bool) -> None:
+    await cluster.produce(1, "a")
+    assert await stop(cluster, 3, leader_epoch=leader_epoch, delete=delete) == [0, error]
+    assert (cluster[3].manager.replicas.get(TOPIC, 0) is None) == gone
+    assert (cluster[3].logs.get(TOPIC, 0) is None) == gone
+    assert cluster[3].storage.exists("t-0") != gone
+    await cluster.produce(1, "b", acks=1)
+    await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 2, "fetch by the other one")
+    if not gone:
+        assert cluster[3].replica().log.log_end_offset == (1 if error == 0 else 2)
 
 
-def test_a_log_without_a_partition_can_be_deleted() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.kill(3)
-            again = await cluster.start(3)
-            assert again.manager.replicas.get(TOPIC, 0) is None
-            assert await stop(cluster, 3, leader_epoch=-2, delete=True) == [0, 0]
-            assert again.manager.replicas.high_watermarks() == {}
-            assert not again.storage.exists("t-0")
-
-    run(play())
+async def test_a_log_without_a_partition_can_be_deleted(cluster: ReplicaCluster) -> None:
+    await cluster.kill(3)
+    again = await cluster.start(3)
+    assert again.manager.replicas.get(TOPIC, 0) is None
+    assert await stop(cluster, 3, leader_epoch=-2, delete=True) == [0, 0]
+    assert again.manager.replicas.high_watermarks() == {}
+    assert not again.storage.exists("t-0")
 
 
-def test_a_deleted_leader_ends_what_waits_for_it() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            lost = []
-            cluster[1].manager.control.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
-            cluster.network.isolate(1)
-            waiting = await cluster.begin(cluster.produce(1, "a"))
-            await stop(cluster, 1, leader_epoch=-2, delete=True)
-            assert (await waiting).error is ErrorCode.NOT_LEADER_FOR_PARTITION
-            assert lost == [([], [(TOPIC, 0, 0)])]
-
-    run(play())
+async def test_a_deleted_leader_ends_what_waits_for_it(cluster: ReplicaCluster) -> None:
+    lost = []
+    cluster[1].manager.control.on_leadership_change(lambda gained, gone: lost.append((gained, gone)))
+    cluster.network.isolate(1)
+    waiting = await cluster.begin(cluster.produce(1, "a"))
+    await stop(cluster, 1, leader_epoch=-2, delete=True)
+    assert (await waiting).error is ErrorCode.NOT_LEADER_FOR_PARTITION
+    assert lost == [([], [(TOPIC, 0, 0)])]
 
 
-def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            heard = []
-            manager = cluster[1].manager
-            manager.control.on_leadership_change(
-                lambda gained, lost: heard.append((gained, lost, cluster[1].replica().leader))
-            )
-            await cluster.elect(1)
-            await cluster.tell(1)  # a resend is no news
-            await cluster.elect(1)  # nor is another epoch of the same leader
-            await cluster.elect(2)
-            assert heard == [([(TOPIC, 0, 0)], [], 1), ([], [(TOPIC, 0, 2)], 2)]
-
-    run(play())
+async def test_listeners_hear_of_leads_gained_and_lost_once_they_are() -> None:
+    async with ReplicaCluster() as cluster:
+        heard = []
+        manager = cluster[1].manager
+        manager.control.on_leadership_change(
+            lambda gained, lost: heard.append((gained, lost, cluster[1].replica().leader))
+        )
+        await cluster.elect(1)
+        await cluster.tell(1)  # a resend is no news
+        await cluster.elect(1)  # nor is another epoch of the same leader
+        await cluster.elect(2)
+        assert heard == [([(TOPIC, 0, 0)], [], 1), ([], [(TOPIC, 0, 2)], 2)]
 
 
-def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1)
-            await cluster.elect(1, partition=1)
-            await cluster.produce(1, "a", partition=1)
-            await cluster.produce(1, "a")
-            await cluster.settled()
-            await cluster[3].manager.stop()
-            again = await cluster.start(3)
-            await again.manager.stop()
-            assert again.of(HighWatermarkCheckpoint) == []
-            again = await cluster.start(3)
-            await cluster.tell(3)
-            await cluster.produce(1, "b")
-            await cluster.settled()
-            await again.manager.stop()
-            assert again.logs.read_high_watermarks() == {(TOPIC, 0): 2, (TOPIC, 1): 1}
-
-    run(play())
+async def test_the_checkpoint_of_high_watermarks_waits_for_the_first_leader_and_isr_and_forgets_nobody(
+    cluster: ReplicaCluster,
+) -> None:
+    await cluster.elect(1, partition=1)
+    await cluster.produce(1, "a", partition=1)
+    await cluster.replicate(1, "a")
+    await cluster[3].manager.stop()
+    again = await cluster.start(3)
+    await again.manager.stop()
+    assert again.of(HighWatermarkCheckpoint) == []
+    again = await cluster.start(3)
+    await cluster.tell(3)
+    await cluster.replicate(1, "b")
+    await again.manager.stop()
+    assert again.logs.read_high_watermarks() == {(TOPIC, 0): 2, (TOPIC, 1): 1}
 
 
-def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1, tell=[2])
-
-            def refuse(*_: object) -> None:
-                raise OSError(28, "No space left on device")
-
-            monkeypatch.setattr(cluster[1].logs, "get_or_create", refuse)
-            assert await tell(cluster, 1) == [0, 56]
-            assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
-            assert cluster[1].manager.replicas.get(TOPIC, 0) is None
-
-    run(play())
+async def test_a_full_disk_is_one_partitions_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ReplicaCluster() as cluster:
+        await cluster.elect(1, tell=[2])
+        monkeypatch.setattr(cluster[1].logs, "get_or_create", raising(OSError(28, "No space left on device")))
+        assert await tell(cluster, 1) == [0, 56]
+        assert cluster[1].of(ControlReceive)[-1].partitions[0].verdict == "storage_error"
+        assert cluster[1].manager.replicas.get(TOPIC, 0) is None
 
 
-def test_the_isr_and_replicas_of_the_event_are_those_of_the_request() -> None:
-    async def play() -> None:
-        async with ReplicaCluster() as cluster:
-            await cluster.elect(1, isr=[1, 3])
-            [partition] = cluster[1].of(ControlReceive)[-1].partitions
-            assert replace(partition, verdict="") == replace(partition, isr=[1, 3], replicas=[1, 2, 3], verdict="")
-
-    run(play())
+async def test_the_isr_and_replicas_of_the_event_are_those_of_the_request() -> None:
+    async with ReplicaCluster() as cluster:
+        await cluster.elect(1, isr=[1, 3])
+        [partition] = cluster[1].of(ControlReceive)[-1].partitions
+        assert replace(partition, verdict="") == replace(partition, isr=[1, 3], replicas=[1, 2, 3], verdict="")

@@ -168,8 +168,7 @@ def test_a_full_fetch_ends_the_session_that_it_names(epoch: int) -> None:
 
 def test_a_session_with_no_partition_left_is_over() -> None:
     sessions = Sessions()
-    session = sessions.full(A)
-    assert sessions.fetch(session, 1, forgotten=[A]) == (0, [])
+    assert sessions.fetch(sessions.full(A), 1, forgotten=[A]) == (0, [])
     assert len(sessions) == 0
 
 

@@ -15,6 +15,7 @@ from harness.events import Event, HighWatermark, Truncate
 from harness.simulation.disk import MemoryStorage
 from tests.broker.log.logs import SMALL, batch
 from tests.broker.recording_state_log import RecordingStateLog
+from tests.raising import raising
 
 ME, OTHER = 1, 2
 NOW_S = 100.0
@@ -149,9 +150,7 @@ def test_a_checkpointed_high_watermark_is_cut_to_what_the_log_has() -> None:
         pytest.param((ME, OTHER), 5, True, id="more than there are replicas: all of them do"),
     ],
 )
-def test_acks_all_needs_enough_replicas_in_sync(
-    isr: tuple[int, int] | tuple[int], min_insync: int, allowed: bool
-) -> None:
+def test_acks_all_needs_enough_replicas_in_sync(isr: tuple[int, ...], min_insync: int, allowed: bool) -> None:
     partition, _ = replica()
     partition.make_leader(state(isr=isr), NOW_S)
     if allowed:
@@ -169,11 +168,7 @@ def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was(monkeypatc
     partition = replicas.host("t", 0)
     partition.make_follower(state(leader=OTHER, leader_epoch=0))
     write = storage.replace
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(storage, "replace", refuse)
+    monkeypatch.setattr(storage, "replace", raising(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         partition.make_leader(state(leader_epoch=1), NOW_S)
     assert (partition.leader, partition.leader_epoch, list(partition.log.epochs.entries)) == (OTHER, 0, [])

@@ -71,10 +71,7 @@ def test_one_record_from_producer_to_commit_takes_two_fetches() -> None:
     ],
 )
 def test_the_leaders_high_watermark(
-    current: int,
-    isr: tuple[int, ...] | tuple[int, int] | tuple[int],
-    followers: dict[int, FollowerProgress],
-    expected: int,
+    current: int, isr: tuple[int, ...], followers: dict[int, FollowerProgress], expected: int
 ) -> None:
     assert next_high_watermark(current, 10, isr, followers, NOW_S, LAG_S) == expected
 
@@ -140,9 +137,7 @@ def test_the_start_of_a_term(in_isr: bool, was_leader: bool, log_end_offset: int
         pytest.param((3, 1, 2), {2: follower(9), 3: follower(-1)}, [3, 2], id="all who lag go at once, in ISR order"),
     ],
 )
-def test_who_leaves_the_isr(
-    isr: tuple[int, ...] | tuple[int, int] | tuple[int], followers: dict[int, FollowerProgress], expected: list[int]
-) -> None:
+def test_who_leaves_the_isr(isr: tuple[int, ...], followers: dict[int, FollowerProgress], expected: list[int]) -> None:
     assert out_of_sync(isr, LEADER, 10, followers, NOW_S, LAG_S) == expected
 
 

@@ -60,8 +60,7 @@ def test_all_hosts_at_once_lose_what_none_had_synced_and_live_on_alike() -> None
         writing.cancel()
         assert len(timing.acknowledged) > 20
         await timing.whole()
-        logs = {bytes(broker.disk.read(LOG)) for broker in timing.cluster.brokers.values()}
-        assert len(logs) == 1
+        assert len({bytes(broker.disk.read(LOG)) for broker in timing.cluster.brokers.values()}) == 1
 
     timed(story)
 

@@ -57,9 +57,6 @@ class TimedCluster:
     def registered(self) -> list[str]:
         return self.cluster.ensemble.names("/brokers/ids")
 
-    def zookeeper_hosts(self) -> list[str]:
-        return [server.host for server in self.cluster.ensemble.servers]
-
     def cut_off(self, broker_id: int) -> None:
         """Let a broker reach ZooKeeper and no other broker."""
         self.cluster.network.links.isolate(f"broker-{broker_id}", self._others(broker_id))
@@ -93,12 +90,9 @@ class TimedCluster:
         data = ProduceRequest.TopicProduceData
         records = build_batch([Record(value=value.encode(), timestamp_ms=1)])
         request = ProduceRequest(
-            transactional_id=None,
             acks=acks,
             timeout_ms=timeout_ms,
-            topic_data=[
-                data(name=TOPIC, partition_data=[data.PartitionProduceData(index=0, records=records)]),
-            ],
+            topic_data=[data(name=TOPIC, partition_data=[data.PartitionProduceData(index=0, records=records)])],
         )
         answer = await self.ask(broker_id, request, 8)
         error = int(answer.responses[0].partition_responses[0].error_code)
@@ -111,14 +105,7 @@ class TimedCluster:
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=max_wait_ms,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[topic(topic=TOPIC, partitions=[partition])],
+            max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, topics=[topic(topic=TOPIC, partitions=[partition])]
         )
         return (await self.ask(broker_id, request, 11)).responses[0].partitions[0]
 

@@ -57,9 +57,7 @@ class OnePartition:
     async def metadata(self, request: Any, context: RequestContext) -> Any:
         self.asked.add((context.api_key, context.api_version))
         topic = MetadataResponse.MetadataResponseTopic
-        partition = topic.MetadataResponsePartition(
-            error_code=0, partition_index=0, leader_id=1, leader_epoch=0, replica_nodes=[1], isr_nodes=[1]
-        )
+        partition = topic.MetadataResponsePartition(leader_id=1, leader_epoch=0, replica_nodes=[1], isr_nodes=[1])
         return MetadataResponse(
             brokers=[MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port)],
             cluster_id="canned",

@@ -89,8 +89,7 @@ async def server() -> AsyncIterator[Callable[..., Awaitable[tuple[SocketServer, 
 
 
 async def test_a_request_larger_than_allowed_closes_its_connection(serve: Serve, connect: Connect) -> None:
-    largest = len(metadata()) - 4
-    port = await serve(HANDLERS, ServerLimits(max_request_bytes=largest))
+    port = await serve(HANDLERS, ServerLimits(max_request_bytes=len(metadata()) - 4))
     fits, larger = await connect(port), await connect(port)
 
     larger.send(metadata(name="tt"))
@@ -103,8 +102,7 @@ async def test_a_request_larger_than_allowed_closes_its_connection(serve: Serve,
 
 
 async def test_one_connection_too_many_from_an_address_is_closed(serve: Serve, connect: Connect) -> None:
-    limits = ServerLimits(max_connections_per_address=2, addresses={"127.0.0.2": 1})
-    port = await serve(HANDLERS, limits)
+    port = await serve(HANDLERS, ServerLimits(max_connections_per_address=2, addresses={"127.0.0.2": 1}))
     first, second = await connect(port), await connect(port)
     assert await served(first)
     assert await served(second)

@@ -31,9 +31,7 @@ def metadata(correlation_id: int, topic: str = "t") -> bytes:
 
 async def echo(request: Any, context: RequestContext) -> Any:
     topic = MetadataResponse.MetadataResponseTopic
-    return MetadataResponse(
-        brokers=[], topics=[topic(name=asked.name, error_code=0, partitions=[]) for asked in request.topics]
-    )
+    return MetadataResponse(topics=[topic(name=asked.name, error_code=0, partitions=[]) for asked in request.topics])
 
 
 HANDLERS = {ApiKey.METADATA: echo}

@@ -174,7 +174,8 @@ async def test_trouble_is_a_peer_error_and_closes_the_connection(
         await connection.request(request(), REQUEST_VERSION, timeout_s=timeout_s)
 
 
-async def test_closing_fails_the_pending_request(serve: Serve) -> None:
+async def hanging(serve: Serve) -> tuple[Connection, asyncio.Task[Any]]:
+    """Return a connection, and a request on it that has come to a server that does not answer."""
     entered = asyncio.Event()
 
     async def hang(request: Any, context: RequestContext) -> Any:
@@ -184,26 +185,19 @@ async def test_closing_fails_the_pending_request(serve: Serve) -> None:
     connection = await opened(await serve({ApiKey.CONTROLLED_SHUTDOWN: hang}))
     pending = asyncio.create_task(connection.request(request(), REQUEST_VERSION, timeout_s=PATIENCE_S))
     await entered.wait()
+    return connection, pending
 
+
+async def test_closing_fails_the_pending_request(serve: Serve) -> None:
+    connection, pending = await hanging(serve)
     connection.close()
-
     with pytest.raises(PeerError, match="closed before the response"):
         await pending
 
 
 async def test_cancelled_request_closes_the_connection(serve: Serve) -> None:
-    entered = asyncio.Event()
-
-    async def hang(request: Any, context: RequestContext) -> Any:
-        entered.set()
-        await asyncio.Event().wait()
-
-    connection = await opened(await serve({ApiKey.CONTROLLED_SHUTDOWN: hang}))
-    pending = asyncio.create_task(connection.request(request(), REQUEST_VERSION, timeout_s=PATIENCE_S))
-    await entered.wait()
-
+    connection, pending = await hanging(serve)
     pending.cancel()
-
     with pytest.raises(asyncio.CancelledError):
         await pending
     with pytest.raises(PeerError, match="the connection is closed"):

@@ -24,6 +24,7 @@ from harness.broker.zookeeper.client import (
 )
 from harness.system.waiting import until
 from tests.broker.zookeeper.bench import Bench, Promise, played, real, simulated
+from tests.broker.zookeeper.promises_of_races import RACES
 
 
 async def _writes_and_versions(bench: Bench) -> None:
@@ -346,6 +347,7 @@ PROMISES = [
     pytest.param(_lost_connection, id="a lost connection: calls wait in order, handlers are told and not armed"),
     pytest.param(_silence, id="a session that is silent too long is over, and its owner hears when it is back"),
     pytest.param(_edges, id="a session connects once, and a closed one is over without a word"),
+    *RACES,
 ]
 
 

@@ -39,20 +39,10 @@ def somebody_writes(state: PartitionStateZnode) -> Callable[[Ensemble], None]:
     ("meanwhile", "result", "version"),
     [
         pytest.param(lambda server: None, "ok", 1, id="nobody else wrote"),
-        pytest.param(
-            answer_lost,
-            "ok",
-            1,
-            id="our own write, its answer lost, is found",
-        ),
+        pytest.param(answer_lost, "ok", 1, id="our own write, its answer lost, is found"),
         pytest.param(somebody_writes(OTHER_LEADER), "badversion", -1, id="a controller wrote"),
         pytest.param(somebody_writes(LATER_EPOCH), "badversion", -1, id="the same ISR, but a later epoch"),
-        pytest.param(
-            somebody_writes(OTHER_CONTROLLER),
-            "badversion",
-            -1,
-            id="the same, but another controller",
-        ),
+        pytest.param(somebody_writes(OTHER_CONTROLLER), "badversion", -1, id="the same, but another controller"),
         pytest.param(somebody_writes(WANTED), "ok", 1, id="exactly the state we want stands there"),
         pytest.param(lambda server: server.remove(PATH), "nonode", -1, id="the topic is gone"),
     ],
@@ -73,13 +63,7 @@ async def test_an_isr_is_written_only_over_the_expected_version(
             await write_isr(zk, "t", 0, WANTED, 0, state_log=log)
     assert log.events == [
         ZkWrite(
-            path=PATH,
-            op="set",
-            expected_version=0,
-            result=result,
-            new_version=version,
-            by="leader",
-            controller_epoch=5,
+            path=PATH, op="set", expected_version=0, result=result, new_version=version, by="leader", controller_epoch=5
         )
     ]
 

@@ -16,6 +16,7 @@ from harness.cluster.containers.engine import Engine, EngineUnavailable
 from harness.cluster.containers.image_store import ImageStore
 from harness.cluster.containers.wheelhouse import Platform
 from harness.errors import ClusterError, Interrupted
+from tests.raising import raising
 
 BROKER, ZOOKEEPER = images.broker().name, images.zookeeper().name
 STEP = {"stream": "Step 1/2 : RUN x\n ---> Running in 0123456789ab\n"}
@@ -189,10 +190,9 @@ def test_an_interrupt_leaves_nothing_of_the_build(api: FakeApi) -> None:
 
 
 def test_without_registry_and_debootstrap_both_are_named(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise ClusterError("no base could be made here:\ndebootstrap is not installed")
-
-    monkeypatch.setattr(base, "_make", fail)
+    monkeypatch.setattr(
+        base, "_make", raising(ClusterError("no base could be made here:\ndebootstrap is not installed"))
+    )
     with pytest.raises(ClusterError, match=r"(?s)no such host.*debootstrap is not installed"):
         build(api)
 
@@ -323,8 +323,5 @@ def test_ctrl_c_is_an_interruption_and_no_verdict(api: FakeApi, chaos: Callable[
 
 @pytest.mark.parametrize("command", ["build", "list", "remove"])
 def test_without_an_engine_every_command_says_so(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**_: object) -> Engine:
-        raise EngineUnavailable("no Docker engine answers: no such file")
-
-    monkeypatch.setattr(Engine, "connect", refuse)
+    monkeypatch.setattr(Engine, "connect", raising(EngineUnavailable("no Docker engine answers: no such file")))
     assert isinstance(CliRunner().invoke(app, [command]).exception, EngineUnavailable)

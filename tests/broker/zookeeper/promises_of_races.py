@@ -1,7 +1,6 @@
 """More of what the broker relies on: who may write after whom, what a number or a version says, what is heard when."""
 
 import asyncio
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -20,7 +19,7 @@ from harness.broker.zookeeper.client import (
     Stat,
     WatchType,
 )
-from tests.broker.zookeeper.bench import Bench, Promise, played, real, simulated
+from tests.broker.zookeeper.bench import Bench
 
 
 async def _raised_fence(bench: Bench) -> None:
@@ -151,7 +150,7 @@ async def _dead_by_order(bench: Bench) -> None:
         await zk.get(paths[0])
 
 
-PROMISES = [
+RACES = [
     pytest.param(_raised_fence, id="a multi whose fence was raised meanwhile writes nothing"),
     pytest.param(_taken_over, id="an id is its session's until that ends, and then another's in a later transaction"),
     pytest.param(_expired_in_the_middle, id="a write that waits when its session ends is never carried out"),
@@ -162,16 +161,3 @@ PROMISES = [
     pytest.param(_child_before_parent, id="a creation is told to the znode's handler, then to the parent's"),
     pytest.param(_dead_by_order, id="a session's ephemerals are gone together"),
 ]
-
-
-@pytest.mark.parametrize("promise", PROMISES)
-async def test_the_stand_in_keeps_the_promise(promise: Promise) -> None:
-    await played(simulated(), promise)
-
-
-@pytest.mark.cluster
-@pytest.mark.real_time("a real server behind kazoo's threads")
-@pytest.mark.parametrize("promise", PROMISES)
-async def test_the_real_server_keeps_the_promise(server_port: int, promise: Promise) -> None:
-    async with AsyncExitStack() as stack:
-        await played(await real(server_port, stack), promise)

@@ -1,0 +1,3 @@
+from tests.command_line import chaos
+
+__all__ = ["chaos"]
