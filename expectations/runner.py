@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expectations.lazy_modules import import_lazily
+from harness.analysis.jvm import watched
 from harness.analysis.session import spark_session
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -115,7 +116,7 @@ def _answers(
     from expectations.suites import FINDINGS
     from expectations.validation import TableValidation
 
-    with ExitStack() as stack:
+    with watched(), ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in validated:
             if table is None or not (table.row_count or suite.table == FINDINGS):

@@ -18,6 +18,8 @@ PREFIX = "chaos-spark-"
 NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<started>\w+)-\w+")
 MEMORY = Path("/dev/shm")  # noqa: S108  mkdtemp makes the names
 """Where Linux keeps files in memory."""
+SCRATCH_VARIABLE = "CHAOS_SCRATCH"
+"""Environment variable with a scratch folder: it marks the processes that work there, and end with its owner."""
 FREE_BYTES = 256_000_000
 """Memory is used only when this much of it is free: in a container it is often small."""
 UNNAMED_AGE_S = 24 * 3600.0
