@@ -233,7 +233,11 @@ class Outcome:
 
 
 def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress | None = None) -> Outcome:
-    """Carry out all phases; a second Ctrl-C stops everything at once and judges nothing."""
+    """Carry out all phases; a second Ctrl-C stops everything at once and judges nothing.
+
+    Raises:
+        ClusterError: the run folder was moved or removed meanwhile.
+    """
     errors: list[HarnessError] = []
 
     def attempt(phase: Callable[[], object]) -> bool:
@@ -268,6 +272,8 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
                     attempt(lambda: expectations(folder, progress=progress, interrupts=interrupts, background=thread))
             if not any(isinstance(error, Interrupted) for error in errors[before:]):
                 attempt(lambda: report(folder, progress=progress))
+    if not folder.plan.exists() and errors:
+        raise errors[0]  # the folder was moved or removed: there is nothing to say of the rest
     result = assemble(folder)
     attempt(lambda: result.save(folder.verdict))
     return Outcome(folder=folder, result=result, errors=tuple(errors))

@@ -98,20 +98,25 @@ def spark_session(
         java = [options[JAVA_OPTIONS], *([settings[JAVA_OPTIONS]] if JAVA_OPTIONS in settings else [])]
         with step(progress or Silent(), "Spark starts"):
             spark = jvm.started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
-        try:
-            with jvm.quiet_connection():
-                yield spark
-        except KeyboardInterrupt:
-            jvm.kill()  # it works on, and the interrupt may have cut what it could be asked to stop over
-            raise
-        except Exception as error:
-            jvm.still_there(error)
-            raise
-        finally:
-            jvm.stop(spark)
+        with jvm.quiet_connection(), _ended_in_good_order(spark):
+            yield spark
     finally:
         end()
         atexit.unregister(end)
+
+
+@contextmanager
+def _ended_in_good_order(spark: SparkSession) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        jvm.kill()  # it works on, and the interrupt may have cut what it could be asked to stop over
+        raise
+    except Exception as error:
+        jvm.still_there(error)
+        raise
+    finally:
+        jvm.stop(spark)
 
 
 def tasks_for(spark: SparkSession, size_bytes: int) -> int:

@@ -97,6 +97,7 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         **more,
     }
     try:
+        folder.root.stat()  # a folder that was moved is not made anew
         with JsonlWriter(folder.phases) as writer:
             writer.write(line)
     except OSError as error:
