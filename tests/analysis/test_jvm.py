@@ -4,15 +4,17 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from harness import phases
+from harness.experiment.judge import run_checks
 from harness.progress import Silent
 from harness.store.folder import RunFolder
+from harness.store.phase_log import PhaseNotes
 from harness.store.result import RunResult
 from harness.verdict import ExitCode, SystemVerdict
 
@@ -98,7 +100,8 @@ def test_a_run_is_unknown_and_can_be_judged_again(
     run = RunFolder(root)
     result = RunResult.load(run.verdict)
     assert (result.verdicts.system, result.checks) == (SystemVerdict.UNKNOWN, [])
-    again = phases.judge(run, progress=Silent())
+    with ExitStack() as kept:
+        again = run_checks(run, Silent(), PhaseNotes(), kept)
     assert {check.verdict for check in again.checks} == {SystemVerdict.PASS}
 
 

@@ -291,6 +291,18 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scrat
     assert not run.report.exists()
 
 
+@pytest.mark.jvm
+def test_a_worker_that_is_killed_while_spark_starts_leaves_nothing_after_one_reap(runs: Path, scratch: Path) -> None:
+    run = brief(runs)
+    task(run, "judge", dies_at="pyspark.java_gateway.time.sleep")
+    assert processes_of(scratch) != [], "spark-submit goes on without it"
+    reaped = reap([runs], progress=Silent())
+    assert {item.fate for item in reaped.items if item.kind is ItemKind.PROCESS} == {Fate.REMOVED}
+    assert processes_of(scratch) == []
+    assert list(scratch.iterdir()) == []
+    assert reap([runs]).items == []
+
+
 def nothing_runs_in(scratch: Path) -> None:
     """Return when the JVM of a killed process has ended, as it does when its standard input does."""
 
