@@ -45,19 +45,26 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
         settings: What the run was allowed to do.
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
+
+    A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
     import_lazily("altair", "scipy.stats")
     from expectations.data_docs import make_offline
     from expectations.losses import losses_allowed
-    from expectations.suites import SUITES
+    from expectations.suites import FINDINGS, SUITES
     from expectations.tables import stored_table
 
     may_lose = losses_allowed(folder, settings)
     needed = needed_tables(checks)
     context = _context(folder.data_docs)
     suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
-    tables = {suite.name: stored_table(folder, suite.table) for suite in suites}
-    answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
+    judged = any(_row_count(folder, name) for name in needed - {FINDINGS})
+    evidence = [
+        (suite, table)
+        for suite in suites
+        if (table := stored_table(folder, suite.table)) and (table.row_count or (judged and suite.table == FINDINGS))
+    ]
+    answers = _answers(context, folder, evidence)
     context.build_data_docs()
     results = [
         answers.get(suite.name, _no_evidence(suite))
@@ -104,23 +111,17 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable]]"
 ) -> dict[str, SuiteResult]:
-    """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
-
-    That nothing was found is evidence; a fact without rows is none.
-    """
+    """Return what the suites say, by name; all are run as one checkpoint."""
     from great_expectations.checkpoint.checkpoint import Checkpoint
     from great_expectations.core import RunIdentifier, ValidationDefinition
 
-    from expectations.suites import FINDINGS
     from expectations.validation import TableValidation
 
     with watched(), ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in validated:
-            if table is None or not (table.row_count or suite.table == FINDINGS):
-                continue
             session = None if table.is_small else stack.enter_context(spark_session())
             frame = _frame(folder, suite, table, session)
             validations.append(TableValidation.of(context, suite, frame))
@@ -145,6 +146,13 @@ def _frame(
         return pandas_with_readable_end(rows, folder) if needs_end else rows
     frame = table.in_spark(spark, written)
     return spark_with_readable_end(frame, folder) if needs_end else frame
+
+
+def _row_count(folder: RunFolder, name: str) -> int:
+    from expectations.tables import stored_table
+
+    table = stored_table(folder, name)
+    return table.row_count if table else 0
 
 
 def _no_evidence(suite: "Suite") -> SuiteResult:

@@ -32,6 +32,7 @@ from harness.store.result import RunResult
 from harness.store.version import read_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
+from harness.system.writable import in_words
 from harness.verdict import ExitCode, SystemVerdict
 
 SEED_BITS = 32
@@ -246,7 +247,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         except HarnessError as error:
             errors.append(error)
         except OSError as error:
-            errors.append(ClusterError(str(error)))
+            errors.append(ClusterError(in_words(error, folder.root)))
         except KeyboardInterrupt:
             errors.append(Interrupted("interrupted between two phases"))
         else:

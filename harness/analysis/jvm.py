@@ -29,6 +29,10 @@ CONNECTION = "py4j"
 """Logs a traceback for each call that a broken connection ends; what becomes of it is said once, by who called."""
 
 
+_in_use = threading.Event()
+"""Set from the start of a session until it is stopped."""
+
+
 def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
     """Return a new session in a JVM of its own; what that JVM says goes to a file, never to the terminal.
 
@@ -58,6 +62,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
     accumulators: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if accumulators is not None:
         accumulators.handle_error = lambda *_: None  # that the JVM has ended is said once, by who waits for it
+    _in_use.set()
     return spark
 
 
@@ -108,6 +113,7 @@ def stop(spark: SparkSession) -> None:
     if _lost() is None:
         with suppress(Py4JError, OSError):
             spark.stop()
+    _in_use.clear()
 
 
 def kill() -> None:
@@ -139,6 +145,8 @@ def end() -> None:
 def _lost() -> SparkError | None:
     """Return the end of Spark, if this process has a session and its JVM has ended or given it up."""
     gateway, process, context = SparkContext._gateway, _process(), SparkContext._active_spark_context
+    if gateway is None and _in_use.is_set():
+        return SparkError("Spark was ended with this process")  # a thread that nobody waits for any more is told
     if gateway is None or process is None or context is None:
         return None
     try:

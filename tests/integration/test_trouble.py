@@ -335,7 +335,7 @@ def test_a_disk_that_is_full_while_evidence_is_collected(small_disk: Path) -> No
         fill(filler)
         task(run, "collect", "stop")
         assert not supervised(run), "a full disk keeps no cluster up"
-        assert any("No space left on device" in remark.text for remark in closed(run).remarks)
+        assert any(f"the disk {small_disk} is full: " in remark.text for remark in closed(run).remarks)
         assert reap([runs]).items == []
 
         run.verdict.unlink()  # as if there had been no room for it either

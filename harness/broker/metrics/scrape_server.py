@@ -3,11 +3,10 @@
 import logging
 import socket
 import threading
+from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import WSGIApplication
-
-from prometheus_client.exposition import ThreadingWSGIServer
 
 _log = logging.getLogger(__name__)
 
@@ -17,9 +16,10 @@ IDLE_S = 10.0
 """A connection from which nothing comes, or which takes nothing, for so long gives up its place."""
 
 
-class ScrapeServer(ThreadingWSGIServer):
+class ScrapeServer(ThreadingMixIn, WSGIServer):
     """Takes a bounded number of connections."""
 
+    daemon_threads = True
     request_queue_size = 128
     """Connections that wait to be taken or closed; the kernel lets others try again after a second, or more."""
 
