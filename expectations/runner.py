@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from expectations.lazy_modules import import_lazily
+from harness.analysis.jvm import watched
 from harness.analysis.origins import FINDINGS
 from harness.analysis.session import spark_session
 from harness.contracts import registry
@@ -52,6 +53,8 @@ def run(
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
         unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
+
+    A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
     import_lazily("altair", "scipy.stats")
     from expectations.data_docs import make_offline
@@ -63,8 +66,13 @@ def run(
     needed = needed_tables(checks)
     context = _context(folder.data_docs)
     suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
-    tables = {suite.name: stored_table(folder, suite.table) for suite in suites}
-    answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
+    judged = any(_row_count(folder, name) for name in needed - {FINDINGS})
+    evidence = [
+        (suite, table)
+        for suite in suites
+        if (table := stored_table(folder, suite.table)) and (table.row_count or (judged and suite.table == FINDINGS))
+    ]
+    answers = _answers(context, folder, evidence)
     context.build_data_docs()
     results = [
         _within_holes(answers.get(suite.name, _no_evidence(suite)), unreliable.get(suite.table, ""))
@@ -109,22 +117,17 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable]]"
 ) -> dict[str, SuiteResult]:
-    """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
-
-    That nothing was found is evidence; a fact without rows is none.
-    """
+    """Return what the suites say, by name; all are run as one checkpoint."""
     from great_expectations.checkpoint.checkpoint import Checkpoint
     from great_expectations.core import RunIdentifier, ValidationDefinition
 
     from expectations.validation import TableValidation
 
-    with ExitStack() as stack:
+    with watched(), ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in validated:
-            if table is None or not (table.row_count or suite.table == FINDINGS):
-                continue
             session = None if table.is_small else stack.enter_context(spark_session())
             frame = _frame(folder, suite, table, session)
             validations.append(TableValidation.of(context, suite, frame))
@@ -149,6 +152,13 @@ def _frame(
         return pandas_with_readable_end(rows, folder) if needs_end else rows
     frame = table.in_spark(spark, written)
     return spark_with_readable_end(frame, folder) if needs_end else frame
+
+
+def _row_count(folder: RunFolder, name: str) -> int:
+    from expectations.tables import stored_table
+
+    table = stored_table(folder, name)
+    return table.row_count if table else 0
 
 
 def _no_evidence(suite: "Suite") -> SuiteResult:

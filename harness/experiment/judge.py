@@ -222,10 +222,12 @@ def run_checks(
 
     def checks() -> list[CheckResult]:
         from harness.analysis.judge import judge
+        from harness.analysis.jvm import watched
         from harness.analysis.session import spark_session
 
         kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
-        judgement = (judging or judge)(folder, settings, scenario.checks, progress)
+        with watched():
+            judgement = (judging or judge)(folder, settings, scenario.checks, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
         return within_holes(judgement.checks, holes)

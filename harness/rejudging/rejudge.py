@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness import phases
 from harness.analysis.judge import Judgement
+from harness.analysis.jvm import watched
 from harness.analysis.session import spark_session
 from harness.analysis.together import BATCH_BYTES, Case, judge_together
 from harness.errors import EvidenceError
@@ -87,7 +88,7 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress))
     judged: Judgements = {}
-    with scratch_folder() as scratch:
+    with watched(), scratch_folder() as scratch:
         for folder, answer in judge_together(spark, cases, scratch, keep=keep, progress=progress):
             judged[folder.root] = answer
             if len(folders) > 1:

@@ -18,6 +18,7 @@ from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, read_jsonl
 from harness.store.result import Remark
 from harness.system.pids import ProcessIdentity, identify
+from harness.system.writable import in_words
 
 
 class Phase(StrEnum):
@@ -67,7 +68,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         notes.remark(f"the phase {phase} was interrupted", forbids_pass=True)
         raise Interrupted(f"the phase {phase} was interrupted") from None
     except (HarnessError, OSError) as failure:
-        error = str(failure) or type(failure).__name__
+        error = in_words(failure, folder.root)
         notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True)
         if isinstance(failure, OSError):
             raise ClusterError(error) from failure
@@ -99,10 +100,11 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         **more,
     }
     try:
+        folder.root.stat()  # a folder that was moved is not made anew
         with JsonlWriter(folder.phases) as writer:
             writer.write(line)
     except OSError as error:
-        progress.message(f"the run folder cannot be written: {error}")
+        progress.message(f"the run folder cannot be written: {in_words(error, folder.root)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
