@@ -25,7 +25,7 @@ from tests.sampling import DAY
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
 
-JUDGED = int(os.environ.get("CHAOS_DAMAGES", "24"))
+JUDGED = int(os.environ.get("CHAOS_DAMAGES", "8"))
 """Damaged runs that are judged; of all of them it is asked whether the damage is noticed."""
 HISTORIES = Path(__file__).parents[1] / "histories"
 FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
