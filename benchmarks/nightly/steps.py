@@ -69,7 +69,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     return [
         Step(
             name="histories",
-            about=f"Kept histories and planted bugs ({sample}), {histories:,} generated ones, {damages:,} damaged runs.",
+            about=f"Kept histories, planted bugs ({sample}), {histories:,} generated ones, {damages:,} damaged runs.",
             command=(*python, "pytest", *HISTORIES_TESTS, f"--junitxml={folder / 'histories.xml'}"),
             environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories), "CHAOS_DAMAGES": str(damages)},
         ),
