@@ -6,12 +6,15 @@ Great Expectations is imported when the first suite runs, never before, and is t
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from expectations.lazy_modules import import_lazily
+from harness.analysis.jvm import watched
+from harness.analysis.origins import FINDINGS
 from harness.analysis.session import spark_session
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -36,7 +39,12 @@ FAILURES_SHOWN = 5
 CHECKPOINT = "judge"
 
 
-def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> list[SuiteResult]:
+def run(
+    folder: RunFolder,
+    settings: Settings,
+    checks: Sequence[str] = (),
+    unreliable: Mapping[str, str] = MappingProxyType({}),
+) -> list[SuiteResult]:
     """Return what each suite makes of its table; Data Docs and `expectations.json` are written to the run folder.
 
     Args:
@@ -44,6 +52,9 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
         settings: What the run was allowed to do.
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
+        unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
+
+    A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
     import_lazily("altair", "scipy.stats")
     from expectations.data_docs import make_offline
@@ -55,11 +66,16 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
     needed = needed_tables(checks)
     context = _context(folder.data_docs)
     suites = [suite.where_losses_are_allowed() if may_lose else suite for suite in SUITES]
-    tables = {suite.name: stored_table(folder, suite.table) for suite in suites}
-    answers = _answers(context, folder, [(suite, tables[suite.name]) for suite in suites])
+    judged = any(_row_count(folder, name) for name in needed - {FINDINGS})
+    evidence = [
+        (suite, table)
+        for suite in suites
+        if (table := stored_table(folder, suite.table)) and (table.row_count or (judged and suite.table == FINDINGS))
+    ]
+    answers = _answers(context, folder, evidence)
     context.build_data_docs()
     results = [
-        answers.get(suite.name, _no_evidence(suite))
+        _within_holes(answers.get(suite.name, _no_evidence(suite)), unreliable.get(suite.table, ""))
         for suite in suites
         if suite.name in answers or suite.table in needed
     ]
@@ -71,8 +87,6 @@ def run(folder: RunFolder, settings: Settings, checks: Sequence[str] = ()) -> li
 
 def needed_tables(checks: Sequence[str]) -> set[str]:
     """Return the tables without which a run cannot pass: what its checks need, and what they found."""
-    from expectations.suites import FINDINGS
-
     validated = [registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)]
     return {FINDINGS, *(name for check in validated for name in check.needs)}
 
@@ -103,23 +117,17 @@ def _context(data_docs: Path) -> "EphemeralDataContext":
 
 
 def _answers(
-    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable | None]]"
+    context: "EphemeralDataContext", folder: RunFolder, validated: "Sequence[tuple[Suite, StoredTable]]"
 ) -> dict[str, SuiteResult]:
-    """Return what the suites say whose tables hold evidence, by name; all are run as one checkpoint.
-
-    That nothing was found is evidence; a fact without rows is none.
-    """
+    """Return what the suites say, by name; all are run as one checkpoint."""
     from great_expectations.checkpoint.checkpoint import Checkpoint
     from great_expectations.core import RunIdentifier, ValidationDefinition
 
-    from expectations.suites import FINDINGS
     from expectations.validation import TableValidation
 
-    with ExitStack() as stack:
+    with watched(), ExitStack() as stack:
         validations: list[ValidationDefinition] = []
         for suite, table in validated:
-            if table is None or not (table.row_count or suite.table == FINDINGS):
-                continue
             session = None if table.is_small else stack.enter_context(spark_session())
             frame = _frame(folder, suite, table, session)
             validations.append(TableValidation.of(context, suite, frame))
@@ -146,6 +154,13 @@ def _frame(
     return spark_with_readable_end(frame, folder) if needs_end else frame
 
 
+def _row_count(folder: RunFolder, name: str) -> int:
+    from expectations.tables import stored_table
+
+    table = stored_table(folder, name)
+    return table.row_count if table else 0
+
+
 def _no_evidence(suite: "Suite") -> SuiteResult:
     return SuiteResult(
         suite=suite.name,
@@ -154,6 +169,11 @@ def _no_evidence(suite: "Suite") -> SuiteResult:
         unsuccessful=0,
         reason=f"nothing to judge: no rows in {suite.table}",
     )
+
+
+def _within_holes(result: SuiteResult, why: str) -> SuiteResult:
+    """Return the answer, or that there is none: what was damaged may meet expectations, or fail them, by chance."""
+    return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "reason": why}) if why else result
 
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:

@@ -38,12 +38,11 @@ from expectations.records import (
 )
 from expectations.row_expectation import RowExpectation
 from harness.analysis import schemas
+from harness.analysis.origins import FINDINGS
 
 PARTITION = ["run_id", "topic", "partition"]
 LIFE = [*PARTITION, "life"]
 REPLICA = ["run_id", "broker", "topic", "partition"]
-FINDINGS = "findings"
-"""The table of the checks' findings, which is no fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ class NotInstalled(HarnessError):
 
 
 class SparkError(ClusterError):
-    """Spark did not start, so nothing can be judged; the message has the end of its log. Exit code 4."""
+    """Spark did not start, or has ended, so nothing can be judged; the message has the end of its log. Exit code 4."""
 
 
 class DeadlineError(ClusterError):

@@ -29,9 +29,11 @@ from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entered
 from harness.store.result import RunResult
+from harness.store.seal import seal
 from harness.store.version import read_version, write_version
 from harness.system.extras import require
 from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
+from harness.system.writable import in_words
 from harness.verdict import ExitCode, SystemVerdict
 
 SEED_BITS = 32
@@ -141,22 +143,27 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
-    """Stop everything, whatever state it is in, and look for what is left; no signal cuts this short.
+    """Stop everything in whatever state it is, look for what is left, seal the evidence; no signal cuts this short.
 
     Returns and saves the result as far as it is known, whatever is left included.
     """
     progress = progress or Logged()
-    with _held(interrupts) as signals, entered(folder, Phase.STOP, progress) as notes:
-        driver = driver_of(folder, scenario_of(folder))
+    with _held(interrupts) as signals:
+        with entered(folder, Phase.STOP, progress) as notes:
+            driver = driver_of(folder, scenario_of(folder))
 
-        async def stop_and_look() -> None:
-            try:
-                await driver.stop()
-            except ClusterError as error:
-                notes.residue.append(f"the cluster could not be stopped: {error}")
-            notes.residue.extend(await driver.residue())
+            async def stop_and_look() -> None:
+                try:
+                    await driver.stop()
+                except ClusterError as error:
+                    notes.residue.append(f"the cluster could not be stopped: {error}")
+                notes.residue.extend(await driver.residue())
 
-        signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
+            signals.run(stop_and_look(), tolerated=ALL_SIGNALS)
+        try:
+            seal(folder)
+        except OSError as error:  # without a seal nothing passes, but the result is to be had
+            progress.message(f"the evidence could not be sealed: {in_words(error, folder.root)}")
     result = assemble(folder)
     result.save(folder.verdict)
     return result
@@ -233,7 +240,11 @@ class Outcome:
 
 
 def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress | None = None) -> Outcome:
-    """Carry out all phases; a second Ctrl-C stops everything at once and judges nothing."""
+    """Carry out all phases; a second Ctrl-C stops everything at once and judges nothing.
+
+    Raises:
+        ClusterError: the run folder was moved or removed meanwhile.
+    """
     errors: list[HarnessError] = []
 
     def attempt(phase: Callable[[], object]) -> bool:
@@ -242,7 +253,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
         except HarnessError as error:
             errors.append(error)
         except OSError as error:
-            errors.append(ClusterError(str(error)))
+            errors.append(ClusterError(in_words(error, folder.root)))
         except KeyboardInterrupt:
             errors.append(Interrupted("interrupted between two phases"))
         else:
@@ -268,6 +279,8 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
                     attempt(lambda: expectations(folder, progress=progress, interrupts=interrupts, background=thread))
             if not any(isinstance(error, Interrupted) for error in errors[before:]):
                 attempt(lambda: report(folder, progress=progress))
+    if not folder.plan.exists() and errors:
+        raise errors[0]  # the folder was moved or removed: there is nothing to say of the rest
     result = assemble(folder)
     attempt(lambda: result.save(folder.verdict))
     return Outcome(folder=folder, result=result, errors=tuple(errors))

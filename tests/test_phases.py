@@ -27,6 +27,7 @@ from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import Phase, PhaseNotes
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult, forbidding
+from harness.store.seal import Hole
 from harness.system.interruption import Background
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster
@@ -337,7 +338,7 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
 
     monkeypatch.setattr(session, "spark_session", lambda **_: nullcontext())
     monkeypatch.setattr(runner, "run", run)
-    monkeypatch.setattr(judging, "missing_evidence", lambda *_: [])
+    monkeypatch.setattr(judging, "holes_in", lambda *_: [])
     notes = PhaseNotes()
     with ExitStack() as kept:
         found = judging.run_checks(stage.folder, Silent(), notes, kept, judge).checks
@@ -389,36 +390,42 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
     assert judging.missing_evidence(folder, stage.scenario, plan) == []
     folder.state_change_log(2).unlink()
     folder.zookeeper.write_text("")
-    assert judging.missing_evidence(folder, stage.scenario, plan) == [folder.zookeeper, folder.state_change_log(2)]
+    missing = judging.missing_evidence(folder, stage.scenario, plan)
+    assert [hole.place for hole in missing] == ["zookeeper.jsonl", "brokers/2/state-change.jsonl"]
+
+
+UNKNOWN = SystemVerdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("kind", "told"),
     [
-        pytest.param([], {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}, id="nothing is missing"),
+        pytest.param(None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
+        pytest.param("state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"),
         pytest.param(
-            ["brokers/2/state-change.jsonl"],
-            {"I1": SystemVerdict.UNKNOWN, "lost-write": FAIL, "I9": SystemVerdict.PASS},
-            id="a broker's log",
+            "operations", {"I1": FAIL, "phantom": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
         ),
-        pytest.param(
-            ["operations/a.jsonl"],
-            {"I1": FAIL, "lost-write": SystemVerdict.UNKNOWN, "I9": SystemVerdict.PASS},
-            id="a client's operations",
-        ),
+        pytest.param("", dict.fromkeys(("I1", "phantom", "I9"), UNKNOWN), id="the plan"),
     ],
 )
-def test_a_check_that_rests_on_a_missing_file_accuses_nobody(
-    stage: Stage, missing: list[str], told: dict[str, SystemVerdict]
+def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothing(
+    kind: str | None, told: dict[str, SystemVerdict]
 ) -> None:
-    verdicts = {"I1": FAIL, "lost-write": FAIL, "I9": SystemVerdict.PASS}
+    verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
-    paths = [stage.folder.root / place for place in missing]
-    results = judging.without_what_is_missing(checks, stage.folder, paths)
+    holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
+    results = judging.within_holes(checks, holes)
     assert {result.check: result.verdict for result in results} == told
     for result in results:
-        if result.verdict is SystemVerdict.UNKNOWN:
-            assert (result.violations, result.reason) == (0, f"{missing[0]} is missing or empty")
+        if result.verdict is UNKNOWN:
+            reason = "1 violation found in evidence that cannot be relied on: a/b.jsonl: it is missing"
+            assert (result.violations, result.reason) == (0, reason)
+
+
+def test_what_a_killed_writer_had_still_to_say_takes_no_answer_away() -> None:
+    checks = [CheckResult(check="phantom", promise="p", verdict=FAIL, violations=1)]
+    hole = Hole(place="operations/a.jsonl", kind="operations", text="its writer was killed", is_open_end=True)
+    assert judging.within_holes(checks, [hole]) == checks
 
 
 def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HISTORIES = 2_000
+DAMAGES = 2_000
+FEWEST_DAMAGES = 8
 SCHEDULES = 10_000
 INPUTS = 1_000_000
 SOAK_S = 3_600
@@ -15,7 +17,12 @@ LONGEST_S = 6 * 3600.0
 SHORTEST_LIMIT_S = 900.0
 """For the smallest steps, which take a few minutes where nothing else runs."""
 SWEPT = ("mix", "storm", "benchmarks/administration-light.yaml")
-HISTORIES_TESTS = ("tests/analysis/test_generated_histories.py", "tests/histories", "tests/sweep/test_planted_bugs.py")
+HISTORIES_TESTS = (
+    "tests/analysis/test_generated_histories.py",
+    "tests/histories",
+    "tests/sweep/test_planted_bugs.py",
+    "tests/rejudging/test_damage.py",
+)
 """Those that a night makes longer."""
 FEWEST_HISTORIES = 60
 """As many as it takes that each corruption finds one that it can be planted in."""
@@ -54,6 +61,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     python = (sys.executable, "-m")
     chaos = (*python, "harness")
     histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
+    damages = scaled(DAMAGES, FEWEST_DAMAGES)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     sample = "all" if scale >= 1 else "of the day"
     faults = max(1, soak_s // FAULT_EVERY_S)
@@ -61,9 +69,9 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     return [
         Step(
             name="histories",
-            about=f"Kept histories and planted bugs ({sample}), and {histories:,} generated histories.",
+            about=f"Kept histories, planted bugs ({sample}), {histories:,} generated ones, {damages:,} damaged runs.",
             command=(*python, "pytest", *HISTORIES_TESTS, f"--junitxml={folder / 'histories.xml'}"),
-            environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories)},
+            environment={"CHAOS_SAMPLE": sample, "CHAOS_HISTORIES": str(histories), "CHAOS_DAMAGES": str(damages)},
         ),
         Step(
             name="mutation",

@@ -10,8 +10,9 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from harness.analysis.jvm import still_there
 from harness.analysis.storage import java_path, literal_glob, reason
-from harness.errors import EvidenceError, not_interrupted
+from harness.errors import EvidenceError
 from harness.store.folder import ResultFolder, RunFolder
 
 
@@ -68,7 +69,7 @@ class HadoopPath:
             path = java_path(self.spark, self.uri)
             yield path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
         except Py4JError as error:
-            not_interrupted(error)
+            still_there(error)
             raise EvidenceError(f"{self.uri}: {reason(error)}") from error
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from harness.errors import not_interrupted
+from harness.analysis.jvm import still_there
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 ATTEMPTS = 40
@@ -23,6 +23,9 @@ def by_halves(
     """Do a job for all items, or else for their halves, so that one bad item costs no other its result.
 
     Yields each part with its result, or with the error if there is no smaller one to try; the parts make up all items.
+
+    Raises:
+        SparkError: Spark has ended; no part is tried any more.
     """
     waiting = [items] if items else []
     for attempt in count(1):
@@ -32,7 +35,7 @@ def by_halves(
         try:
             result = job(part)
         except errors as error:
-            not_interrupted(error)
+            still_there(error)
             if len(part) == 1 or attempt >= ATTEMPTS:
                 yield part, error
             else:

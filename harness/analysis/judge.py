@@ -18,14 +18,14 @@ from harness.analysis.facts.build import Facts, built_facts, row_counts
 from harness.analysis.frames import union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
+from harness.analysis.jvm import still_there
 from harness.analysis.origins import PLACES, kinds_of
 from harness.analysis.schemas import TORN
 from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity
-from harness.errors import not_interrupted
+from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity, handed_to
 from harness.progress import Listener, Silent, step
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
@@ -109,6 +109,7 @@ def judge_runs(
 
     Raises:
         PluginError: there is no check of one of the names.
+        SparkError: Spark has ended.
     """
     with spark_session(size_bytes=sum(folder.evidence_bytes() for folder in folders)) as spark:
         question = Question(run_ids=[folder.run_id for folder in folders], settings=settings, checks=checks)
@@ -198,7 +199,7 @@ def _run_checks(
 
     def write(checks: Sequence[Check], run_ids: Sequence[str] | None = None) -> None:
         of_runs = facts if run_ids is None else _only(facts, run_ids)
-        rows = union([check.findings(of_runs, settings) for check in checks])
+        rows = union([check.findings(handed_to(check, of_runs), settings) for check in checks])
         if settings.power_loss:
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:
@@ -236,7 +237,7 @@ def _broken(checks: Sequence[Check], job: Callable[[Sequence[Check]], None]) -> 
     try:
         job(checks)
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
-        not_interrupted(error)
+        still_there(error)
         if len(checks) == 1:
             return [(checks[0], error)]
         return [each for check in checks for each in _broken([check], job)]
@@ -262,7 +263,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     unknown: Unknown = {}
 
     def ask(some: Sequence[Check]) -> None:
-        reasons = [(check.name, check.unknown(facts)) for check in some]
+        reasons = [(check.name, check.unknown(handed_to(check, facts))) for check in some]
         named = [
             rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
         ]

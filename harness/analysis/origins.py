@@ -81,6 +81,9 @@ ORIGINS: dict[str, Origin] = {
 }
 """By the fact's name."""
 
+FINDINGS = "findings"
+"""The table of what the checks found, which is made of all facts and is none."""
+
 FACT_EVENTS: tuple[type[Event], ...] = (
     Append,
     BecomeFollower,

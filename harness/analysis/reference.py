@@ -94,12 +94,17 @@ def _facts() -> Iterator[str]:
         yield ""
         yield f"One row: {table.row}."
         yield ""
-        yield f"From {'; '.join(f'{kind} ({lines})' for kind, lines in ORIGINS[table.name].items())}."
+        yield f"From {'; '.join(f'{_fields_of(kind)} ({lines})' for kind, lines in ORIGINS[table.name].items())}."
         yield ""
         yield "| column | type | holds |"
         yield "|---|---|---|"
         for column in table.columns:
             yield f"| `{column.name}` | {column.type} | {column.about} |"
+
+
+def _fields_of(evidence: str) -> str:
+    """Return a link from a kind of evidence to what its lines hold."""
+    return f"[{evidence}](judging.md#--{evidence.replace('_', '-')})"
 
 
 def _order(name: str) -> tuple[bool, int, str]:

@@ -4,24 +4,16 @@ import atexit
 import os
 import shlex
 import shutil
-import signal
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from subprocess import Popen, TimeoutExpired
-from typing import Any
 
 import psutil
-from py4j.java_gateway import JavaClass, JVMView  # type: ignore[import-untyped]
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from harness.errors import HarnessError, SparkError
+from harness.analysis import jvm
+from harness.errors import HarnessError
 from harness.progress import Listener, Silent, step
 from harness.system.scratch import new_scratch_folder
 
@@ -47,8 +39,6 @@ PATIENCE_S = 24 * 3600
 """A table that goes to all tasks may take so long to make; Spark's five minutes would end judging on a busy machine."""
 BROADCAST_BYTES = 1_000_000
 """Only what is small for certain goes to every task whole: epochs, replicas, states, never records."""
-STOP_TIMEOUT_S = 10
-TAIL_LINES = 5
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -91,7 +81,7 @@ def spark_session(
         progress: Whoever wants to see how it goes on.
 
     Raises:
-        SparkError: Spark does not start.
+        SparkError: Spark does not start, or ends in the middle of its work.
         HarnessError: CHAOS_SPARK_CONF cannot be read.
     """
     active = SparkSession.getActiveSession()
@@ -107,18 +97,26 @@ def spark_session(
         options = _options(url, scratch, lasting or size_bytes > LARGE_BYTES)
         java = [options[JAVA_OPTIONS], *([settings[JAVA_OPTIONS]] if JAVA_OPTIONS in settings else [])]
         with step(progress or Silent(), "Spark starts"):
-            spark = _started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
-        try:
+            spark = jvm.started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
+        with jvm.quiet_connection(), _ended_in_good_order(spark):
             yield spark
-        except KeyboardInterrupt:
-            _kill_jvm()  # it works on, and the interrupt may have cut what it could be asked to stop over
-            raise
-        finally:
-            with suppress(Py4JError, OSError):
-                spark.stop()
     finally:
         end()
         atexit.unregister(end)
+
+
+@contextmanager
+def _ended_in_good_order(spark: SparkSession) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        jvm.kill()  # it works on, and the interrupt may have cut what it could be asked to stop over
+        raise
+    except Exception as error:
+        jvm.still_there(error)
+        raise
+    finally:
+        jvm.stop(spark)
 
 
 def tasks_for(spark: SparkSession, size_bytes: int) -> int:
@@ -158,51 +156,6 @@ def configured(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, previous)
-
-
-def _started(options: dict[str, str], scratch: Path) -> SparkSession:
-    """Return a new session in a JVM of its own; what that JVM says goes to a file, never to the terminal.
-
-    Ctrl-C stays what it was: Spark's own handler speaks to the JVM in the middle of another call, which then fails with
-    an error like any other.
-    """
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    log = scratch / "jvm.log"
-    try:
-        if SparkContext._gateway is None:
-            with log.open("wb") as output:
-                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
-            SparkContext._ensure_initialized(gateway=gateway)
-            _remember_names(gateway.jvm)
-        return SparkSession.builder.config(conf=conf).getOrCreate()
-    except (PySparkRuntimeError, Py4JError, OSError) as error:
-        tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
-        why = " ".join(str(error).splitlines()[:2])  # the rest is where in Java
-        raise SparkError(f"Spark did not start: {why}; the end of its log: {' | '.join(tail) or 'nothing'}") from error
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, on_interrupt)
-
-
-_JAVA_NAMES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
-"""Java classes that PySpark asks for with each column."""
-
-
-class _KnownClass(JavaClass):  # type: ignore[misc]
-    """A Java class with static methods only; each is looked for once."""
-
-    def __getattr__(self, name: str) -> Any:
-        method = super().__getattr__(name)
-        setattr(self, name, method)
-        return method
-
-
-def _remember_names(jvm: JVMView) -> None:
-    """Keep the classes that make columns: py4j would look through every jar for their names, column by column."""
-    for name in _JAVA_NAMES:
-        java_class = getattr(jvm, name)
-        setattr(jvm, name, _KnownClass(java_class._fqn, java_class._gateway_client))
 
 
 def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
@@ -274,29 +227,5 @@ def _memory_gb(lasting: bool) -> int:
 
 
 def _end(scratch: Path) -> None:
-    _end_jvm()
+    jvm.end()
     shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _kill_jvm() -> None:
-    process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
-    if process is not None:
-        process.kill()
-
-
-def _end_jvm() -> None:
-    """End the JVM that PySpark would keep until this process ends; a later session starts a new one."""
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    gateway.shutdown()
-    process: Popen[bytes] | None = getattr(gateway, "proc", None)
-    if process is None or process.stdin is None:
-        return
-    process.stdin.close()
-    with suppress(TimeoutExpired):
-        process.wait(STOP_TIMEOUT_S)
-    process.kill()
-    process.wait()

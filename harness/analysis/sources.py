@@ -25,6 +25,8 @@ from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
 
 CORRUPT = "corrupt"
+ENDS = "lines"
+"""What only a writer's last line says (`harness/system/chain.py`)."""
 
 _SCALARS: dict[Any, T.DataType] = {
     int: T.LongType(),
@@ -184,11 +186,12 @@ def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> 
         return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in named])
     path = file_path_column()
     return (
-        spark.read.schema(whole)
+        spark.read.schema(T.StructType([*whole.fields, T.StructField(ENDS, T.LongType())]))
         .options(**PERMISSIVE)
         .json([str(path) for path in paths])
+        .where(F.col(ENDS).isNull())
         .select(
-            "*",
+            *whole.names,
             F.regexp_extract(path, _RUN_AND_FILE, 1).alias("run_id"),
             F.regexp_extract(path, _RUN_AND_FILE, 2).alias("file"),
         )

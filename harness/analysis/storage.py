@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.jvm import still_there
 from harness.errors import EvidenceError
 
 JSON, PARQUET = "json", "parquet"
@@ -47,6 +48,7 @@ def find_files(spark: SparkSession, text: str) -> list[StoredFile]:
     try:
         files = [_stored(spark, status) for status in _statuses(spark, text)]
     except Py4JError as error:
+        still_there(error)
         raise EvidenceError(f"{text}: cannot be read: {reason(error)}") from error
     if not files:
         raise EvidenceError(f"{text}: there is no file")

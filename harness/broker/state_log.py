@@ -1,10 +1,11 @@
 """Writes the broker's state-change log: one event, one line, one write, readable after SIGKILL."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.events import Event, encode
+from harness.system.chain import Link, chained
 
 
 class StateLog(Protocol):
@@ -35,6 +36,7 @@ class LineStateLog:
     _sequence: int = 0
     _session: str = ""
     _broker_epoch: int = -1
+    _link: Link = field(default_factory=Link)
 
     def emit(self, event: Event) -> None:
         """Write one event."""
@@ -48,7 +50,8 @@ class LineStateLog:
             "broker_epoch": self._broker_epoch,
         }
         self._sequence += 1
-        self.write_line(encode(event, common))
+        line, self._link = chained(encode(event, common), self._link)
+        self.write_line(line)
 
     def session_changed(self, session_id: int) -> None:
         """Stamp later lines with this ZooKeeper session; 0 for none."""

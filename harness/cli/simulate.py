@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
-from harness.errors import EvidenceError, HarnessError, Interrupted
+from harness.errors import EvidenceError, HarnessError, Interrupted, SparkError
 from harness.sweep.sweep import (
     Summary,
     Sweep,
@@ -95,6 +95,10 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
     except KeyboardInterrupt:
         done = f"; what was done is in {sweep.root}" if sweep.histories.exists() else " before anything was done"
         raise Interrupted(f"the sweep was interrupted{done}") from None
+    except SparkError as error:
+        if not sweep.is_simulated:
+            raise
+        raise SparkError(f"{error}; its histories can be judged: chaos rejudge {sweep.root}") from error
 
 
 def carry_out(sweep: Sweep, master: str | None, *, shrink: bool) -> Summary:

@@ -10,7 +10,13 @@ from harness.cluster import supervisor_client
 from harness.cluster.supervisor import PIDS_NAME, SOCKET_NAME, SUPERVISOR_PID_NAME
 from harness.cluster.supervisor_client import SOURCE_ROOT, SupervisorGone
 from harness.errors import ClusterError
-from harness.system.pids import ProcessIdentity, group_members, pids_with_environment, read_pid_file
+from harness.system.pids import (
+    ProcessIdentity,
+    group_members,
+    pids_with_environment,
+    read_pid_file,
+    remove_stale_pid_files,
+)
 from harness.system.waiting import until
 
 CLUSTER_VARIABLE = "CHAOS_CLUSTER"
@@ -95,6 +101,7 @@ class Supervision:
             os.kill(pid, signal.SIGKILL)
         await self._all_gone(supervisor, GONE_TIMEOUT_S)
         (self._folder / SOCKET_NAME).unlink(missing_ok=True)  # a killed supervisor could not
+        remove_stale_pid_files(self._folder / PIDS_NAME)
 
     def residue(self) -> list[str]:
         """Return a sentence for each process that is left, and for the socket if it is."""

@@ -79,7 +79,7 @@ class Check(Protocol):
     promise: ClassVar[str]
     """The promise in one sentence, with its source."""
     needs: ClassVar[tuple[str, ...]]
-    """Names of the facts it reads; if one that proves anything is empty, the answer is UNKNOWN."""
+    """Names of the facts without rows of which the answer is UNKNOWN."""
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """Return one row a violation or note, in `FINDING_COLUMNS`."""
@@ -99,6 +99,32 @@ class Excusable(Check, Protocol):
 
     excused_by: ClassVar[tuple[Allowance, ...]]
     """The first that holds is the one that a finding names."""
+
+
+@runtime_checkable
+class ReadsMore(Check, Protocol):
+    """A check that uses facts which may well have no rows."""
+
+    reads: ClassVar[tuple[str, ...]]
+    """Names of those."""
+
+
+READ_BY_ALL = ("evidence",)
+"""Facts that every check may use without saying so."""
+READ_FOR_POWER_LOSSES = ("fault_windows", "partition_states")
+"""Facts that tell how far a power loss reaches, for checks whose anomaly it excuses."""
+
+
+def read_by(check: Check) -> tuple[str, ...]:
+    """Return the names of all facts on which the answer of a check rests."""
+    more = check.reads if isinstance(check, ReadsMore) else ()
+    cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in allowances(check)) else ()
+    return tuple(dict.fromkeys((*check.needs, *more, *cuts)))
+
+
+def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the facts that a check has declared: one that it uses besides breaks it."""
+    return {name: facts[name] for name in (*read_by(check), *READ_BY_ALL)}
 
 
 def allowances(check: Check) -> tuple[Allowance, ...]:

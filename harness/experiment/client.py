@@ -15,7 +15,7 @@ from types import FrameType
 
 from harness.contracts import registry
 from harness.contracts.workloads import ClientPlan
-from harness.store.history import JsonlWriter
+from harness.store.history import ChainedWriter
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def run_client(plan: ClientPlan, operations: Path, stop: threading.Event) -> Non
     """Do the work of one process until `stop` is set, then finish it."""
     workload = registry.workload(plan.workload)
     log.info("client.started process=%s role=%s", plan.process, plan.role)
-    with JsonlWriter(operations) as writer:
+    with ChainedWriter(operations) as writer:
         workload.run(plan, writer, stop)
     log.info("client.complete process=%s", plan.process)
 

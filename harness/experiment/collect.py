@@ -12,15 +12,19 @@ from harness.experiment.nemesis import heal_all
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.system.writable import in_words
 
 
 async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
-    """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on."""
+    """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on.
+
+    Raises:
+        ClusterError: there is no cluster.
+    """
     try:
         status = await driver.status()
     except ClusterError as error:
-        notes.remark(f"there is no cluster to collect evidence from: {error}", forbids_pass=True)
-        return
+        raise ClusterError(f"there is no cluster to collect evidence from: {error}") from error
     if status.zookeeper:
         await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.copy_data():
@@ -59,7 +63,9 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
                     notes.remark(replica.damage, subject=f"replica of {where}")
         except (EvidenceError, OSError) as error:
             notes.remark(
-                f"its replicas could not be read: {error}", subject=f"broker {broker.broker_id}", forbids_pass=True
+                f"its replicas could not be read: {in_words(error, folder.root)}",
+                subject=f"broker {broker.broker_id}",
+                forbids_pass=True,
             )
     if not status.zookeeper:
         return
@@ -67,7 +73,7 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
         for remark in merge_history(folder.zookeeper, *(server.data_dir for server in status.zookeeper)):
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
-        notes.remark(f"the ZooKeeper history is incomplete: {error}", forbids_pass=True)
+        notes.remark(f"the ZooKeeper history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
 
 
 def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
@@ -79,5 +85,7 @@ def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:
         shutil.copyfile(source, destination)
     except OSError as error:
         notes.remark(
-            f"{source.name} is missing: {error}", subject=f"broker {destination.parent.name}", forbids_pass=True
+            f"{source.name} is missing: {in_words(error, destination)}",
+            subject=f"broker {destination.parent.name}",
+            forbids_pass=True,
         )

@@ -4,9 +4,11 @@ What fails in a fault is the answer of that fault's injection, and ends nothing;
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from harness.cluster.driver import CanRunClients, ClusterDriver
 from harness.contracts import registry
@@ -21,9 +23,11 @@ from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.system.interruption import AGAIN_S
 
 TOPICS_TIMEOUT_S = 30.0
 TOPICS_RETRY_S = 0.2
+FOLDER_POLL_S = 0.5
 STEADY_TIMEOUT_S = 60.0
 """Deadline for the steady state before the first fault."""
 
@@ -116,7 +120,7 @@ async def drive_cluster(
     """Drive a running cluster with client processes, and watch its ZooKeeper meanwhile.
 
     Raises:
-        ClusterError: as `drive`.
+        ClusterError: as `drive`; or the run folder was moved or removed.
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.experiment.topics import TopicAdmin
@@ -144,4 +148,34 @@ async def drive_cluster(
             faults=faults,
             create_topics=TopicAdmin(status.bootstrap_servers).create,
         )
-        await drive(stage, scenario, plan, progress, notes)
+        await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+
+
+async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:
+    """Do what needs a folder; when that is moved or removed, cancel it with its clean-up.
+
+    Raises:
+        ClusterError: the folder was moved or removed.
+    """
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(folder))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        while not working.done():  # its clean-up too: nothing is left to heal or to stop
+            working.cancel()
+            await asyncio.wait({working}, timeout=AGAIN_S)
+        await asyncio.gather(working, return_exceptions=True)  # what its clean-up met is of no interest
+        raise ClusterError(f"{folder} was moved or removed while it was in use; its cluster has ended itself")
+    finally:
+        watching.cancel()
+        if not working.done():
+            working.cancel()
+            await working
+
+
+async def _gone(folder: Path) -> None:
+    """Return when the folder that is now at this path no longer is."""
+    inode = folder.stat().st_ino  # noqa: ASYNC240  takes microseconds
+    while folder.is_dir() and folder.stat().st_ino == inode:  # noqa: ASYNC240, ASYNC110  the kernel has no event for it
+        await asyncio.sleep(FOLDER_POLL_S)

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
 from harness.contracts.faults import Injection
+from harness.errors import EvidenceError
 from harness.scenario.plan import Plan
-from harness.store.history import InjectionStep, JournalEntry, JsonlWriter, now_ns, read_jsonl
+from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
 from harness.store.result import FaultResult
 from harness.verdict import FaultVerdict
 
@@ -27,6 +30,7 @@ VERDICT_STEPS = {
     InjectionStep.MISMATCH: FaultVerdict.MISMATCH,
     InjectionStep.INCONCLUSIVE: FaultVerdict.INCONCLUSIVE,
 }
+_ENTRY = TypeAdapter(JournalEntry)
 STEP_OF = {verdict: step for step, verdict in VERDICT_STEPS.items()}
 
 
@@ -34,7 +38,7 @@ class Journal:
     """Appends steps; each is on disk when `note` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = JsonlWriter(path)
+        self._writer = ChainedWriter(path)
 
     def note(
         self, number: int, fault: str, step: InjectionStep, *, injection: Injection | None = None, detail: str = ""
@@ -65,13 +69,15 @@ def entry_of(
 
 
 def read_journal(path: Path) -> list[JournalEntry]:
-    """Return the steps of a journal, a torn last line left out; none when there is no journal."""
-    if not path.exists():
-        return []
-    return [
-        JournalEntry(**{**line, "step": InjectionStep(line["step"]), "targets": tuple(line["targets"])})
-        for line in read_jsonl(path)
-    ]
+    """Return the steps of a journal, a torn last line left out; none when there is no journal.
+
+    Raises:
+        EvidenceError: a line is none of a journal.
+    """
+    try:
+        return [_ENTRY.validate_python(line) for line in read_jsonl(path)] if path.exists() else []
+    except ValidationError as error:
+        raise EvidenceError(f"{path}: not the step of an injection: {error.errors()[0]['msg']}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import PLACES, kinds_of
+from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of
 from harness.broker.configs.config import PROPERTIES
 from harness.cluster.broker_properties import profile
 from harness.contracts import registry
-from harness.contracts.checks import Settings
+from harness.contracts.checks import Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
@@ -21,6 +20,7 @@ from harness.scenario.plan import Plan, load_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
+from harness.store.seal import Hole, damage, of_kind, provable
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -141,44 +141,59 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
     return [_doubt("no suite of expectations has answered", Phase.EXPECTATIONS)]
 
 
-def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Path]:
+def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
+    """Return what is missing from a run's evidence, and what is damaged of it as far as that can be told."""
+    missing = missing_evidence(folder, scenario, plan)
+    known = {hole.place for hole in missing}
+    return missing + [hole for hole in damage(folder) if hole.place not in known] if provable(folder) else missing
+
+
+def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
     """Return the files that every run leaves and this one did not."""
-    expected = [folder.zookeeper, *map(folder.state_change_log, scenario.cluster.broker_ids)]
-    expected += [folder.operations_of(client.process) for client in plan.clients]
-    expected += [folder.journal] if plan.faults else []
-    return [path for path in expected if not path.is_file() or not path.stat().st_size]
+    expected = [("zookeeper", folder.zookeeper)]
+    expected += [("state_changes", folder.state_change_log(number)) for number in scenario.cluster.broker_ids]
+    expected += [("operations", folder.operations_of(client.process)) for client in plan.clients]
+    expected += [("journal", folder.journal)] if plan.faults else []
+    return [
+        Hole(place=path.relative_to(folder.root).as_posix(), kind=kind, text="it is missing or empty")
+        for kind, path in expected
+        if not path.is_file() or not path.stat().st_size
+    ]
 
 
-def missing_remark(folder: RunFolder, path: Path) -> Remark:
-    """Return what there is to say of a file that a run has not left."""
-    subject = path.relative_to(folder.root).as_posix()
-    return Remark(text="it is missing or empty", phase=Phase.COLLECT, subject=subject, forbids_pass=True)
+def remark_on(hole: Hole) -> Remark:
+    """Return what there is to say of a hole."""
+    return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, forbids_pass=True)
 
 
-def without_what_is_missing(
-    checks: Sequence[CheckResult], folder: RunFolder, missing: Sequence[Path]
-) -> list[CheckResult]:
-    """Return the answers; a check that rests on a kind of file of which one is missing cannot tell, whatever it found.
+NOT_PROVABLE = Remark(
+    text="whether any of it is missing cannot be told: it is of a version whose lines are not chained",
+    phase=Phase.COLLECT,
+    subject="evidence",
+)
 
-    A line that is lost shows in its neighbours' numbers; a file that is lost leaves no trace, and looks like a broker
-    or a client that did nothing.
+
+def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole]) -> list[CheckResult]:
+    """Return the answers; a check that rests on a kind of evidence with a hole cannot tell, whatever it found.
+
+    What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong.
     """
-    if not missing:
-        return list(checks)
-    lost: dict[str, str] = {}
-    for path in missing:
-        place = path.relative_to(folder.root).as_posix()
-        kind = next(kind for kind, begins in PLACES.items() if place.startswith(begins))
-        lost.setdefault(kind, f"{place} is missing or empty")
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
-        why = [lost[kind] for kind in kinds_of(registry.check(result.check).needs) if kind in lost]
-        if not why or result.verdict is SystemVerdict.UNKNOWN:
+        reason = _unreliable(kinds_of(read_by(registry.check(result.check))), holes)
+        if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
-        unknown = SystemVerdict.UNKNOWN
-        return CheckResult(check=result.check, promise=result.promise, verdict=unknown, reason=why[0])
+        found = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
+        return CheckResult(
+            check=result.check, promise=result.promise, verdict=SystemVerdict.UNKNOWN, reason=f"{found}{reason}"
+        )
 
-    return [as_far_as_known(result) for result in checks]
+    return [as_far_as_known(result) for result in checks] if holes else list(checks)
+
+
+def _unreliable(kinds: Sequence[str], holes: Sequence[Hole]) -> str:
+    """Return why evidence of some of these kinds cannot be relied on; empty if it can."""
+    return next((f"{hole.place}: {hole.text}" for kind in kinds if (hole := of_kind(holes, kind))), "")
 
 
 class Judging(Protocol):
@@ -199,20 +214,23 @@ def run_checks(
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
     settings = settings_of(scenario, plan)
-    missing = missing_evidence(folder, scenario, plan)
-    for path in missing:
-        notes.remarks.append(missing_remark(folder, path))
+    holes = holes_in(folder, scenario, plan)
+    notes.remarks += map(remark_on, holes)
+    if not provable(folder):
+        notes.remarks.append(NOT_PROVABLE)
     counts: dict[str, int] = {}
 
     def checks() -> list[CheckResult]:
         from harness.analysis.judge import judge
+        from harness.analysis.jvm import watched
         from harness.analysis.session import spark_session
 
         kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
-        judgement = (judging or judge)(folder, settings, scenario.checks, progress)
+        with watched():
+            judgement = (judging or judge)(folder, settings, scenario.checks, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return without_what_is_missing(judgement.checks, folder, missing)
+        return within_holes(judgement.checks, holes)
 
     answers = _attempt(checks, "the checks", notes)
     progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
@@ -221,13 +239,17 @@ def run_checks(
 
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
     """Return what the suites of expectations say of the facts that the checks left; uses a session that is open."""
-    scenario = scenario_of(folder)
-    settings = settings_of(scenario, load_plan(folder.plan))
+    scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    settings = settings_of(scenario, plan)
+    holes = holes_in(folder, scenario, plan)
+    unreliable = {table: why for table, origin in ORIGINS.items() if (why := _unreliable(list(origin), holes))}
+    if unreliable:
+        unreliable[FINDINGS] = next(iter(unreliable.values()))
 
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, scenario.checks)
+            return run(folder, settings, scenario.checks, unreliable)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{len(answers)} suites have answered")

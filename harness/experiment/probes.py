@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.store.history import OpKind, OpType
+from harness.store.history import OpKind, OpType, without_link
 from harness.system.waiting import until
 from harness.values import TopicPartition
 from harness.zookeeper.view import ClusterView, PartitionView
@@ -61,7 +61,8 @@ class FileProgress(ClientProgress):
             whole = data[: data.rfind(b"\n") + 1]
             self.offsets[path] = self.offsets.get(path, 0) + len(whole)
             for text in whole.splitlines():
-                line = json.loads(text)
+                if not (line := without_link(json.loads(text))):
+                    continue
                 self.take(path.stem, line["index"], line["kind"], line["type"], (line["topic"], line["partition"]))
 
 

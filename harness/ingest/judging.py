@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 from harness.analysis.hadoop import AnyResultFolder
 from harness.analysis.halves import SPARK_ERRORS
 from harness.analysis.judge import Question, judge_sources
+from harness.analysis.jvm import still_there
 from harness.analysis.schemas import UNREADABLE
 from harness.analysis.storage import reason
 from harness.contracts.registry import check_title
-from harness.errors import EvidenceError, not_interrupted
+from harness.errors import EvidenceError
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
@@ -61,7 +62,7 @@ def judge_history(
         unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(UNREADABLE)]
         explained = evidence.explain(unread)
     except SPARK_ERRORS as error:
-        not_interrupted(error)
+        still_there(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement.checks, judgement.counts, listed)
@@ -116,6 +117,6 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         evidence = RunEvidence(folder) if isinstance(folder, RunFolder) else StoredEvidence(folder)
         page = render(evidence, shown, heading)
     except SPARK_ERRORS as error:
-        not_interrupted(error)
+        still_there(error)
         raise EvidenceError(f"{folder.root}: no report can be made: {reason(error)}") from error
     folder.report.write_text(page, encoding="utf-8")

@@ -11,12 +11,12 @@ from functools import reduce
 from itertools import takewhile
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.halves import SPARK_ERRORS
+from harness.analysis.jvm import still_there
 from harness.analysis.origins import PLACES
 from harness.analysis.session import configured, tasks_for
 from harness.analysis.sources import CORRUPT, PERMISSIVE, SCHEMAS, Sources, no_rows, with_corrupt
@@ -259,7 +259,8 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
             field for field in table.schema if field.name in wanted and not _fits(field.dataType, wanted[field.name])
         ]
         empty = [field.name for field in unfit if table.where(F.col(field.name).isNotNull()).isEmpty()]
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
+        still_there(error)
         raise EvidenceError(f"{display_path(files[0].path)}: not Parquet that can be read: {reason(error)}") from error
     problems = [
         f"column `{field.name}` is {field.dataType.simpleString()}, and must be {wanted[field.name].simpleString()}"

@@ -57,10 +57,7 @@ class Leftovers:
     def of(self, root: Path) -> list[Leftover]:
         """Return what is left of one cluster: processes, containers, networks and volumes, then the socket."""
         cluster = RunFolder(root).cluster
-        left = [
-            Leftover(kind=ItemKind.PROCESS, name=f"{process.pid} ({_program(process.pid)})", what=process)
-            for process in _processes(cluster, self.processes.get(root, []))
-        ]
+        left = [process_left(process) for process in _processes(cluster, self.processes.get(root, []))]
         if self.engine is not None and root in self.resources:  # listed again: a live run may have ended since
             left += [Leftover(kind=ItemKind(it.kind), name=it.name, what=it) for it in self.engine.resources(root)]
         if (cluster / SOCKET_NAME).exists():
@@ -126,6 +123,11 @@ def _processes(cluster: Path, marked: list[ProcessIdentity]) -> list[ProcessIden
     group = map(identify, group_members(supervisor)) if supervisor is not None else ()
     every = {*named, *marked, *(identity for identity in group if identity is not None)}
     return sorted((process for process in every if process.alive()), key=lambda process: process.pid)
+
+
+def process_left(process: ProcessIdentity) -> Leftover:
+    """Return a process as something that is left."""
+    return Leftover(kind=ItemKind.PROCESS, name=f"{process.pid} ({_program(process.pid)})", what=process)
 
 
 def _program(pid: int) -> str:

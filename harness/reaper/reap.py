@@ -45,12 +45,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster.containers.data_copy import LOCK_NAME as CONTAINERS_LOCK_NAME
-from harness.cluster.supervisor import LOCK_NAME
+from harness.cluster.supervisor import LOCK_NAME, PIDS_NAME
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.experiment.judge import assemble
 from harness.progress import Logged, Progress
 from harness.reaper import PATIENCE_S, closing
-from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers
+from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers, process_left
 from harness.reaper.liveness import (
     Liveness,
     State,
@@ -62,7 +62,8 @@ from harness.reaper.liveness import (
 )
 from harness.reaper.result import Fate, Item, ItemKind, ReapResult
 from harness.store.folder import RunFolder
-from harness.system.scratch import abandoned_scratch_folders, remove_scratch_folder
+from harness.system.pids import ProcessIdentity, remove_stale_pid_files
+from harness.system.scratch import abandoned_processes, abandoned_scratch_folders, remove_scratch_folder
 
 if TYPE_CHECKING:
     from harness.cluster.containers.engine import Resource
@@ -129,8 +130,13 @@ class _Reaper:
             return [_run(root, Fate.FAILED, str(error))]
 
     def scratch(self) -> list[Item]:
-        """Remove Spark's scratch folders whose process is gone."""
-        items = []
+        """End Spark where its process is gone, and remove its scratch folders."""
+        items: list[Item] = []
+        known: set[ProcessIdentity] = set()
+        while new := [process for process in abandoned_processes() if process not in known]:  # one may start another
+            known.update(new)
+            left = [process_left(process) for process in new]
+            items += [_item(None, it, Fate.DUE) for it in left] if self.dry_run else self._sweep(None, left)
         for path in abandoned_scratch_folders():
             fate, detail = Fate.DUE, ""
             if not self.dry_run:
@@ -180,6 +186,7 @@ class _Reaper:
         if any(it.kind is ItemKind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
             closing.collect_remains(run, "its containers were left", self.progress, again=True)
         swept = self._sweep(run.root, left)
+        remove_stale_pid_files(run.cluster / PIDS_NAME)
         if swept and run.phases.exists():
             closing.record_residue(run, [f"{item.kind} {item.name}" for item in swept], self.progress)
         elif closing.refresh_verdict(run, dry_run=False):
@@ -210,7 +217,7 @@ class _Reaper:
             return [_item(root, it, Fate.KEPT, f"{root.parent} does not exist on this machine") for it in left]
         return [_item(root, it, Fate.DUE) for it in left] if self.dry_run else self._sweep(root, left)
 
-    def _sweep(self, root: Path, left: Iterable[Leftover]) -> list[Item]:
+    def _sweep(self, root: Path | None, left: Iterable[Leftover]) -> list[Item]:
         items = []
         for leftover in left:
             try:
@@ -275,8 +282,9 @@ def _kept(root: Path, reason: str) -> Item:
     return _run(root, Fate.KEPT, reason)
 
 
-def _item(root: Path, leftover: Leftover, fate: Fate, detail: str = "") -> Item:
-    return Item(kind=leftover.kind, name=leftover.name, run=root.name, fate=fate, detail=detail)
+def _item(root: Path | None, leftover: Leftover, fate: Fate, detail: str = "") -> Item:
+    run = "" if root is None else root.name
+    return Item(kind=leftover.kind, name=leftover.name, run=run, fate=fate, detail=detail)
 
 
 def _foreign(it: "Resource") -> Item:

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from harness import phases
 from harness.analysis.judge import Judgement
+from harness.analysis.jvm import watched
 from harness.analysis.session import spark_session
 from harness.analysis.together import BATCH_BYTES, Case, judge_together
 from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
     assembled,
-    missing_evidence,
+    holes_in,
     scenario_of,
     settings_of,
-    without_what_is_missing,
+    within_holes,
 )
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
@@ -70,8 +71,8 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            missing = missing_evidence(folder, scenario, plan)
-            checked = Checked(checks=without_what_is_missing(answer.checks, folder, missing), counts=answer.counts)
+            checks = within_holes(answer.checks, holes_in(folder, scenario, plan))
+            checked = Checked(checks=checks, counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
@@ -87,7 +88,7 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     size_bytes = min(sum(folder.evidence_bytes() for folder in folders), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress))
     judged: Judgements = {}
-    with scratch_folder() as scratch:
+    with watched(), scratch_folder() as scratch:
         for folder, answer in judge_together(spark, cases, scratch, keep=keep, progress=progress):
             judged[folder.root] = answer
             if len(folders) > 1:

@@ -1,6 +1,7 @@
 """Writes a simulated history as the run folder that a real run leaves, for the same judges and the same report."""
 
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
@@ -9,12 +10,13 @@ from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, entered
+from harness.system.chain import all_chained
 
 
 def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
     """Write what there is to judge, and how its phases went. Disks are dumped by the parser of real runs."""
     with entered(folder, Phase.DRIVE, Silent()) as notes:
-        leave_evidence(history, folder, notes)
+        leave_evidence(history, folder, notes, chain=list)
     with entered(folder, Phase.COLLECT, Silent()) as notes:
         for broker_id in history.disks:
             for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
@@ -23,11 +25,16 @@ def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
         shutil.rmtree(folder.cluster)
 
 
-def leave_evidence(history: SimulatedHistory, folder: RunFolder, notes: PhaseNotes) -> None:
+def leave_evidence(
+    history: SimulatedHistory,
+    folder: RunFolder,
+    notes: PhaseNotes,
+    chain: Callable[[Iterable[bytes]], Iterable[bytes]] = all_chained,
+) -> None:
     """Write what a driven cluster leaves: operations, journal, logs, and disks, which are still to be dumped."""
     for path, lines in history.files.items():
         (folder.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder.root / path).write_bytes(b"".join(lines))
+        (folder.root / path).write_bytes(b"".join(chain(lines)))
     for broker_id, disk in history.disks.items():
         _lay_out(disk, disk_of(folder, broker_id))
     notes.remarks += history.remarks

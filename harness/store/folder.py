@@ -74,6 +74,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "format.json"
 
     @property
+    def seal(self) -> Path:
+        """What each file was when the cluster had ended, as JSON; missing in runs before version 3."""
+        return self.root / "seal.json"
+
+    @property
     def origin(self) -> Path:
         """The scheduler's task that started this run, as JSON; missing when the command line did."""
         return self.root / "origin.json"

@@ -2,7 +2,8 @@
 
 Five kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps (these here), and the
 brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so a killed process
-can tear the last line at most; readers stop there and say so.
+can tear the last line at most; readers stop there and say so. All but replica dumps are chained
+(`harness/system/chain.py`).
 """
 
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.errors import EvidenceError
+from harness.system.chain import Link, chained, end
 from harness.values import value_class
 
 
@@ -187,6 +189,8 @@ class ReplicaState:
     """Empty, or what is damaged and where reading stopped."""
 
 
+LINK = ("line", "chain")
+"""Fields by which a line says its place in the file."""
 Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState
 
 
@@ -220,7 +224,9 @@ class JsonlWriter:
 
     def write(self, line: Line | dict[str, Any]) -> None:
         """Append one line; other processes can read it when this returns; when this raises, nothing is appended."""
-        data = line_of(line)
+        self._append(line_of(line))
+
+    def _append(self, data: bytes) -> None:
         view = memoryview(data)
         try:
             while view:
@@ -242,6 +248,34 @@ class JsonlWriter:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+class ChainedWriter(JsonlWriter):
+    """Gives each line its number and checksum, and says at the end how many there are."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._link = Link()
+
+    def _append(self, data: bytes) -> None:
+        line, link = chained(data, self._link)
+        super()._append(line)
+        self._link = link
+
+    def close(self) -> None:
+        """Write the end, unless nothing was written, and close the file; writing afterwards is an error."""
+        try:
+            if self._link.lines:
+                super()._append(end(self._link))
+        finally:
+            super().close()
+
+
+def without_link(line: dict[str, Any]) -> dict[str, Any]:
+    """Return what a line says beside its place in the file; empty for a writer's end."""
+    if "chain" not in line:
+        return line
+    return {} if "lines" in line else {name: value for name, value in line.items() if name not in LINK}
 
 
 @dataclass(slots=True)
@@ -273,5 +307,6 @@ def read_jsonl(path: Path, torn: TornLine | None = None) -> Iterator[dict[str, A
                 return
             if not isinstance(value, dict):
                 raise EvidenceError(f"{path}:{number}: not a JSON object: {raw[:80]!r}")
-            yield value
             offset += len(raw)
+            if content := without_link(value):
+                yield content

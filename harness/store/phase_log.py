@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted
 from harness.progress import Progress
@@ -16,6 +18,7 @@ from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, read_jsonl
 from harness.store.result import Remark
 from harness.system.pids import ProcessIdentity, identify
+from harness.system.writable import in_words
 
 
 class Phase(StrEnum):
@@ -65,7 +68,7 @@ def entered(folder: RunFolder, phase: Phase, progress: Progress) -> Iterator[Pha
         notes.remark(f"the phase {phase} was interrupted", forbids_pass=True)
         raise Interrupted(f"the phase {phase} was interrupted") from None
     except (HarnessError, OSError) as failure:
-        error = str(failure) or type(failure).__name__
+        error = in_words(failure, folder.root)
         notes.remark(f"the phase {phase} failed: {error}", forbids_pass=True)
         if isinstance(failure, OSError):
             raise ClusterError(error) from failure
@@ -97,10 +100,11 @@ def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progr
         **more,
     }
     try:
+        folder.root.stat()  # a folder that was moved is not made anew
         with JsonlWriter(folder.phases) as writer:
             writer.write(line)
     except OSError as error:
-        progress.message(f"the run folder cannot be written: {error}")
+        progress.message(f"the run folder cannot be written: {in_words(error, folder.root)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,39 @@ class Entry:
         return self.error is not None
 
 
+class _Line(BaseModel):
+    """One line of the log."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    phase: Phase
+    event: Literal["started", "ended"]
+    utc: str = ""
+    remarks: list[Remark | str] = []
+    """Older lines have sentences, and one flag for all of them."""
+    damaged: bool = False
+    residue: list[str] = []
+    host: str = ""
+    pid: int | None = None
+    pid_started: int | str = ""
+    error: str | None = None
+    """Of a phase that ended."""
+    duration_s: float = 0.0
+
+    @model_validator(mode="after")
+    def _an_end_says_how(self) -> Self:
+        if self.event == "ended" and self.error is None:
+            raise ValueError("a phase that has ended says whether it failed")
+        return self
+
+    def of_phase(self) -> list[Remark]:
+        """Return its remarks."""
+        return [
+            Remark(text=each, phase=self.phase, forbids_pass=self.damaged) if isinstance(each, str) else each
+            for each in self.remarks
+        ]
+
+
 def entries(folder: RunFolder) -> list[Entry]:
     """Return every time that a phase was entered, in their order.
 
@@ -139,56 +176,50 @@ def entries(folder: RunFolder) -> list[Entry]:
     """
     known: list[Entry] = []
     for line in _lines(folder):
-        try:
-            phase = Phase(line["phase"])
-            if line["event"] == "started":
-                pid, started = line.get("pid"), line.get("pid_started")
-                process = None if pid is None else ProcessIdentity(pid=int(pid), started=str(started))
-                known.append(Entry(phase=phase, host=line.get("host", ""), process=process, error=None))
-            elif known and known[-1].phase is phase:
-                known[-1] = replace(known[-1], error=str(line["error"]))
-        except (KeyError, ValueError) as error:
-            raise EvidenceError(f"{folder.phases}: not a line of the phase log: {error!r}") from error
+        if line.event == "started":
+            process = None if line.pid is None else ProcessIdentity(pid=line.pid, started=str(line.pid_started))
+            known.append(Entry(phase=line.phase, host=line.host, process=process, error=None))
+        elif known and known[-1].phase is line.phase:
+            known[-1] = replace(known[-1], error=line.error)
     return known
 
 
 def started_at(folder: RunFolder) -> str:
     """Return when the first phase began, in UTC; empty when none has."""
-    return next((str(line["utc"]) for line in _lines(folder)), "")
+    return next((line.utc for line in _lines(folder)), "")
 
 
 def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
-    """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off."""
+    """Return how each phase ended, the last time it ran; a phase that began and never ended was cut off.
+
+    Raises:
+        EvidenceError: the file holds something else.
+    """
     known: dict[Phase, PhaseEnd] = {}
     lost: dict[Phase, list[Remark]] = {}
     """What an earlier try of a phase could not do and a later one cannot make good."""
     for line in _lines(folder):
-        phase = Phase(line["phase"])
+        phase = line.phase
         cut = Remark(text=f"the phase {phase} was cut off", phase=phase, forbids_pass=True)
-        if line["event"] == "started":
+        if line.event == "started":
             if phase in GATHERING and phase in known and known[phase].error == cut.text:
                 lost[phase] = [cut]
             known[phase] = PhaseEnd(duration_s=0.0, error=cut.text, remarks=[cut], residue=[])
         else:
             known[phase] = PhaseEnd(
-                duration_s=line["duration_s"],
-                error=line["error"],
-                remarks=lost.get(phase, []) + _remarks(line),
-                residue=line["residue"],
+                duration_s=line.duration_s,
+                error=line.error or "",
+                remarks=lost.get(phase, []) + line.of_phase(),
+                residue=line.residue,
             )
     return known
 
 
-def _remarks(line: dict[str, Any]) -> list[Remark]:
-    """Return the remarks of a phase; older lines have sentences, and one flag for all of them."""
-    return [
-        Remark(text=each, phase=line["phase"], forbids_pass=line["damaged"])
-        if isinstance(each, str)
-        else Remark.model_validate(each)
-        for each in line["remarks"]
-    ]
-
-
-def _lines(folder: RunFolder) -> Iterator[dict[str, Any]]:
+def _lines(folder: RunFolder) -> Iterator[_Line]:
     if folder.phases.exists():
-        yield from read_jsonl(folder.phases)
+        for line in read_jsonl(folder.phases):
+            try:
+                yield _Line.model_validate(line)
+            except ValidationError as error:
+                why = error.errors()[0]["msg"]
+                raise EvidenceError(f"{folder.phases}: not a line of the phase log: {why}") from error

@@ -2,7 +2,9 @@
 
 1: runs without a number. State-change logs may lack `ends` and `epoch_start_offset` of a proposal, the local epochs of
    a truncation, the `profile` of an election, and the ISR of a raised high watermark.
-2: the present lines of `harness/store/history.py` and `harness/events.py`.
+2: the present lines of `harness/store/history.py` and `harness/events.py`, neither chained nor sealed: what was lost
+   without a trace is not known.
+3: lines are chained (`harness/system/chain.py`), and the folder is sealed (`harness/store/seal.py`).
 
 A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
 needs a new version, and code that reads the older ones.
@@ -13,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 
-VERSION = 2
+VERSION = 3
+SEALED = 3
+"""The first version whose runs are sealed."""
 UNNUMBERED = 1
 """The version of runs without `format.json`."""
 

@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.halves import SPARK_ERRORS, by_halves
 from harness.analysis.judge import Criteria, Judgement, judge_sources, questions
+from harness.analysis.jvm import still_there
 from harness.analysis.sources import LINES, SCHEMAS, from_table
 from harness.contracts import registry
 from harness.errors import ClusterError
@@ -160,6 +161,7 @@ def _write(
             _watch(spark.sparkContext, group, job, schedules, progress)
             job.result()
         except SPARK_ERRORS as error:
+            still_there(error)
             raise ClusterError(f"Spark could not simulate: {str(error).splitlines()[0]}") from error
         except BaseException:
             while not wait_for([job], timeout=WATCH_S).done:  # it may not have been submitted yet

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.experiment.judge import assembled, missing_evidence, missing_remark
+from harness.experiment.judge import assembled, missing_evidence, remark_on
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -138,4 +138,4 @@ def _result(folder: RunFolder, scenario: Scenario, plan: Plan) -> RunResult:
     missing = missing_evidence(folder, scenario, plan)
     if not missing:
         return result
-    return result.model_copy(update={"remarks": [*result.remarks, *(missing_remark(folder, path) for path in missing)]})
+    return result.model_copy(update={"remarks": [*result.remarks, *map(remark_on, missing)]})

@@ -97,6 +97,13 @@ def read_pid_file(path: Path) -> ProcessIdentity | None:
     return ProcessIdentity(pid=int(pid), started=started) if pid.isdecimal() and started else None
 
 
+def remove_stale_pid_files(folder: Path) -> None:
+    """Remove the pid files of a folder whose processes are gone; whoever is killed cannot remove its own."""
+    for path in folder.glob("*.pid"):
+        if (identity := read_pid_file(path)) and not identity.alive():
+            path.unlink(missing_ok=True)
+
+
 def group_members(leader: ProcessIdentity) -> Iterator[int]:
     """Yield the pids of all live processes in the process group of `leader`, also when the leader has ended.
 
@@ -139,6 +146,16 @@ def environment_values(name: str) -> Iterator[tuple[int, str]]:
         for entry in environment.split(b"\0"):
             if entry.startswith(prefix):
                 yield pid, os.fsdecode(entry.removeprefix(prefix))
+
+
+def is_neighbour(pid: int) -> bool:
+    """Return whether a process is this user's and has its pid in this process's namespace: none in a container has."""
+    process = Path(f"/proc/{pid}")
+    try:
+        namespaces = {(each / "ns" / "pid").readlink() for each in (process, Path("/proc/self"))}
+        return process.stat().st_uid == os.geteuid() and len(namespaces) == 1
+    except OSError:  # ended meanwhile, or of another user
+        return False
 
 
 def _all_pids() -> list[int]:

@@ -12,12 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.system.pids import GONE_STATES, identify, state_of
+from harness.system.pids import (
+    GONE_STATES,
+    ProcessIdentity,
+    environment_values,
+    identify,
+    is_neighbour,
+    state_of,
+)
 
 PREFIX = "chaos-spark-"
 NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<started>\w+)-\w+")
 MEMORY = Path("/dev/shm")  # noqa: S108  mkdtemp makes the names
 """Where Linux keeps files in memory."""
+SCRATCH_VARIABLE = "CHAOS_SCRATCH"
+"""Environment variable with a scratch folder: it marks the processes that work there, and end with its owner."""
 FREE_BYTES = 256_000_000
 """Memory is used only when this much of it is free: in a container it is often small."""
 UNNAMED_AGE_S = 24 * 3600.0
@@ -54,9 +63,23 @@ def _may_be_in_memory() -> bool:
 
 def abandoned_scratch_folders() -> list[Path]:
     """Return this user's scratch folders whose process is gone."""
-    parents = [Path(tempfile.gettempdir()), *([MEMORY] if _may_be_in_memory() else [])]
-    paths = sorted(path for parent in parents for path in parent.glob(f"{PREFIX}*"))
+    paths = sorted(path for parent in _parents() for path in parent.glob(f"{PREFIX}*"))
     return [path for path in paths if _is_own_folder(path) and not _in_use(path)]
+
+
+def abandoned_processes() -> list[ProcessIdentity]:
+    """Return the live processes that work in a scratch folder whose process is gone; the folder may be gone too."""
+    marked = [(pid, Path(folder)) for pid, folder in environment_values(SCRATCH_VARIABLE)]
+    pids = [
+        pid
+        for pid, folder in marked
+        if folder.parent in _parents() and NAME.fullmatch(folder.name) and not _in_use(folder) and is_neighbour(pid)
+    ]
+    return [process for process in map(identify, pids) if process is not None and process.alive()]
+
+
+def _parents() -> list[Path]:
+    return [Path(tempfile.gettempdir()), *([MEMORY] if _may_be_in_memory() else [])]
 
 
 def remove_scratch_folder(path: Path) -> None:

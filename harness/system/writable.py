@@ -1,5 +1,6 @@
-"""Can a command's result be written? Checked before the work, so that none is lost."""
+"""Can a command's result be written? Checked before the work, so that none is lost. And why could something not be?"""
 
+import errno
 import os
 from pathlib import Path
 
@@ -18,3 +19,17 @@ def make_parent(path: Path) -> None:
         raise ScenarioError(f"{path} cannot be written: {error}") from error
     if not os.access(path.parent, os.W_OK):
         raise ScenarioError(f"{path} cannot be written: nothing can be written in {path.parent}")
+
+
+def in_words(error: Exception, place: Path) -> str:
+    """Return an error's message; a full disk by its name, which the error itself does not have.
+
+    Args:
+        error: Any error.
+        place: Where files were written if the error names none.
+    """
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return str(error) or type(error).__name__
+    named = Path(error.filename2 or error.filename or place).absolute()
+    disk = next(each for each in (named, *named.parents) if each.is_mount())
+    return f"the disk {disk} is full: {error}"

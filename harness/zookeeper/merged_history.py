@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import EvidenceError
-from harness.store.history import JsonlWriter, TornLine, ZnodeChange, read_jsonl
+from harness.store.history import ChainedWriter, TornLine, ZnodeChange, read_jsonl
 from harness.zookeeper import observer
 from harness.zookeeper.transaction_log import read_ensemble_log
 
@@ -32,7 +32,7 @@ def merge_history(history: Path, *data_dirs: Path) -> list[str]:
         remarks += [*contradictions, *filter(None, [log.damage])]
     temporary = history.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
-    with JsonlWriter(temporary) as writer:
+    with ChainedWriter(temporary) as writer:
         for change in merged:
             writer.write(change)
     temporary.replace(history)

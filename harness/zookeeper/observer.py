@@ -14,7 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 
 from harness.errors import ClusterError
-from harness.store.history import JsonlWriter, ZnodeChange
+from harness.store.history import ChainedWriter, ZnodeChange
 from harness.zookeeper.sessions import to_text
 
 ROOT = "/"
@@ -106,7 +106,7 @@ class ZookeeperObserver:
 
     def _follow(self) -> None:
         try:
-            with JsonlWriter(self._path) as history:
+            with ChainedWriter(self._path) as history:
                 while (path := self._fired_paths.get()) is not None:
                     try:
                         self._read(path, history)
@@ -120,13 +120,13 @@ class ZookeeperObserver:
             self._error = error
             self._watching.set()
 
-    def _read_below(self, path: str, history: JsonlWriter) -> None:
+    def _read_below(self, path: str, history: ChainedWriter) -> None:
         for name in sorted(self._children.get(path, ())):
             child = _child(path, name)
             self._read(child, history)
             self._read_below(child, history)
 
-    def _read(self, path: str, history: JsonlWriter) -> None:
+    def _read(self, path: str, history: ChainedWriter) -> None:
         """Read a znode and its new children, write their changes since the last read, and watch them again."""
         try:
             data, stat = self._client.get_async(path, self._watch_fired).get(timeout=READ_TIMEOUT_S)
@@ -150,7 +150,7 @@ class ZookeeperObserver:
         for name in sorted(now - known):
             self._read(_child(path, name), history)
 
-    def _write_deletes(self, path: str, zxid: int, history: JsonlWriter) -> None:
+    def _write_deletes(self, path: str, zxid: int, history: ChainedWriter) -> None:
         for name in sorted(self._children.pop(path, ())):
             self._write_deletes(_child(path, name), zxid, history)
         last = self._stats.pop(path, None)

@@ -112,19 +112,28 @@ except HarnessError as error:
 
 def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:
     script = """
-import threading, time
+import threading
+from harness.analysis.halves import by_halves
 from harness.analysis.session import spark_session
+from harness.errors import SparkError
 
 started = threading.Event()
 def judge():
-    with spark_session():
-        started.set()
-        time.sleep(600)
+    with spark_session() as spark:
+        def job(part):
+            started.set()
+            spark.range(10**13).selectExpr("sum(hash(id))").collect()
+        try:
+            for part, error in by_halves([1, 2, 3], job, (Exception,)):
+                print("it went on after", error)
+        except SparkError:
+            started.wait()
+            threading.Event().wait()
 threading.Thread(target=judge, daemon=True).start()
 assert started.wait(500)
 """
     done = run(script, tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
 
 

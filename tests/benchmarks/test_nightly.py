@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.nightly.__main__ import carried_out
 from benchmarks.nightly.results import Outcome, Result, result_of, worst, write_page
-from benchmarks.nightly.steps import HISTORIES, Step, steps
+from benchmarks.nightly.steps import Step, steps
 
 NIGHT = {"day": "2026-11-22", "commit": "abc", "seed": "1", "scale": "1"}
 
@@ -93,5 +93,5 @@ def test_whatever_a_step_says_is_text(tmp_path: Path) -> None:
 def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
     whole, small = steps(1, 7, tmp_path), steps(0.01, 7, tmp_path)
     assert [each.name for each in whole] == [each.name for each in small]
-    assert whole[0].environment == {"CHAOS_SAMPLE": "all", "CHAOS_HISTORIES": str(HISTORIES)}
+    assert whole[0].environment == {"CHAOS_SAMPLE": "all", "CHAOS_HISTORIES": "2000", "CHAOS_DAMAGES": "2000"}
     assert all(large.about != little.about for large, little in zip(whole[:-1], small[:-1], strict=True))

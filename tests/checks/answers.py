@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from harness.analysis.findings import EVIDENCE_LIMIT
 from harness.analysis.judge import unknown_runs
 from harness.contracts import registry
-from harness.contracts.checks import Check, Settings, Severity, allowances
+from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 
@@ -154,7 +154,7 @@ def judged(plugin: Check, batch: Batch) -> dict[str, Answer]:
     answers |= {name: Answer() for name in cases if name not in answers}
     settings = next(iter(cases.values())).settings
     reasons = {allowance.reason for allowance in allowances(plugin)}
-    for row in plugin.findings(tables, settings).orderBy("offset", "message").collect():
+    for row in plugin.findings(handed_to(plugin, tables), settings).orderBy("offset", "message").collect():
         answer = answers[row.run_id]
         if answer.verdict is SystemVerdict.UNKNOWN:
             continue

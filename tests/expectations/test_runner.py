@@ -19,7 +19,7 @@ from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.fact_rows import Row, committed, fetched, held, led, read
 from tests.analysis.protocol_rows import waited_for
-from tests.verdicts import FAIL, UNKNOWN
+from tests.verdicts import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,6 +96,16 @@ def test_a_fact_without_rows_is_no_evidence(judged: tuple[RunFolder, dict[str, A
     result = judged[1]["committed_offsets"]
     assert (result.verdict, result.evaluated) == (UNKNOWN, 0)
     assert result.reason == "nothing to judge: no rows in committed_offsets"
+
+
+def test_that_nothing_was_found_is_no_evidence_where_nothing_was_judged(tmp_path: Path) -> None:
+    from expectations.runner import run
+
+    folder = RunFolder(tmp_path / "run-1")
+    folder.findings.mkdir(parents=True)
+    assert {result.verdict for result in run(folder, SETTINGS)} == {UNKNOWN}
+    write(folder, led(1, 3, zxid=5))
+    assert {result.suite: result.verdict for result in run(folder, SETTINGS)}["findings"] is PASS
 
 
 def test_results_are_kept_as_json(judged: tuple[RunFolder, dict[str, Any]]) -> None:

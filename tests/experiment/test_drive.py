@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from harness.contracts.workloads import ClientPlan
 from harness.errors import ClusterError, DeadlineError
-from harness.experiment.drive import Stage, create_topics, drive
+from harness.experiment.drive import Stage, create_topics, drive, while_in_place
 from harness.experiment.load import Load
 from harness.experiment.probes import ClientProgress
 from harness.progress import Silent
@@ -171,3 +171,49 @@ def test_a_topic_that_cannot_be_created_says_why() -> None:
 
     with pytest.raises(ClusterError, match="topic a was not created: INVALID_REPLICATION_FACTOR"):
         run(create_topics(refuse, [TopicSpec(name="a", partitions=1)]))
+
+
+class Work:
+    """Goes on until it is cancelled, and cleans up until it is cancelled again."""
+
+    def __init__(self) -> None:
+        self.cancelled = 0
+
+    async def __call__(self) -> None:
+        for _ in range(2):
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+        raise ClusterError("the cluster is gone")
+
+
+@pytest.mark.parametrize("how", [Path.rmdir, lambda folder: folder.rename(folder.with_name("elsewhere"))])
+async def test_work_in_a_folder_that_is_moved_or_removed_ends_with_its_clean_up(
+    tmp_path: Path, how: Callable[[Path], object]
+) -> None:
+    folder, work = tmp_path / "run", Work()
+    folder.mkdir()
+    working = asyncio.create_task(while_in_place(folder, work()))
+    asyncio.get_running_loop().call_soon(how, folder)
+    with pytest.raises(ClusterError, match=f"{folder} was moved or removed"):
+        await working
+    assert work.cancelled == 2
+
+
+async def test_work_in_a_folder_that_stays_ends_as_it_would_alone(tmp_path: Path) -> None:
+    async def refused() -> None:
+        raise ClusterError("no")
+
+    with pytest.raises(ClusterError, match=r"^no$"):
+        await while_in_place(tmp_path, refused())
+    working = asyncio.create_task(while_in_place(tmp_path, (work := Work())()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    working.cancel()
+    with pytest.raises(ClusterError, match=r"^the cluster is gone$"):
+        await working
+    assert work.cancelled == 2, "one for the work, one for its clean-up"

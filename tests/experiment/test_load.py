@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from harness.experiment.load import ClientProcesses, Load
 from harness.scenario.model import TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.store.folder import RunFolder
+from harness.store.history import read_jsonl
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
 from tests.fake_cluster import FakeCluster
@@ -111,4 +111,4 @@ def test_a_client_runs_its_workload_until_it_is_stopped(
         process="p", workload="w", role="r", bootstrap_servers="", topics={}, seed=1, parameters={}, stop_order=0
     )
     run_client(plan, tmp_path / "operations" / "p.jsonl", threading.Event())
-    assert json.loads((tmp_path / "operations" / "p.jsonl").read_text()) == {"process": "p"}
+    assert list(read_jsonl(tmp_path / "operations" / "p.jsonl")) == [{"process": "p"}]

@@ -235,6 +235,26 @@ def test_a_command_that_is_killed_in_the_middle_leaves_nothing_after_one_reap(ru
     assert "the phase drive was cut off" in map(str, closed(run).remarks)
 
 
+def test_a_run_folder_that_is_moved_ends_its_run_at_once_and_is_not_made_anew(runs: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "brief.yaml"
+    scenario.write_text(SCENARIO.replace("duration_s: 1\n", "duration_s: 60\n"))
+    command = [sys.executable, "-m", "harness", "run", str(scenario), "--seed", "1", "--runs", str(runs)]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        run = the_run_once_a_fault_is_in_force(running, runs)
+        moved = RunFolder(run.root.rename(tmp_path / run.run_id))
+        _, said = running.communicate(timeout=20)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == ExitCode.ENVIRONMENT
+    assert said == f"{run.root} was moved or removed while it was in use; its cluster has ended itself\n"
+    assert list(runs.iterdir()) == []
+    assert processes_of(run.root) == []
+    reap([tmp_path], progress=Silent())
+    assert RunResult.load(moved.verdict).verdicts.system is SystemVerdict.UNKNOWN
+
+
 def the_run_once_a_fault_is_in_force(running: subprocess.Popen[Any], runs: Path) -> RunFolder:
     deadline_s = time.monotonic() + 300
     while True:
@@ -270,6 +290,18 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scrat
     assert not run.report.exists()
 
 
+@pytest.mark.jvm
+def test_a_worker_that_is_killed_while_spark_starts_leaves_nothing_after_one_reap(runs: Path, scratch: Path) -> None:
+    run = brief(runs)
+    task(run, "judge", dies_at="pyspark.java_gateway.time.sleep")
+    assert processes_of(scratch) != [], "spark-submit goes on without it"
+    reaped = reap([runs], progress=Silent())
+    assert {item.fate for item in reaped.items if item.kind is ItemKind.PROCESS} == {Fate.REMOVED}
+    assert processes_of(scratch) == []
+    assert list(scratch.iterdir()) == []
+    assert reap([runs]).items == []
+
+
 def nothing_runs_in(scratch: Path) -> None:
     """Return when the JVM of a killed process has ended, as it does when its standard input does."""
 
@@ -302,7 +334,7 @@ def test_a_disk_that_is_full_while_evidence_is_collected(small_disk: Path) -> No
         fill(filler)
         task(run, "collect", "stop")
         assert not supervised(run), "a full disk keeps no cluster up"
-        assert any("No space left on device" in remark.text for remark in closed(run).remarks)
+        assert any(f"the disk {small_disk} is full: " in remark.text for remark in closed(run).remarks)
         assert reap([runs]).items == []
 
         run.verdict.unlink()  # as if there had been no room for it either

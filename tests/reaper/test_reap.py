@@ -536,6 +536,48 @@ def test_a_scratch_folder_goes_with_its_process_and_not_before(world: World, tmp
     assert world.runs.exists()
 
 
+@pytest.mark.parametrize("folder_is_left", [True, False], ids=["with its folder", "after its folder"])
+def test_what_works_in_a_scratch_folder_goes_when_its_owner_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch, folder_is_left: bool
+) -> None:
+    own = new_scratch_folder()
+    dead = own.with_name(own.name.replace(f"-{os.getpid()}-", "-1-"))
+    if folder_is_left:
+        dead.mkdir()
+
+    def working_in(folder: Path) -> ProcessIdentity:
+        monkeypatch.setenv(scratch.SCRATCH_VARIABLE, str(folder))
+        process = world.process()
+        while (process.pid, str(folder)) not in environment_values(scratch.SCRATCH_VARIABLE):
+            assert process.alive()
+        return process
+
+    orphan = working_in(dead)
+    others = [working_in(own), working_in(dead.with_name("elsewhere")), working_in(Path("/elsewhere") / dead.name)]
+    for _ in range(2):
+        due = reap([world.runs], dry_run=True).items
+        assert {(item.kind, item.fate) for item in due} >= {(ItemKind.PROCESS, Fate.DUE)}
+    reaped = fates(reap([world.runs]).items)
+    assert reaped == {("removed", "process", "")} | ({("removed", "folder", str(dead))} if folder_is_left else set())
+    assert not orphan.alive()
+    assert all(other.alive() for other in others)
+    assert reap([world.runs]).items == []
+
+
+def test_pid_files_go_when_their_processes_were_killed(world: World) -> None:
+    run = world.run()
+    for name in ("supervisor", "broker-1"):
+        world.process(run, name=name)
+    went_through(run, *STOPPED)
+    elsewhere = run.cluster / "pids" / "copied.pid"
+    elsewhere.write_text("1 1\n1\n")
+    for process in world.processes:
+        process.kill()
+        process.wait()
+    reap([world.runs], progress=Silent())
+    assert [path.name for path in (run.cluster / "pids").iterdir()] == ["copied.pid"], "it is of another folder"
+
+
 def test_a_scratch_folder_in_memory_goes_too(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()

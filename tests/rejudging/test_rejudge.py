@@ -82,7 +82,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(rejudging, "judge_together", made.judge_together)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
     for module in (judging, rejudging):
-        monkeypatch.setattr(module, "missing_evidence", lambda *_: [])
+        monkeypatch.setattr(module, "holes_in", lambda *_: [])
     return made
 
 

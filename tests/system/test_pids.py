@@ -5,9 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from harness.system.pids import ProcessIdentity, group_members, identify, read_pid_file, state_of, write_pid_file
+from harness.system.pids import (
+    ProcessIdentity,
+    group_members,
+    identify,
+    is_neighbour,
+    read_pid_file,
+    remove_stale_pid_files,
+    state_of,
+    write_pid_file,
+)
 
 FOUNDER = """
 import subprocess, sys
@@ -116,3 +126,29 @@ def test_the_group_of_a_stranger_with_the_same_pid_has_no_members() -> None:
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_a_process_of_a_container_is_no_neighbour() -> None:
+    assert is_neighbour(os.getpid())
+    assert not is_neighbour(1 << 22)
+    namespace = subprocess.Popen(["unshare", "--pid", "--fork", "sleep", "60"], stderr=subprocess.DEVNULL)
+    try:
+        outside = psutil.Process(namespace.pid)
+        while not (inside := outside.children()):
+            if namespace.poll() is not None:
+                pytest.skip("a namespace of its own takes root")
+        assert is_neighbour(namespace.pid)
+        assert not is_neighbour(inside[0].pid)
+        inside[0].kill()
+    finally:
+        namespace.kill()
+        namespace.wait()
+
+
+def test_a_pid_file_goes_with_its_process_and_not_before(tmp_path: Path) -> None:
+    write_pid_file(tmp_path / "alive.pid", own())
+    write_pid_file(tmp_path / "gone.pid", ProcessIdentity(pid=os.getpid(), started="1"))
+    (tmp_path / "damaged.pid").write_text("what")
+    remove_stale_pid_files(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alive.pid", "damaged.pid"]
+    remove_stale_pid_files(tmp_path / "no such folder")

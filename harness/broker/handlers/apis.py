@@ -4,8 +4,10 @@ A new API is a row here, a handler (a method of a class beside this module, whic
 imports of its messages in `harness.broker.wire.messages`. Dispatch, ApiVersions, the fuzzer and the tests of the wire
 read this table.
 
-The versions are those of Kafka 2.5 below the flexible versions of the client APIs. They are not to be trimmed: clients
-infer what a broker can do from them, and kafka-python even the record format.
+The versions of client APIs end with the last one of Kafka 2.5 (`BROKER_API_VERSIONS[2, 5]` of kafka-python's
+`kafka.protocol.broker_version_data`) that is not flexible (`flexibleVersions` in its JSON of the message). They begin
+with 0, or where its messages begin (`validVersions`). They are not to be trimmed further: clients infer what a broker
+can do from them, and kafka-python even the record format.
 """
 
 from types import FunctionType, MethodType

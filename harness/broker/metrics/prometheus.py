@@ -1,28 +1,21 @@
 """A broker's metrics for Prometheus, by the names that the JMX exporter gives Kafka's, so that its dashboards fit.
 
-The client library serves them from threads of its own, and only when it is asked for (`prometheus.port`): a thread that
+Threads of their own serve them, and only when it is asked for (`prometheus.port`): a thread that
 is asked has the broker's loop take one look, so that nobody sees a broker in the middle of a step. This module is
 imported only where such a port is opened.
 """
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import (
-    GCCollector,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-    start_http_server,
-)
+from prometheus_client import GCCollector, Histogram, PlatformCollector, ProcessCollector, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from harness.broker.metrics.metrics import BrokerMetrics
+from harness.broker.metrics.scrape_server import ScrapeServer, serve
 from harness.broker.wire.messages import ApiKey
 
 _log = logging.getLogger(__name__)
@@ -193,8 +186,7 @@ class PrometheusExporter:
         )
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._server: WSGIServer | None = None
-        self._thread: threading.Thread | None = None
+        self._server: ScrapeServer | None = None
 
     @property
     def port(self) -> int:
@@ -210,14 +202,14 @@ class PrometheusExporter:
         host, port = self._address
         self._registry.register(_Look(look))
         try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=self._registry)
+            self._server = serve(host, port, make_wsgi_app(self._registry))
         except OSError as error:
             raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
         _log.info("metrics.started url=http://%s:%d/metrics", host, self.port)
 
     async def stop(self) -> None:
         """Give up the port; who is asking right now is still answered."""
-        if self._server is not None and self._thread is not None:
+        if self._server is not None:
             await asyncio.to_thread(self._server.shutdown)
             self._server.server_close()
             self._server = None

@@ -2,15 +2,14 @@
 
 import contextlib
 import fcntl
-import io
 import shutil
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.cluster.containers.engine import Engine
 from harness.cluster.containers.plans import BROKER_DATA, ZOOKEEPER_DATA, Names
+from harness.cluster.containers.unpacking import Bounds, unpack
 from harness.cluster.layout import ClusterLayout, broker_process, zookeeper_process
 from harness.errors import ClusterError, DeadlineError
 from harness.store.folder import RunFolder
@@ -19,6 +18,8 @@ LOCK_NAME = "containers.lock"
 """Lock file in the cluster's folder: held while data is copied out of containers, or containers are removed."""
 OUTPUT_NAME = "output.log"
 LOCK_POLL_S = 0.05
+BOUNDS = Bounds()
+"""Of one server's data."""
 
 
 @contextlib.contextmanager
@@ -64,7 +65,7 @@ def copy_data(engine: Engine, layout: ClusterLayout) -> list[str]:
         try:
             _copy_data(engine, names.of(process), inside, destination)
             _save_output(engine, names.of(process), log.with_name(OUTPUT_NAME))
-        except (ClusterError, OSError, tarfile.TarError) as error:
+        except (ClusterError, OSError) as error:
             missing.append(f"the data of {process} could not be brought out: {error}")
     return missing
 
@@ -79,7 +80,7 @@ def _copy_data(engine: Engine, container: str, inside: str, destination: Path) -
     shutil.rmtree(partial, ignore_errors=True)
     try:
         with _frozen(engine, container, runs=state.state == "running"):
-            _extract(engine.archive(container, f"{inside}/."), partial)
+            unpack(engine.archive(container, f"{inside}/."), partial, BOUNDS)
         shutil.rmtree(destination, ignore_errors=True)
         partial.rename(destination)
     finally:
@@ -103,32 +104,3 @@ def _frozen(engine: Engine, container: str, *, runs: bool) -> Iterator[None]:
         yield
     finally:
         engine.unpause(container)
-
-
-def _extract(chunks: Iterator[bytes], folder: Path) -> None:
-    """Unpack a tar stream; only plain files and folders that stay within the folder are accepted."""
-    folder.mkdir(parents=True)
-    with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
-        tar.extractall(folder, filter="data")
-
-
-class _Stream(io.RawIOBase):
-    """A readable file over an iterator of chunks."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = chunk
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count

@@ -20,6 +20,7 @@ class Duplicate:
     title: ClassVar[str] = "duplicate"
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         UNCLEAN_ELECTION,
         Allowance(reason="a send that is retried without idempotence may be written twice", without_idempotence=True),

@@ -25,6 +25,7 @@ class LeaderEpochs:
         "The leader epochs of a partition strictly increase, and at most one broker leads in each (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs")
+    reads: ClassVar[tuple[str, ...]] = ("appends",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: the znode's history carries its own versions."""

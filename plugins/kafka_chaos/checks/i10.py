@@ -36,6 +36,7 @@ class LeaderCompleteness:
         "A record acknowledged with acks=all is in the log of every later leader and ISR member, at its offset."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

@@ -27,6 +27,7 @@ class EpochsInLogs:
         "(KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "appends")
+    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The brokers' logs must be whole, or a leader's writes are missing in them."""

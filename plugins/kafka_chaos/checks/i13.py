@@ -24,6 +24,7 @@ class IsrJoins:
         "A follower joins the ISR at or past the high watermark and the leader epoch's start, and alive (KAFKA-7128)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
+    reads: ClassVar[tuple[str, ...]] = ("isr_changes", "isr_proposals")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Leaders must say how far they knew those who join to be."""

@@ -26,6 +26,7 @@ class StaleRequests:
         "A control request with a stale controller, broker or leader epoch has no effect (KIP-380, ReplicaManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("control_requests",)
+    reads: ClassVar[tuple[str, ...]] = ("leadership_claims",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: each broker's lines are in its own order."""

@@ -27,6 +27,7 @@ class Truncations:
         "A follower truncates exactly to the end of the largest epoch it shares with its leader (KIP-101, KIP-279)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    reads: ClassVar[tuple[str, ...]] = ("truncations",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Followers must say what their own epochs were."""

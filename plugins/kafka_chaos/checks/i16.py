@@ -29,6 +29,14 @@ class CommittedOffsets:
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+    reads: ClassVar[tuple[str, ...]] = (
+        "polls",
+        "replicas",
+        "partition_states",
+        "leader_epochs",
+        "leader_isrs",
+        "topics",
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

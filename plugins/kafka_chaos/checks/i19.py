@@ -27,6 +27,7 @@ class Acknowledgements:
         "acks=all succeeds only with min.insync.replicas in the ISR and below the high watermark (Partition)."
     )
     needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
+    reads: ClassVar[tuple[str, ...]] = ("partition_states", "topic_configs")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: each answer carries what its leader knew."""

@@ -24,6 +24,7 @@ class ControllerEpochs:
         "Controller epochs strictly increase, one controller has each, nobody decides under an older one (KAFKA-6082)."
     )
     needs: ClassVar[tuple[str, ...]] = ("controller_epochs",)
+    reads: ClassVar[tuple[str, ...]] = ("partition_states",)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Nothing to assume: zxids order all elections."""

@@ -30,6 +30,7 @@ class Recovery:
         "its end, within a minute."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
+    reads: ClassVar[tuple[str, ...]] = ("fault_windows", "topics")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Every fault must have been healed."""

@@ -27,6 +27,7 @@ class Sequences:
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
+    reads: ClassVar[tuple[str, ...]] = ("partition_states", "topics")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The dumps of the last ISR must be complete."""

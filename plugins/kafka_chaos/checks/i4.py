@@ -29,6 +29,7 @@ class CleanElections:
         "A leader is elected from the ISR before it; from outside only where unclean election is allowed (KIP-106)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    reads: ClassVar[tuple[str, ...]] = ("partition_states", "elections", "topic_configs")
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         Allowance(
             reason="unclean election was allowed there (KIP-106), or an administrator asked for it (KIP-460)",

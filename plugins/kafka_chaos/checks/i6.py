@@ -38,6 +38,7 @@ class StrongIsr:
         "What was ever called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations", "topics")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

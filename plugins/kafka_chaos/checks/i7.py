@@ -22,6 +22,7 @@ class WeakIsr:
     title: ClassVar[str] = "I7 weak-isr"
     promise: ClassVar[str] = "What a leader calls committed is in the log of every member of its own ISR (WeakIsr)."
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends")
+    reads: ClassVar[tuple[str, ...]] = ("leadership_claims", "truncations")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The brokers' logs must be whole, or a member's writes are missing in them."""

@@ -28,6 +28,7 @@ class LogMatching:
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", "topics")
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The dumps of the last ISR must be complete."""

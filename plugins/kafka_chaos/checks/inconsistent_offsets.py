@@ -24,6 +24,7 @@ class InconsistentOffsets:
     title: ClassVar[str] = "inconsistent-offsets"
     promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

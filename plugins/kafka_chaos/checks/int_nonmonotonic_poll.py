@@ -19,6 +19,7 @@ class IntNonmonotonicPoll(OfClients):
     title: ClassVar[str] = "int-nonmonotonic-poll"
     promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("poll_steps",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

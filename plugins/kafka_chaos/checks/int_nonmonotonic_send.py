@@ -24,6 +24,7 @@ class IntNonmonotonicSend(OfClients):
         "Records that a producer has under way together keep their order, where it is idempotent (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         *LOSSES,
         Allowance(

@@ -19,6 +19,7 @@ class IntPollSkip(OfClients):
     title: ClassVar[str] = "int-poll-skip"
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

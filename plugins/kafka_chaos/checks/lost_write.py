@@ -22,6 +22,7 @@ class LostWrite:
     title: ClassVar[str] = "lost-write"
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

@@ -22,6 +22,7 @@ class NonmonotonicPoll(OfClients):
     title: ClassVar[str] = "nonmonotonic-poll"
     promise: ClassVar[str] = "A reader's next poll gives higher offsets than its last one."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "poll_steps")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

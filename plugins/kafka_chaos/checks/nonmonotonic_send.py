@@ -22,6 +22,7 @@ class NonmonotonicSend(OfClients):
     title: ClassVar[str] = "nonmonotonic-send"
     promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -26,6 +26,7 @@ class OffsetRegression:
     title: ClassVar[str] = "offset-regression"
     promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

@@ -22,6 +22,7 @@ class PollSkip(OfClients):
     title: ClassVar[str] = "poll-skip"
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
+    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

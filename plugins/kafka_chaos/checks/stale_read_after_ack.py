@@ -27,6 +27,7 @@ class StaleReadAfterAck(OfClients):
     title: ClassVar[str] = "stale-read-after-ack"
     promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
+    reads: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs", "fault_windows")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

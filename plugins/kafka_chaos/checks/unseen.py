@@ -32,6 +32,7 @@ class Unseen:
     title: ClassVar[str] = "unseen"
     promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "replicas", "leader_epochs", "topics")
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:

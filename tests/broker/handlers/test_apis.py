@@ -1,6 +1,7 @@
 """A row of the table of APIs fits together: request, response and handler are of one API."""
 
 import pytest
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.handlers.apis import APIS, bound
@@ -8,6 +9,10 @@ from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
 from tests.raising import raising
+
+LATER = {ApiKey.STOP_REPLICA: 3, ApiKey.DESCRIBE_CONFIGS: 3, ApiKey.DESCRIBE_CLUSTER: 1}
+"""Last versions that Kafka 2.5 does not have."""
+LAST = {key: last for key, (_, last) in BROKER_API_VERSIONS[2, 5].items()} | LATER
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
@@ -22,6 +27,11 @@ def test_a_request_is_answered_with_the_response_of_its_own_api(api: Api) -> Non
 def test_what_is_served_is_advertised_and_known_to_the_codec(api: Api) -> None:
     assert api.versions.advertised_min <= api.versions.served_min <= api.versions.max
     assert api.versions.max <= min(api.request.max_version, api.response.max_version)
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
+def test_no_version_is_later_than_those_of_kafka_2_5(api: Api) -> None:
+    assert api.versions.max <= LAST.get(api.key, -1)
 
 
 def test_every_known_api_has_a_row() -> None:

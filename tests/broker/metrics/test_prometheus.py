@@ -1,16 +1,21 @@
 """What Prometheus gets when it asks a broker's port."""
 
 import asyncio
+import socket
+import threading
+from contextlib import ExitStack
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
+from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
 from harness.broker.metrics.prometheus import PrometheusExporter
 from harness.broker.replicas.counters import Counters
 from harness.broker.wire.messages import ApiKey
+from harness.system.waiting import until
 
 pytestmark = pytest.mark.real_time("the client library serves from threads, on a real port")
 
@@ -159,3 +164,31 @@ async def test_a_stopped_exporter_has_given_up_its_port() -> None:
     second = PrometheusExporter("127.0.0.1", port)
     await second.start(metrics)
     await second.stop()
+
+
+async def test_connections_that_ask_nothing_take_few_threads_and_only_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scrape_server._Handler, "timeout", 1.0)
+    exporter = PrometheusExporter("127.0.0.1", 0)
+    await exporter.start(metrics)
+    try:
+        with ExitStack() as stack:
+            idle = [stack.enter_context(socket.create_connection(("127.0.0.1", exporter.port))) for _ in range(100)]
+            served, refused = idle[: scrape_server.CONNECTIONS], idle[scrape_server.CONNECTIONS :]
+            for connection in refused:
+                connection.settimeout(30)
+                assert connection.recv(1) == b"", "one more is closed at once"
+            assert await serving() <= scrape_server.CONNECTIONS
+            for connection in served:
+                connection.settimeout(30)
+                assert connection.recv(1) == b"", "one that says nothing is closed after a while"
+        await until(serving, lambda threads: threads == 0, what="end of the threads", timeout_s=30)
+        assert await scrape(exporter) == {name: value for name, value in SHOWN.items() if "totaltime" not in name}
+    finally:
+        await exporter.stop()
+
+
+async def serving() -> int:
+    """Return how many threads answer, or wait for what they are asked."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())

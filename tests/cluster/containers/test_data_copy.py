@@ -155,15 +155,15 @@ def test_a_server_whose_copy_fails_is_thawed(layout: ClusterLayout, engine: Any)
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        pytest.param(archive(log=b"x" * 5000)[:2000], "unexpected end of data", id="half an archive"),
-        pytest.param(b"", "empty", id="no archive"),
-        pytest.param(with_member(name="../../escaped"), "outside the destination", id="a path that leaves the folder"),
+        pytest.param(archive(log=b"x" * 5000)[:2000], "ends too early", id="half an archive"),
+        pytest.param(b"", "ends too early", id="no archive"),
+        pytest.param(with_member(name="../../escaped"), "outside its folder", id="a path that leaves the folder"),
         pytest.param(
             with_member(name="link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-            "absolute path",
+            "a symbolic link",
             id="a link to a file of the host",
         ),
-        pytest.param(with_member(name="pipe", type=tarfile.FIFOTYPE), "special file", id="what is no file"),
+        pytest.param(with_member(name="pipe", type=tarfile.FIFOTYPE), "what is no file", id="what is no file"),
     ],
 )
 def test_data_that_cannot_be_copied_is_a_sentence_and_the_rest_is_copied(

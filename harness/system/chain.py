@@ -1,0 +1,98 @@
+"""Are all lines of a file there, unchanged, in their order? Each says its number and a checksum of all up to it.
+
+A line is a JSON object; its last two fields are `line`, which counts from 0, and `chain`, the CRC-32 of this line up to
+there, begun with the chain of the line before. A writer that ends in good order ends with `{"lines": …}`: how many it
+wrote. A second writer of the same file counts from 0 again.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from harness.values import value_class
+
+BREAKS_LIMIT = 5
+_LINK = re.compile(rb'(\{.*,"line":(0|[1-9][0-9]{0,17})),"chain":"([0-9a-f]{8})"\}\n', re.DOTALL)
+_END = re.compile(rb'\{"lines":([0-9]{1,18}),"line":')
+
+
+@value_class(frozen=True, slots=True)
+class Link:
+    """How far a writer has come."""
+
+    lines: int = 0
+    """Written so far."""
+    checksum: int = 0
+
+
+def chained(line: bytes, after: Link) -> tuple[bytes, Link]:
+    """Return a line (an object with a field at least, and its newline) with its number and chain, and what follows."""
+    body = b'%b,"line":%d' % (line[:-2], after.lines)
+    checksum = crc32(body, after.checksum)
+    return b'%b,"chain":"%08x"}\n' % (body, checksum), Link(after.lines + 1, checksum)
+
+
+def end(after: Link) -> bytes:
+    """Return the last line of a writer."""
+    return chained(b'{"lines":%d}\n' % after.lines, after)[0]
+
+
+def all_chained(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a whole file, its end included; nothing where there are none."""
+    link = Link()
+    for line in lines:
+        written, link = chained(line, link)
+        yield written
+    if link.lines:
+        yield end(link)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a file turned out to hold, line by line."""
+
+    lines: int = 0
+    breaks: int = 0
+    first_breaks: list[str] = field(default_factory=list)
+    """Of no more than `BREAKS_LIMIT`, each a sentence."""
+    ended: bool = False
+    """Whether the last line is a writer's end."""
+    torn: bool = False
+    """Whether the last line has no end, as a kill leaves it."""
+
+    def broken(self, what: str) -> None:
+        """Count a break."""
+        self.breaks += 1
+        if self.breaks <= BREAKS_LIMIT:
+            self.first_breaks.append(f"line {self.lines}: {what}")
+
+
+def read_chain(lines: Iterable[bytes]) -> Reading:
+    """Return whether the lines of a file follow one another; numbers in sentences are those of the file, from 1."""
+    reading = Reading()
+    before = Link()
+    for raw in lines:
+        reading.lines += 1
+        match = _LINK.fullmatch(raw)
+        if match is None:
+            reading.ended, reading.torn = False, not raw.endswith(b"\n")
+            if not reading.torn:
+                reading.broken("it is no whole line with a number and a checksum")
+            continue
+        number, stated = int(match[2]), int(match[3], 16)
+        follows = number == before.lines and crc32(match[1], before.checksum) == stated
+        if not follows and not (number == 0 and crc32(match[1]) == stated):
+            reading.broken(_why(number, before.lines))
+        before = Link(number + 1, stated)
+        of_writer = _END.match(raw)
+        reading.ended = of_writer is not None and int(of_writer[1]) == number
+    return reading
+
+
+def _why(number: int, expected: int) -> str:
+    if number == expected:
+        return "it is changed, or follows another line than the one before"
+    if number > expected:
+        return f"numbers {expected} to {number - 1} are missing before it"
+    return f"it has the number {number} where {expected} follows: it is there twice, or out of place"

@@ -1,0 +1,130 @@
+"""Evidence that is damaged accuses nobody and lets nothing pass: an intact run, and two in which something is wrong.
+
+CHAOS_DAMAGES=2000 tries as many damages.
+"""
+
+import os
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness import phases
+from harness.errors import HarnessError
+from harness.experiment.judge import holes_in, scenario_of
+from harness.progress import Silent
+from harness.rejudging.rejudge import compare
+from harness.scenario.model import Scenario
+from harness.scenario.plan import Plan, load_plan, make_plan
+from harness.store.folder import RunFolder
+from harness.sweep.recorded import History
+from tests.rejudging.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
+from tests.sampling import DAY
+from tests.simulation.scenarios import KILL_LEADER, scenario
+from tests.verdicts import FAIL, PASS
+
+JUDGED = int(os.environ.get("CHAOS_DAMAGES", "8"))
+"""Damaged runs that are judged; of all of them it is asked whether the damage is noticed."""
+HISTORIES = Path(__file__).parents[1] / "histories"
+FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
+"""Kept schedules of brokers with a planted bug: one that clients see, and one that replicas show."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    intact: RunFolder
+    failing: list[RunFolder]
+    other: RunFolder
+    """Another run of the intact scenario, by another seed."""
+
+    @property
+    def all(self) -> list[RunFolder]:
+        return [self.intact, *self.failing]
+
+
+def gathered(asked: Scenario, plan: Plan, root: Path) -> RunFolder:
+    """Return a run whose cluster has ended."""
+    folder = phases.create(asked, plan, root)
+    for phase in (phases.start, phases.drive, phases.collect, phases.stop):
+        phase(folder, progress=Silent())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    root = tmp_path_factory.mktemp("runs")
+    asked = scenario(KILL_LEADER, driver="simulated")
+    failing = [History(HISTORIES / name).candidate() for name in FAILING]
+    return Runs(
+        intact=gathered(asked, make_plan(asked, 5), root),
+        failing=[gathered(each.scenario, each.plan, root) for each in failing],
+        other=gathered(asked, make_plan(asked, 6), root),
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    run: RunFolder
+    place: Path
+    damage: str
+
+
+def cases(runs: Runs) -> list[Case]:
+    """Return every kind of damage to every file, in the order of the day."""
+    names = (*DAMAGES, REMOVED, REPLACED)
+    every = [Case(run, place, name) for run in runs.all for place in files_of(run) for name in names]
+    random.Random(DAY).shuffle(every)
+    return every
+
+
+def copy_of(run: RunFolder, root: Path, number: int) -> RunFolder:
+    return RunFolder(Path(shutil.copytree(run.root, root / f"{run.run_id}-{number:05}")))
+
+
+def unreadable(folder: RunFolder, case: Case) -> bool:
+    """Return whether nobody can say what the run was, so that it is refused; in all others the damage is noticed."""
+    try:
+        holes = holes_in(folder, scenario_of(folder), load_plan(folder.plan))
+    except HarnessError:
+        return True
+    assert holes, case
+    return False
+
+
+def test_an_intact_run_has_no_holes(runs: Runs) -> None:
+    for run in (*runs.all, runs.other):
+        assert holes_in(run, scenario_of(run), load_plan(run.plan)) == []
+
+
+def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
+    rng = random.Random(DAY)
+    for case in cases(runs):
+        path = case.run.root / case.place
+        whole = path.read_bytes()
+        if damaged(case.run, case.place, case.damage, runs.other, rng):
+            unreadable(case.run, case)
+        path.write_bytes(whole)
+
+
+@pytest.mark.spark
+@pytest.mark.whole
+def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(runs: Runs, tmp_path: Path) -> None:
+    rng = random.Random(DAY)
+    tried: dict[Path, Case] = {}
+    for number, case in enumerate(cases(runs) * (1 + JUDGED // 100)):
+        folder = copy_of(case.run, tmp_path, number)
+        if damaged(folder, case.place, case.damage, runs.other, rng) and not unreadable(folder, case):
+            tried[folder.root] = case
+        if len(tried) == JUDGED:
+            break
+    whole = {each.folder.root: each.result for each in compare(runs.all, Silent())}
+    for each in compare([RunFolder(root) for root in tried], Silent()):
+        case = tried[each.folder.root]
+        before = {check.check: check.verdict for check in whole[case.run.root].checks}
+        after = {check.check: check.verdict for check in each.result.checks}
+        if case.run is runs.intact:
+            assert FAIL not in after.values(), case
+        assert all(after[name] is not PASS for name, verdict in before.items() if verdict is FAIL), case
+        assert each.result.verdicts.system is not PASS, case

@@ -1,0 +1,83 @@
+from collections.abc import Callable
+
+import pytest
+
+from harness.system.chain import all_chained, read_chain
+
+FIVE = [b'{"n":%d}\n' % number for number in range(5)]
+
+
+def written() -> list[bytes]:
+    """Return five lines and the end of their writer."""
+    return list(all_chained(FIVE))
+
+
+def test_a_line_says_its_number_and_the_last_one_how_many_there_are() -> None:
+    assert written()[0] == b'{"n":0,"line":0,"chain":"2f601f30"}\n'
+    assert written()[-1].startswith(b'{"lines":5,"line":5,')
+    assert list(all_chained([])) == []
+
+
+def test_lines_that_follow_one_another_have_no_break() -> None:
+    reading = read_chain(written())
+    assert (reading.lines, reading.breaks, reading.ended, reading.torn) == (6, 0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended", "torn"),
+    [
+        pytest.param(written()[:3], False, False, id="a writer that was killed"),
+        pytest.param([*written()[:3], written()[3][:9]], False, True, id="a writer that was killed in a line"),
+        pytest.param([*written()[:3], *written()], True, False, id="a second writer after one that was killed"),
+        pytest.param([*written(), *written()], True, False, id="a second writer after one that ended"),
+        pytest.param([], False, False, id="nobody has written anything"),
+    ],
+)
+def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool, torn: bool) -> None:
+    reading = read_chain(lines)
+    assert (reading.breaks, reading.ended, reading.torn) == (0, ended, torn)
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        pytest.param(
+            lambda all_: all_[:2] + all_[3:], "line 3: numbers 2 to 2 are missing before it", id="one is missing"
+        ),
+        pytest.param(lambda all_: all_[1:], "line 1: numbers 0 to 0 are missing before it", id="the first is missing"),
+        pytest.param(
+            lambda all_: [*all_[:2], all_[1], *all_[2:]],
+            "line 3: it has the number 1 where 2 follows: it is there twice, or out of place",
+            id="one is there twice",
+        ),
+        pytest.param(
+            lambda all_: [all_[0], all_[2], all_[1], *all_[3:]],
+            "line 2: numbers 1 to 1 are missing before it",
+            id="swapped",
+        ),
+        pytest.param(
+            lambda all_: [all_[0], all_[1].replace(b'"n":1', b'"n":7'), *all_[2:]],
+            "line 2: it is changed, or follows another line than the one before",
+            id="one is changed",
+        ),
+        pytest.param(
+            lambda all_: [all_[0], all_[1][:-1] + all_[2], *all_[3:]],
+            "line 2: numbers 1 to 1 are missing before it",
+            id="two are joined",
+        ),
+        pytest.param(
+            lambda all_: [all_[0], b"{}\n", *all_[2:]],
+            "line 2: it is no whole line with a number and a checksum",
+            id="one is replaced",
+        ),
+    ],
+)
+def test_damage_is_told_by_its_line(damage: Callable[[list[bytes]], list[bytes]], told: str) -> None:
+    reading = read_chain(damage(written()))
+    assert reading.breaks
+    assert reading.first_breaks[0] == told
+
+
+def test_of_a_file_without_any_chain_the_first_breaks_are_told() -> None:
+    reading = read_chain([b"{}\n"] * 1000)
+    assert (reading.breaks, len(reading.first_breaks)) == (1000, 5)
