@@ -188,7 +188,7 @@ def _everything_in(scratch: Path) -> Iterator[None]:
         del os.environ[SCRATCH_VARIABLE]
 
 
-_ASKED_FOR = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+_JAVA_NAMES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
 """Java classes that PySpark asks for with each column."""
 
 
@@ -203,6 +203,6 @@ class _KnownClass(JavaClass):  # type: ignore[misc]
 
 def _remember_names(jvm: JVMView) -> None:
     """Keep the classes that make columns: py4j would look through every jar for their names, column by column."""
-    for name in _ASKED_FOR:
+    for name in _JAVA_NAMES:
         java_class = getattr(jvm, name)
         setattr(jvm, name, _KnownClass(java_class._fqn, java_class._gateway_client))

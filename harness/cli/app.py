@@ -1,13 +1,12 @@
 """`chaos`: one command a thing a person does; heavy modules are imported by the command that needs them."""
 
-import sys
-import traceback
 from collections.abc import Callable
 
 import typer
 
 from harness.cli.cluster import app as cluster_app
 from harness.cli.docs import docs
+from harness.cli.ending import with_exit_codes
 from harness.cli.images import app as images_app
 from harness.cli.judge import judge
 from harness.cli.keep import keep
@@ -21,9 +20,6 @@ from harness.cli.shrink import shrink
 from harness.cli.simulate import simulate
 from harness.cli.validate import validate
 from harness.cli.why import why
-from harness.errors import ClusterError, HarnessError, Interrupted, NotInstalled
-from harness.system.extras import not_installed
-from harness.verdict import ExitCode
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "smoke --seed 7 --set duration_s=20"),
@@ -57,26 +53,6 @@ app.add_typer(cluster_app)
 app.add_typer(images_app)
 
 
-def exit_code_of(error: HarnessError) -> ExitCode:
-    """Return the exit code of an error that ended a command."""
-    if isinstance(error, ClusterError | NotInstalled):
-        return ExitCode.ENVIRONMENT
-    return ExitCode.INCONCLUSIVE if isinstance(error, Interrupted) else ExitCode.USAGE
-
-
 def main() -> None:
-    """Run the command line; an error of the harness is its message on stderr and its exit code, a bug is 4.
-
-    So is a file that cannot be read or written, and a package that only an extra brings and that is not installed.
-    """
-    try:
-        app()
-    except HarnessError as error:
-        typer.echo(str(error), err=True)
-        sys.exit(exit_code_of(error))
-    except OSError as error:
-        typer.echo(str(error), err=True)
-        sys.exit(ExitCode.ENVIRONMENT)
-    except Exception as error:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
-        typer.echo(not_installed(error) or traceback.format_exc(), err=True)
-        sys.exit(ExitCode.ENVIRONMENT)
+    """Run the command line."""
+    with_exit_codes(app)

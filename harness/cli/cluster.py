@@ -188,9 +188,9 @@ def _command(name: str, folder: Path) -> str:
     return f"chaos cluster {name}" + ("" if folder == DEFAULT_FOLDER else f" --dir {shlex.quote(str(folder))}")
 
 
-def _properties(given: list[str]) -> dict[str, str]:
+def _properties(texts: list[str]) -> dict[str, str]:
     properties = {}
-    for text in given:
+    for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
             raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--property")

@@ -100,10 +100,10 @@ def list_(as_json: Json = False) -> None:
     from harness.cluster.containers.image_store import ImageStore
 
     with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
-        found = ImageStore(engine).ours()
+        ours = ImageStore(engine).ours()
         lacking = images.missing(engine)
     used = {images.broker().name, images.zookeeper().name}
-    used |= {image.base for image in found if image.name in used}
+    used |= {image.base for image in ours if image.name in used}
     if as_json:
         rows = [
             {
@@ -114,11 +114,11 @@ def list_(as_json: Json = False) -> None:
                 "created": datetime.datetime.fromtimestamp(image.created_s, datetime.UTC).isoformat(),
                 "in_use": image.name in used,
             }
-            for image in found
+            for image in ours
         ]
         typer.echo(json.dumps({"images": rows, "missing": lacking}, indent=2))
         return
-    for image in found:
+    for image in ours:
         state = "current" if image.name in used else "old"
         base = f"  on {image.base}" if image.base else ""
         typer.echo(f"{image.name or image.id}  {image.size_bytes // MEGABYTE} MB  {state}{base}")
@@ -132,15 +132,15 @@ def remove() -> None:
     from harness.cluster.containers.engine import Engine
     from harness.cluster.containers.image_store import ImageStore
 
-    kept = []
+    refusals = []
     with Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
         store = ImageStore(engine)
         for image in sorted(store.ours(), key=lambda image: not image.base):  # a base after what stands on it
             try:
                 store.remove(image)
             except ClusterError as error:
-                kept.append(str(error))
+                refusals.append(str(error))
             else:
                 typer.echo(f"removed {image.name or image.id}")
-    if kept:
-        raise ClusterError("\n".join(kept))
+    if refusals:
+        raise ClusterError("\n".join(refusals))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from harness.cli.options import Json, Master
 from harness.errors import Interrupted, ScenarioError
@@ -63,7 +62,7 @@ def judge(
     from harness.analysis.session import spark_session
     from harness.analysis.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
-    from harness.contracts.registry import check_key
+    from harness.contracts.registry import Kind, check_key, known, names, unknown_message
     from harness.ingest.judging import judge_history, report
     from harness.ingest.settings import load_settings
 
@@ -76,6 +75,9 @@ def judge(
     }
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")
+    keys = [check_key(name) for name in checks or ()]
+    if unknown := [key for key in keys if not known(Kind.CHECK, key)]:
+        raise ScenarioError(unknown_message(Kind.CHECK.singular, unknown[0], names(Kind.CHECK)))
     allowed = load_settings(settings, sets or [])
     places = [path for kind in paths.values() for path in kind]
     local = None if into and is_uri(into) else _folder(Path(into) if into else _new_folder(), places)
@@ -83,7 +85,6 @@ def judge(
     try:
         with spark_session(master, progress=progress) as spark:
             folder = local or _stored_folder(HadoopPath(into or "", spark), places)
-            keys = [check_key(name) for name in checks or ()]
             result = judge_history(spark, paths, allowed, folder, checks=keys, progress=progress)
             report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
@@ -141,20 +142,17 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
 
 def show(console: "Console", result: "HistoryResult", folder: "AnyResultFolder") -> None:
     """Print what was judged by which settings, what was not, and what that would need."""
-    from harness.cli.terminal import styled
+    from harness.cli.terminal import new_table, styled
     from harness.contracts.registry import check_title
 
-    judged = Table(title=result.name, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("check", "verdict", "what was seen"):
-        judged.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    judged = new_table(result.name, "check", "verdict", "what was seen", wide=["what was seen"])
     for check in result.checks:
         seen = "; ".join(part for part in (check.counted, check.reason or check.promise) if part)
         judged.add_row(check_title(check.check), styled(check.verdict), escape(seen))
     console.print(judged)
     if result.unjudged:
-        missing = Table(title="\nnot judged", title_justify="left", show_edge=False, pad_edge=False)
-        for name in ("check", "promise", "evidence that it takes"):
-            missing.add_column(name, overflow="fold", ratio=None if name == "check" else 1)
+        wide = ("promise", "evidence that it takes")
+        missing = new_table("\nnot judged", "check", *wide, wide=wide)
         for promise in result.unjudged:
             missing.add_row(check_title(promise.check), escape(promise.promise), escape("; ".join(promise.needed)))
         console.print(missing)

@@ -58,12 +58,11 @@ def reap(
 def show(console: "Console", reaped: "ReapResult") -> None:
     """Print what became of everything, and what could not be looked at."""
     from rich.markup import escape
-    from rich.table import Table
+
+    from harness.cli.terminal import new_table
 
     if reaped.items:
-        table = Table(show_edge=False, pad_edge=False)
-        for name in ("", "kind", "name", "run", "why"):
-            table.add_column(name, overflow="fold")
+        table = new_table("", "", "kind", "name", "run", "why")
         for item in reaped.items:
             fate = f"[{STYLES[item.fate]}]{item.fate}[/]"
             belongs = "" if item.run == item.name else item.run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from harness.cli import simulate as sweep_command
 from harness.cli.options import Json, run_folder
@@ -90,16 +89,14 @@ def _printed(each: "Rejudged") -> dict[str, Any]:
 
 
 def _show(console: "Console", each: "Rejudged", *, whole: bool) -> None:
-    from harness.cli.terminal import show_result, styled
+    from harness.cli.terminal import new_table, show_result, styled
 
     if whole:
         show_result(console, each.result)
     else:
         console.print(f"{styled(each.result.verdicts.system)} {escape(each.folder.run_id)}", highlight=False)
     if each.differences:
-        table = Table(title="answers that were others before", title_justify="left", show_edge=False, pad_edge=False)
-        for name in ("", "name", "before", "now"):
-            table.add_column(name, overflow="fold")
+        table = new_table("answers that were others before", "", "name", "before", "now")
         for difference in each.differences:
             table.add_row(difference.kind, difference.title, difference.before, difference.after)
         console.print(table)

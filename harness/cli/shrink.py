@@ -100,13 +100,13 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
     small: dict[str, str] = {}
     with scratch_folder() as scratch:
         judge = SparkJudge(spark, scratch)
-        for found in (*summary.violations, *summary.doubts):
-            if found.what in small:
+        for finding in (*summary.violations, *summary.doubts):
+            if finding.what in small:
                 continue
-            progress.message(f"shrinking {found.title}, seed {found.seeds[0]}")
-            first = Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, found.seeds[0]))
+            progress.message(f"shrinking {finding.title}, seed {finding.seeds[0]}")
+            first = Candidate(scenario=sweep.scenario, plan=make_plan(sweep.scenario, finding.seeds[0]))
             try:
-                shrunk = shrunk_to(first, judge, progress, finding=found.what)
+                shrunk = shrunk_to(first, judge, progress, finding=finding.what)
             except ScenarioError as error:
                 progress.message(str(error))
                 continue
@@ -115,11 +115,11 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
             path = sweep.shrunk / f"{shrunk.scenario.name}.yaml"
             shrunk.write(path)
             shows = findings_of(shrunk.verdict) if shrunk.verdict else {}
-            small = dict.fromkeys([found.what, *shows], shrunk.replay(path)) | small
+            small = dict.fromkeys([finding.what, *shows], shrunk.replay(path)) | small
             if shrunk.smallest.interrupted:
                 break
     violations, doubts = (
-        [found.model_copy(update={"small": small.get(found.what, "")}) for found in findings]
+        [finding.model_copy(update={"small": small.get(finding.what, "")}) for finding in findings]
         for findings in (summary.violations, summary.doubts)
     )
     return summary.model_copy(update={"violations": violations, "doubts": doubts})

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 
 from harness.cli.options import Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted, SparkError
@@ -150,7 +149,7 @@ class SweepBars:
             disable=not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._told: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
 
     def __enter__(self) -> "SweepBars":
         self._bars.start()
@@ -169,19 +168,19 @@ class SweepBars:
             self._tasks[what] = self._bars.add_task(what, total=of)
         self._bars.update(self._tasks[what], completed=schedules)
         step = schedules * STEPS // of
-        if not self._console.is_terminal and step > self._told.get(what, -1):
-            self._told[what] = step
+        if not self._console.is_terminal and step > self._shown.get(what, -1):
+            self._shown[what] = step
             self._console.print(f"{what:>9}  {schedules} of {of}", markup=False, highlight=False)
 
 
 def show(console: Console, summary: Summary, root: Path) -> None:
     """Print what a sweep came to, and how to see each finding again."""
+    from harness.cli.terminal import new_table
+
     title = (
         f"{summary.scenario}, seed {summary.seed}: {summary.schedules} schedules, {summary.distinct} of them distinct"
     )
-    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("found", "schedules", "seeds", "the first"):
-        table.add_column(name, overflow="fold", ratio=1 if name == "the first" else None)
+    table = new_table(title, "found", "schedules", "seeds", "the first", wide=["the first"])
     for style, findings in (("red", summary.violations), ("yellow", summary.doubts)):
         for finding in findings:
             seeds = "\n".join(map(str, finding.seeds))

@@ -39,6 +39,14 @@ NEXT = {
 }
 
 
+def new_table(title: str, *columns: str, wide: Sequence[str] = ()) -> Table:
+    """Return a table without rows; the columns that are `wide` share what room the others leave."""
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False, min_width=len(title))
+    for name in columns:
+        table.add_column(name, overflow="fold", ratio=1 if name in wide else None)
+    return table
+
+
 class PatientConsole(Console):
     """A console that falls silent when its reader goes away, as in `chaos run smoke | head`: the run goes on."""
 
@@ -97,9 +105,7 @@ def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[st
 
 def show_result(console: Console, result: RunResult) -> None:
     """Print faults, checks, suites and the three verdicts of a run."""
-    table = Table(title=result.run_id, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("", "name", "verdict", "what was seen"):
-        table.add_column(name, overflow="fold", ratio=1 if name.startswith("what") else None)
+    table = new_table(result.run_id, "", "name", "verdict", "what was seen", wide=["what was seen"])
     for fault in result.faults:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
         table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
@@ -125,9 +131,8 @@ def show_verdicts(console: Console, verdicts: Verdicts) -> None:
 
 def show_plan(console: Console, plan: Plan) -> None:
     """Print what would happen: instants, targets, capabilities needed, clients."""
-    table = Table(title=f"{plan.scenario}, seed {plan.seed}", title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("at", "for", "fault", "target", "brokers", "needs"):
-        table.add_column(name, overflow="fold")
+    title = f"{plan.scenario}, seed {plan.seed}"
+    table = new_table(title, "at", "for", "fault", "target", "brokers", "needs")
     for fault in plan.faults:
         brokers = ", ".join(map(str, fault.brokers)) or "known at injection"
         needs = ", ".join(fault_plugin(fault.fault).requires) or "nothing special"

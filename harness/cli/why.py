@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from harness.cli.options import Json, RunPath, run_folder
 
@@ -46,11 +45,9 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
 
 def show(console: "Console", result: "RunResult", reasons: "list[Reason]") -> None:
     """Print the reasons, those that matter most first, under the three verdicts."""
-    from harness.cli.terminal import show_verdicts, styled
+    from harness.cli.terminal import new_table, show_verdicts, styled
 
-    table = Table(title=result.run_id, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("verdict", "phase", "of", "why"):
-        table.add_column(name, overflow="fold", ratio=1 if name == "why" else None)
+    table = new_table(result.run_id, "verdict", "phase", "of", "why", wide=["why"])
     for reason in reasons:
         text = reason.text if len(reason.text) <= SHOWN else f"{reason.text[:SHOWN]}…"
         table.add_row(styled(reason.verdict), reason.phase, escape(reason.title), escape(text))

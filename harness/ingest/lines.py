@@ -127,8 +127,8 @@ class RecordedEvidence:
 
 
 def _all(spark: SparkSession, paths: Sequence[str]) -> list[StoredFile]:
-    found = {file.path: file for path in paths for file in find_files(spark, path)}
-    return sorted(found.values(), key=lambda file: file.path)
+    files = {file.path: file for path in paths for file in find_files(spark, path)}
+    return sorted(files.values(), key=lambda file: file.path)
 
 
 def _parent(files: Sequence[StoredFile]) -> str:
@@ -171,12 +171,12 @@ def _shaped(table: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     return table.select(*columns, keys, F.lit(False).alias("broken"), file_path_column().alias(FILE), *more)
 
 
-def _cast(column: Column, given: T.DataType, wanted: T.DataType) -> Column:
+def _cast(column: Column, actual: T.DataType, wanted: T.DataType) -> Column:
     """Return a value in the type that is wanted; members of structures are found by their names."""
-    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        return F.transform(column, lambda each: _cast(each, given.elementType, wanted.elementType))
-    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        types = {field.name: field.dataType for field in given}
+    if isinstance(actual, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return F.transform(column, lambda each: _cast(each, actual.elementType, wanted.elementType))
+    if isinstance(actual, T.StructType) and isinstance(wanted, T.StructType):
+        types = {field.name: field.dataType for field in actual}
         members = [
             (_cast(column[field.name], types[field.name], field.dataType) if field.name in types else F.lit(None))
             .try_cast(field.dataType)
@@ -204,10 +204,10 @@ def _fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
         )
     unknown = F.array_except("keys", F.array(*map(F.lit, form.names)))
     wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))
-    told = lines.withColumn(CORRUPT, wrong)
+    checked = lines.withColumn(CORRUPT, wrong)
     fits = F.col(CORRUPT).isNull()
     names = [name for name in lines.columns if name not in ("keys", "broken", FILE, *more)]
-    return told.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
+    return checked.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
 
 
 def _lacks_a_part(record: Column) -> Column:
@@ -278,22 +278,22 @@ def _table(spark: SparkSession, form: Format, files: Sequence[StoredFile]) -> Da
     return table.drop(*empty)
 
 
-def _fits(given: T.DataType, wanted: T.DataType) -> bool:
+def _fits(actual: T.DataType, wanted: T.DataType) -> bool:
     """Return whether values of one type can be taken for those of another without loss."""
-    if isinstance(given, T.NullType):
+    if isinstance(actual, T.NullType):
         return True
     if isinstance(wanted, T.ArrayType):
-        return isinstance(given, T.ArrayType) and _fits(given.elementType, wanted.elementType)
+        return isinstance(actual, T.ArrayType) and _fits(actual.elementType, wanted.elementType)
     if isinstance(wanted, T.StructType):
-        if not isinstance(given, T.StructType):
+        if not isinstance(actual, T.StructType):
             return False
         members = {field.name: field.dataType for field in wanted}
-        return all(field.name in members and _fits(field.dataType, members[field.name]) for field in given)
+        return all(field.name in members and _fits(field.dataType, members[field.name]) for field in actual)
     if isinstance(wanted, T.LongType):
-        return isinstance(given, _WHOLE) or given == _UNSIGNED
+        return isinstance(actual, _WHOLE) or actual == _UNSIGNED
     if isinstance(wanted, T.DoubleType):
-        return isinstance(given, (*_WHOLE, T.FloatType, T.DoubleType))
-    return isinstance(given, _SCALAR) if isinstance(wanted, T.StringType) else given == wanted
+        return isinstance(actual, (*_WHOLE, T.FloatType, T.DoubleType))
+    return isinstance(actual, _SCALAR) if isinstance(wanted, T.StringType) else actual == wanted
 
 
 def _wrong(text: str, schema: T.StructType) -> str:
@@ -306,9 +306,9 @@ def _wrong(text: str, schema: T.StructType) -> str:
     if not isinstance(value, dict):
         return f"not a JSON object: {shown}"
     for field in schema:
-        given = value.get(field.name)
-        if given is not None and not _has_type(given, field.dataType):
-            return f"`{field.name}` is {json.dumps(given)[:SHOWN_CHARS]}, and must be {field.dataType.simpleString()}"
+        member = value.get(field.name)
+        if member is not None and not _has_type(member, field.dataType):
+            return f"`{field.name}` is {json.dumps(member)[:SHOWN_CHARS]}, and must be {field.dataType.simpleString()}"
     return f"not UTF-8: {shown}" if "\ufffd" in text else f"{MISREAD}: {shown}"
 
 

@@ -5,14 +5,15 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.contracts.registry import check_title
+from harness.report.why import Kind, why
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult, forbidding
+from harness.store.result import RunResult
 from harness.verdict import FaultVerdict, SystemVerdict
 
 
 def write_junit(folder: RunFolder, result: RunResult) -> None:
     """Write `junit.xml`: one suite each for faults, checks, expectations, evidence and environment."""
-    doubts = forbidding(result.remarks)
+    doubts = [reason for reason in why(result) if reason.kind is Kind.EVIDENCE]
     suites = [
         _suite(
             f"{result.scenario}.faults",
@@ -32,7 +33,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
         ),
         _suite(
             f"{result.scenario}.expectations",
-            [_judged(s.suite, s.verdict, "; ".join(s.failures) or "no evidence") for s in result.suites],
+            [_judged(s.suite, s.verdict, "; ".join(s.failures) or s.reason or "no evidence") for s in result.suites],
         ),
         _suite(
             f"{result.scenario}.evidence",

@@ -44,10 +44,10 @@ class SimulatedCluster:
         self.network = Network(links, through_codecs=through_codecs)
         self.ensemble = Ensemble(links=links, servers=zookeeper_servers, rng=_rng(seed, "zookeeper"))
         world = World(network=self.network, ensemble=self.ensemble, seed=seed)
-        given = {**profile(len(broker_ids)), **PROFILE, **(properties or {})}
+        all_properties = {**profile(len(broker_ids)), **PROFILE, **(properties or {})}
         self.brokers = {
             broker_id: SimulatedBroker(
-                world, host_of(broker_id), parse_config(_properties(broker_id, given)), planted_bugs
+                world, host_of(broker_id), parse_config(_properties(broker_id, all_properties)), planted_bugs
             )
             for broker_id in broker_ids
         }
@@ -61,7 +61,7 @@ class SimulatedCluster:
         return self.brokers[broker_id]
 
 
-def _properties(broker_id: int, given: Mapping[str, str]) -> dict[str, str]:
+def _properties(broker_id: int, properties: Mapping[str, str]) -> dict[str, str]:
     host = host_of(broker_id)
     own = {
         "broker.id": str(broker_id),
@@ -70,7 +70,7 @@ def _properties(broker_id: int, given: Mapping[str, str]) -> dict[str, str]:
         "log.dir": "/",
         "zookeeper.connect": "zookeeper",
     }
-    return {**given, **own}
+    return {**properties, **own}
 
 
 def _rng(seed: int, what: str) -> random.Random:

@@ -52,13 +52,13 @@ class MemoryFile:
 
     def lose_power(self, rng: random.Random | None) -> None:
         """Leave what was synced and, drawn from `rng`, a part of what was appended since, its last bytes garbled."""
-        kept, tail = self.synced, b""
-        if rng is not None and self.data.startswith(kept):
-            tail = bytes(self.data[len(kept) : rng.randint(len(kept), len(self.data))])
+        synced, tail = self.synced, b""
+        if rng is not None and self.data.startswith(synced):
+            tail = bytes(self.data[len(synced) : rng.randint(len(synced), len(self.data))])
             if tail and rng.random() < 0.5:
                 torn = rng.randint(1, min(len(tail), 512))
                 tail = tail[:-torn] + bytes(torn)
-        self.data[:] = kept + tail
+        self.data[:] = synced + tail
         self.synced = bytes(self.data)  # what is there when the power is back was read from the disk itself
 
 

@@ -113,7 +113,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._soon: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
         self._sweep_at = _FEW_TIMERS
-        self._kept: list[set[asyncio.Task[Any]]] = []
+        self._held_tasks: list[set[asyncio.Task[Any]]] = []
         self.set_exception_handler(_complain)
 
     # --- time ---
@@ -190,7 +190,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         process.dead = process.halted = True
         process.held.clear()
         # A pending task that nobody holds would be closed, and its `finally` clauses run: the dead do nothing.
-        self._kept.append(asyncio.all_tasks(self))
+        self._held_tasks.append(asyncio.all_tasks(self))
 
     # --- running ---
 
@@ -246,12 +246,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """End the loop; what still waits ends without another step, whatever it would have done."""
         if self.is_closed():
             return
-        for task in set().union(asyncio.all_tasks(self), *self._kept):
+        for task in set().union(asyncio.all_tasks(self), *self._held_tasks):
             if not task.done():
                 _end(task)
         self._soon.clear()
         self._timers.clear()
-        self._kept.clear()
+        self._held_tasks.clear()
         super().close()
 
     # --- what there is not ---

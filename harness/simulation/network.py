@@ -18,7 +18,7 @@ from harness.simulation.links import Links, Pipe
 from harness.simulation.loop import Process, current_process
 
 
-class Asked(NamedTuple):
+class SimulatedRequest(NamedTuple):
     """One request on its way."""
 
     correlation_id: int
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     frame: bytes | None
 
 
-class Answered(NamedTuple):
+class SimulatedResponse(NamedTuple):
     """One response on its way: a message, or the frame of one."""
 
     correlation_id: int
@@ -108,8 +108,8 @@ class Network:
     def connections(self, host: str, others: Container[str]) -> "list[End]":
         """Return a host's ends of all open connections with others, in the order they were made."""
         ends = (end for ends in self._ends.values() for end in ends)
-        found = [end for end in ends if end.out and end.out.link[0] == host and end.out.link[1] in others]
-        return sorted(found, key=lambda end: end.number)
+        between = [end for end in ends if end.out and end.out.link[0] == host and end.out.link[1] in others]
+        return sorted(between, key=lambda end: end.number)
 
     def next_port(self) -> int:
         """Return the port of the next connection's client side."""

@@ -9,7 +9,7 @@ from typing import Any
 from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
 from harness.simulation.loop import Process, current_process
-from harness.simulation.network import CLOSED, Answered, Asked, End, Network
+from harness.simulation.network import CLOSED, End, Network, SimulatedRequest, SimulatedResponse
 
 
 @dataclass(slots=True, eq=False)
@@ -90,20 +90,20 @@ class _Conversation:
         except CloseConnection:
             return
 
-    async def _answer(self, asked: Asked) -> None:
-        if asked.frame is not None:
-            response = await self._dispatcher.dispatch(asked.frame, self._listener, self._peer)
+    async def _answer(self, request: SimulatedRequest) -> None:
+        if request.frame is not None:
+            response = await self._dispatcher.dispatch(request.frame, self._listener, self._peer)
             if response is not None:
-                self.end.put(Answered(asked.correlation_id, None, bytes(response[4:])))
+                self.end.put(SimulatedResponse(request.correlation_id, None, bytes(response[4:])))
             return
         context = RequestContext(
-            api_key=asked.api_key,
-            api_version=asked.version,
-            correlation_id=asked.correlation_id,
-            client_id=asked.client_id,
+            api_key=request.api_key,
+            api_version=request.version,
+            correlation_id=request.correlation_id,
+            client_id=request.client_id,
             listener=self._listener,
             peer=self._peer,
         )
-        message = await self._dispatcher.answer(asked.message, context)
+        message = await self._dispatcher.answer(request.message, context)
         if message is not None:
-            self.end.put(Answered(asked.correlation_id, message, None))
+            self.end.put(SimulatedResponse(request.correlation_id, message, None))

@@ -10,7 +10,7 @@ from harness.broker.wire.codec import MalformedMessage, decode_response, encode_
 from harness.broker.wire.messages import API_KEYS
 from harness.broker.wire.transport import Message, PeerError
 from harness.simulation.links import Pipe
-from harness.simulation.network import CLOSED, Asked, End, Network, join
+from harness.simulation.network import CLOSED, End, Network, SimulatedRequest, join
 
 
 @dataclass(slots=True)
@@ -110,7 +110,9 @@ class MemoryConnection:
         if self._through_codecs:
             frame = bytes(encode_request(message, version, correlation_id=number, client_id=self._client_id)[4:])
         key = API_KEYS[type(message)]
-        self.end.put(Asked(number, version, self._client_id, key, None if frame is not None else message, frame))
+        self.end.put(
+            SimulatedRequest(number, version, self._client_id, key, None if frame is not None else message, frame)
+        )
         if answered:
             self._pending.append((number, message, version, future))
         else:

@@ -103,8 +103,8 @@ def without(scenario: Scenario, parts: Iterable[Part]) -> Scenario | None:
 
 def dials_of(scenario: Scenario) -> list[Dial]:
     """Return every number that can be turned down; what simplifies the most comes first."""
-    found = [*_of_cluster(scenario), *_of_plugins(scenario), *_of_time(scenario)]
-    return [dial for dial in found if dial.value > dial.lowest]
+    dials = [*_of_cluster(scenario), *_of_plugins(scenario), *_of_time(scenario)]
+    return [dial for dial in dials if dial.value > dial.lowest]
 
 
 def turned(scenario: Scenario, values: Mapping[str, float]) -> Scenario | None:
@@ -144,9 +144,9 @@ def _of_plugins(scenario: Scenario) -> Iterator[Dial]:
         yield from _sizes(f"faults.{index}.parameters", registry.fault(fault.kind).Parameters, fault.parameters)
 
 
-def _sizes(at: str, model: type[BaseModel], given: Mapping[str, Any]) -> Iterator[Dial]:
+def _sizes(at: str, model: type[BaseModel], parameters: Mapping[str, Any]) -> Iterator[Dial]:
     """Yield a dial for every parameter that its plugin has marked as a size."""
-    values = model.model_validate(given)
+    values = model.model_validate(parameters)
     for name, about in model.model_fields.items():
         if Size() in about.metadata:
             lowest = next((float(str(each.ge)) for each in about.metadata if isinstance(each, Ge)), 1.0)

@@ -94,9 +94,9 @@ class Search:
             chunks = min(chunks, len(parts))
             split = _split(parts, chunks)
             left_out = [*([part for part in parts if part not in chunk] for chunk in split), *split]
-            found = self._first([without(self.smallest.scenario, each) for each in left_out if each])
-            if found is not None:
-                self.smallest = found
+            failing = self._first([without(self.smallest.scenario, each) for each in left_out if each])
+            if failing is not None:
+                self.smallest = failing
                 chunks = max(chunks - 1, 2)
             elif chunks == len(parts):
                 return
@@ -108,13 +108,13 @@ class Search:
         too_low: dict[str, float] = {}
         while probes := self._probes(too_low):
             scenario = self.smallest.scenario
-            found = self._each(
+            failing = self._each(
                 [turned(scenario, probes), *(turned(scenario, {name: to}) for name, to in probes.items())]
             )
-            if found[0] is not None:
-                self.smallest = found[0]
+            if failing[0] is not None:
+                self.smallest = failing[0]
                 continue
-            alone = dict(zip(probes, found[1:], strict=True))
+            alone = dict(zip(probes, failing[1:], strict=True))
             too_low |= {name: probes[name] for name, candidate in alone.items() if candidate is None}
             self._together(scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None})
 
@@ -134,17 +134,17 @@ class Search:
 
     def _first(self, scenarios: Sequence[Scenario | None]) -> Candidate | None:
         """Return the first of the scenarios that fails."""
-        return next((found for found in self._each(scenarios) if found is not None), None)
+        return next((failing for failing in self._each(scenarios) if failing is not None), None)
 
     def _each(self, scenarios: Sequence[Scenario | None]) -> list[Candidate | None]:
         """Return, for each scenario that is one, the first candidate that fails."""
         seeds = dict.fromkeys((self.smallest.plan.seed, *self.seeds))
-        asked = [
+        by_scenario = [
             [Candidate(scenario=scenario, plan=make_plan(scenario, seed)) for seed in seeds] if scenario else []
             for scenario in scenarios
         ]
-        self._ask([candidate for candidates in asked for candidate in candidates])
-        return [next((each for each in candidates if self._answers[_key(each)]), None) for candidates in asked]
+        self._ask([candidate for candidates in by_scenario for candidate in candidates])
+        return [next((each for each in candidates if self._answers[_key(each)]), None) for candidates in by_scenario]
 
     def _ask(self, candidates: Iterable[Candidate]) -> None:
         """Have those judged that were not judged before.

@@ -108,13 +108,13 @@ def shrink(
 
 def _wanted(finding: str | None, verdict: ScheduleVerdict) -> str:
     """Return what the small schedule must be found guilty of; raises ScenarioError."""
-    found = list(findings_of(verdict))
-    if not found:
+    findings = list(findings_of(verdict))
+    if not findings:
         raise ScenarioError(f"seed {verdict.seed} does not fail: the system verdict is {verdict.system.name}")
     if finding is None:
-        return found[0]
-    if finding not in found:
-        titles = ", ".join(map(finding_title, found))
+        return findings[0]
+    if finding not in findings:
+        titles = ", ".join(map(finding_title, findings))
         raise ScenarioError(f"seed {verdict.seed} does not fail so: found were {titles}, not {finding_title(finding)}")
     return finding
 

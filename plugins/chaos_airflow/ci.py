@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chaos_airflow.tasks.request import Request
+from harness.cli.ending import with_exit_codes
+from harness.cli.options import Driver, PlantedBugs, Seed, Sets
+from harness.system.extras import require
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -29,16 +32,15 @@ def main(module: str, attribute: str) -> None:
 
     def run(
         scenario: Annotated[str, typer.Option(help="A built-in scenario, or the path of a YAML file.")] = "smoke",
-        driver: Annotated[str | None, typer.Option(help="Cluster driver, instead of the scenario's.")] = None,
-        seed: Annotated[int | None, typer.Option(min=0, help="Decides all that is drawn.")] = None,
-        planted_bugs: Annotated[
-            list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too.")
-        ] = None,
-        sets: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value.")] = None,
+        driver: Driver = None,
+        seed: Seed = None,
+        planted_bugs: PlantedBugs = None,
+        sets: Sets = None,
         runs: Annotated[Path | None, typer.Option(help="Folder that the run's own folder is made in.")] = None,
         junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
     ) -> None:
         """Carry out one run by Airflow's tasks and say what held: exit codes as of `chaos run`."""
+        require("airflow")
         if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
             raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
         conf = Request(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
@@ -49,7 +51,7 @@ def main(module: str, attribute: str) -> None:
 
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     program.command()(run)
-    program()
+    with_exit_codes(program)
 
 
 @contextmanager

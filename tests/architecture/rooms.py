@@ -1,7 +1,7 @@
 """Draws the rooms on their floors with the imports that no others imply: `python -m tests.architecture.rooms`."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ ENTRANCE = "harness.__main__"
 WIDTH = 1080
 FLOOR_HEIGHT = 64
 BOX_WIDTH, BOX_HEIGHT = 150, 30
+MARGIN, LANE = 12, 10
+"""What an arrow keeps from a box that it passes, and from another arrow beside it."""
 TEMPLATE = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {{ width }} {{ height }}" font-family="sans-serif" font-size="13">
 <title>The rooms on their floors; an arrow is an import, and all of them lead down</title>
@@ -27,8 +29,7 @@ TEMPLATE = """\
 {% for floor in range(floors) if floor % 2 %}<rect y="{{ floor * floor_height }}" width="{{ width }}" \
 height="{{ floor_height }}" fill="#f4f6f8"/>
 {% endfor -%}
-{% for a, b in arrows %}<path d="M{{ a.x }} {{ a.bottom }}C{{ a.x }} {{ a.bottom + 24 }} {{ b.x }} {{ b.top - 24 }} \
-{{ b.x }} {{ b.top }}" fill="none" stroke="#789" marker-end="url(#head)"/>
+{% for way in ways %}<path d="{{ way }}" fill="none" stroke="#789" marker-end="url(#head)"/>
 {% endfor -%}
 {% for box in boxes %}<rect x="{{ box.left }}" y="{{ box.top }}" width="{{ box_width }}" height="{{ box_height }}" \
 rx="5" fill="#e6eef8" stroke="#468"/>\
@@ -120,6 +121,30 @@ def _each(layer: str, prefix: str = "") -> list[str]:
     return [prefix + name.strip() for name in layer.split("|")]
 
 
+def ways(boxes: Mapping[str, Box], arrows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the path of each arrow, which passes beside the boxes of the floors between."""
+    taken: set[tuple[int, float]] = set()
+    for above, below in ((boxes[a], boxes[b]) for a, b in arrows):
+        x, path = above.x, f"M{above.x:g} {above.bottom:g}"
+        for floor in range(above.floor + 1, below.floor + 1):
+            before, top = x, floor * FLOOR_HEIGHT + (FLOOR_HEIGHT - BOX_HEIGHT) / 2
+            x += (below.x - x) / (below.floor - floor + 1)
+            if floor < below.floor:
+                x = _lane(x, floor, boxes.values(), taken)
+                taken.add((floor, x))
+            path += f"C{before:g} {top - 12:g} {x:g} {top - FLOOR_HEIGHT + BOX_HEIGHT + 12:g} {x:g} {top:g}"
+            path += f"V{top + BOX_HEIGHT:g}" if floor < below.floor else ""
+        yield path
+
+
+def _lane(near: float, floor: int, boxes: Iterable[Box], taken: Container[tuple[int, float]]) -> float:
+    """Return where an arrow can pass a floor: beside its boxes and the arrows that pass it already."""
+    apart = BOX_WIDTH / 2 + MARGIN
+    xs = [box.x for box in boxes if box.floor == floor]
+    lanes = [x for x in range(0, WIDTH, LANE) if (floor, x) not in taken and all(abs(x - each) >= apart for each in xs)]
+    return min(lanes, key=lambda lane: abs(lane - near))
+
+
 def picture() -> str:
     """Return the picture as SVG."""
     boxes = {
@@ -138,7 +163,7 @@ def picture() -> str:
             box_width=BOX_WIDTH,
             box_height=BOX_HEIGHT,
             boxes=boxes.values(),
-            arrows=[(boxes[a], boxes[b]) for a, b in Imports().needed()],
+            ways=ways(boxes, Imports().needed()),
         )
     )
 

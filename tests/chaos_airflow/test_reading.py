@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import ObjectStoragePath
 
 from chaos_airflow.runs import RunName
-from chaos_airflow.views.listing import PAGE, Asked, made_by, page_of
+from chaos_airflow.views.listing import PAGE, Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Runs, State
 from harness.system.pids import identify
 from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phase
@@ -187,7 +187,7 @@ def test_of_thousands_of_runs_only_a_page_is_read(tmp_path: Path) -> None:
 
     runs._fs.cat_ranges = watched
     try:
-        page = page_of(runs, Asked(), lambda origin: origin is not None)
+        page = page_of(runs, Filters(), lambda origin: origin is not None)
     finally:
         del runs._fs.cat_ranges
     assert len(page.rows) == PAGE

@@ -49,3 +49,9 @@ def test_what_lay_in_a_folder_stays_there(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="there is no file"):
         judge(operations=["ops.jsonl"], into=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_a_check_that_is_unknown_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="unknown check 'I99'"):
+        judge(operations=["ops.jsonl"], checks=["I9", "I99"], into=f"{tmp_path}/h")
+    assert list(tmp_path.iterdir()) == []

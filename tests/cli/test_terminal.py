@@ -55,6 +55,12 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
         assert expected in text
 
 
+def test_a_title_that_is_longer_than_its_table_stays_on_one_line(console: Console) -> None:
+    run_id = "acks-all-on-append-20260101T120000-00000008"
+    show_result(console, RESULT.model_copy(update={"run_id": run_id, "checks": [], "faults": []}))
+    assert text_of(console).startswith(run_id)
+
+
 @pytest.mark.parametrize(
     ("violations", "expected", "notes", "said"),
     [

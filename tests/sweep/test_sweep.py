@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.cli import app as cli
+from harness.cli.ending import exit_code_of
 from harness.errors import EvidenceError, HarnessError, Interrupted
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult
 from harness.sweep.sweep import (
@@ -168,7 +169,7 @@ def test_a_sweep_that_is_interrupted_claims_no_violation(
     monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == cli.exit_code_of(Interrupted())
+    assert ended.value.code == exit_code_of(Interrupted())
     folders = list(tmp_path.iterdir())
     where = f"; what was done is in {folders[0]}" if begun else " before anything was done"
     assert f"the sweep was interrupted{where}" in " ".join(capsys.readouterr().err.split())
@@ -201,7 +202,7 @@ def test_what_cannot_be_judged_again_is_said(
     monkeypatch.setattr("sys.argv", ["chaos", "rejudge", str(made.root)])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == cli.exit_code_of(EvidenceError())
+    assert ended.value.code == exit_code_of(EvidenceError())
     assert wanted in capsys.readouterr().err
 
 

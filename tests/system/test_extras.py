@@ -109,6 +109,22 @@ def test_what_takes_no_extra_works_without_any(tmp_path: Path, arguments: list[s
     assert ended.stdout
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("runpy.run_path('dags/chaos_smoke.py', run_name='__main__')", id="a run for CI"),
+        pytest.param("runpy.run_module('chaos_airflow.standalone', run_name='__main__')", id="an Airflow of its own"),
+    ],
+)
+def test_a_program_of_airflow_names_the_extra_too(tmp_path: Path, program: str) -> None:
+    code = f"import runpy, sys; sys.modules['airflow'] = None; sys.argv[1:] = ['--runs', sys.argv[1]]; {program}"
+    command = [sys.executable, "-c", code, str(tmp_path / "runs")]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr == "not installed: airflow; in the project's folder: pip install '.[airflow]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_project_declares_every_extra_and_one_with_all_of_them() -> None:
     declared = PROJECT["optional-dependencies"]
     assert set(declared) == {*EXTRAS.values(), "all"}

@@ -132,10 +132,10 @@ class Server:
                 watches[path].pop(connection)
 
     def _fire(self, kind: WatchType, path: str, *tables: Watchers) -> None:
-        told: dict[Connection, None] = {}
+        watching: dict[Connection, None] = {}
         for table in tables:
-            told |= table.pop(path, {})
-        for connection in told:
+            watching |= table.pop(path, {})
+        for connection in watching:
             connection.down.put(Event(kind, path))
 
 
@@ -335,8 +335,8 @@ class Ensemble:
                 return node.data, node.stat
             case "exists":
                 _watch(server.node_watches, connection, request)
-                found = server.tree.nodes.get(path)
-                return None if found is None else found.stat
+                znode = server.tree.nodes.get(path)
+                return None if znode is None else znode.stat
             case "children":
                 server.tree.node(path)
                 _watch(server.child_watches, connection, request)

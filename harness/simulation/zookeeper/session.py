@@ -162,13 +162,13 @@ class SimulatedZooKeeper(Handlers):
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         """Return a znode's data; arms its node handler. Raises NoNode."""
-        found: tuple[bytes, Stat] = await self._call("get", path, watch=path in self._node_handlers)
-        return found
+        data_and_stat: tuple[bytes, Stat] = await self._call("get", path, watch=path in self._node_handlers)
+        return data_and_stat
 
     async def exists(self, path: str) -> Stat | None:
         """Return a znode's stat or None; arms its node handler either way."""
-        found: Stat | None = await self._call("exists", path, watch=path in self._node_handlers)
-        return found
+        stat: Stat | None = await self._call("exists", path, watch=path in self._node_handlers)
+        return stat
 
     async def children(self, path: str) -> list[str]:
         """Return the names of a znode's children, sorted; arms its child handler. Raises NoNode."""

@@ -114,7 +114,7 @@ class Tree:
         changes: list[Change] = []
         before: list[tuple[Change, Znode | None]] = []
         for number, op in enumerate(ops):
-            kept = self._copy(op.path)
+            node_before = self._copy(op.path)
             try:
                 result, change = self.carry_out(session_id, op, zxid)
             except ZooKeeperError as error:
@@ -124,7 +124,7 @@ class Tree:
             results.append(result)
             if change is not None:
                 changes.append(change)
-                before.append((change, kept))
+                before.append((change, node_before))
         return results, changes
 
     def replay(self, change: Change) -> None:

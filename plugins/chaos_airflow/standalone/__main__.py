@@ -2,6 +2,7 @@
 
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -9,6 +10,8 @@ import typer
 
 from chaos_airflow.standalone.home import ROOT, AirflowError, Settings, error_with_log
 from chaos_airflow.standalone.server import POLL_INTERVAL_S, Server, serving
+from harness.cli.ending import with_exit_codes
+from harness.system.extras import require
 from harness.verdict import ExitCode
 
 
@@ -18,6 +21,7 @@ def main(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of 8080 or the next free one.")] = None,
 ) -> None:
     """Start Airflow on this machine, say where it is, and end all of it on Ctrl-C."""
+    require("airflow")
     settings = Settings(home=home.absolute(), runs=runs.absolute(), port=port)
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: in the background a shell lets it be ignored
         signal.signal(number, _interrupt)
@@ -48,4 +52,4 @@ def _welcome(server: Server) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    with_exit_codes(partial(typer.run, main))

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from chaos_airflow import links, settings
 from chaos_airflow.views import files, pages
 from chaos_airflow.views.access import Reader, ReaderDep, dag_of
-from chaos_airflow.views.listing import Asked, made_by, page_of
+from chaos_airflow.views.listing import Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
 
 Text = Annotated[str, Query(max_length=300)]
@@ -26,14 +26,14 @@ def runs_at_hand() -> Runs:
 RunsDep = Annotated[Runs, Depends(runs_at_hand)]
 
 
-def run_asked_for(reader: ReaderDep, runs: RunsDep, name: str) -> Overview:
+def readable_run(reader: ReaderDep, runs: RunsDep, name: str) -> Overview:
     """Return the run that the address names, if the user may see it."""
     run = runs.overview(name)
     reader.must_read(dag_of(run.origin))
     return run
 
 
-RunDep = Annotated[Overview, Depends(run_asked_for)]
+RunDep = Annotated[Overview, Depends(readable_run)]
 
 
 def create_app() -> FastAPI:
@@ -62,18 +62,18 @@ def list_runs(
     before: Text = "",
 ) -> Response:
     """Show the runs, the newest first."""
-    asked = Asked(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
-    return pages.runs(asked, page_of(runs, asked, reader.may_see))
+    filters = Filters(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
+    return pages.runs(filters, page_of(runs, filters, reader.may_see))
 
 
 def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:
     """Lead to the run of a DAG run or of a mapped task: to its last try, or to the list if there are several."""
     reader.must_read(dag_id)
-    found = made_by(runs, runs.names(), dag_id, run_id)
+    made = made_by(runs, runs.names(), dag_id, run_id)
     if map_index.isdecimal():  # which -1 is not, nor a placeholder that Airflow had nothing for
-        found = [(name, origin) for name, origin in found if origin.map_index == int(map_index)]
-    if len({origin.map_index for _, origin in found}) == 1:
-        return RedirectResponse(links.run_page(found[0][0].text))
+        made = [(name, origin) for name, origin in made if origin.map_index == int(map_index)]
+    if len({origin.map_index for _, origin in made}) == 1:
+        return RedirectResponse(links.run_page(made[0][0].text))
     return RedirectResponse(links.list_page(dag_id=dag_id, run_id=run_id))
 
 

@@ -15,7 +15,7 @@ ORIGINS_SCANNED = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Filters:
     """What the list is narrowed to; empty means everything."""
 
     scenario: str = ""
@@ -39,19 +39,19 @@ class Page:
     """Of the rows, by what became of them."""
 
 
-def page_of(runs: Runs, asked: Asked, may_see: Callable[[Origin | None], bool]) -> Page:
+def page_of(runs: Runs, filters: Filters, may_see: Callable[[Origin | None], bool]) -> Page:
     """Return the newest runs that are asked for and that the reader may see."""
     names = runs.names()
-    chosen = [name for name in names if asked.scenario in ("", name.scenario)]
-    if asked.dag_id or asked.run_id:
-        chosen = [name for name, _ in made_by(runs, chosen, asked.dag_id, asked.run_id)]
-    if before := RunName.parse(asked.before):
+    chosen = [name for name in names if filters.scenario in ("", name.scenario)]
+    if filters.dag_id or filters.run_id:
+        chosen = [name for name, _ in made_by(runs, chosen, filters.dag_id, filters.run_id)]
+    if before := RunName.parse(filters.before):
         chosen = [name for name in chosen if name.newness < before.newness]
     rows: list[Overview] = []
     looked_at = 0
     for row in _read(runs, chosen[:SCANNED]):
         looked_at += 1
-        if may_see(row.origin) and asked.outcome in (None, row.state):
+        if may_see(row.origin) and filters.outcome in (None, row.state):
             rows.append(row)
             if len(rows) == PAGE:
                 break

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from chaos_airflow import links
 from chaos_airflow.views.files import Document
-from chaos_airflow.views.listing import Asked, Page
+from chaos_airflow.views.listing import Filters, Page
 from chaos_airflow.views.reading import Overview, State
 from harness.contracts.registry import check_title
 from harness.store.result import RunResult
@@ -31,11 +31,11 @@ MOODS = {
 """The colour beside the word; what is not named is open."""
 
 
-def runs(asked: Asked, page: Page) -> HTMLResponse:
+def runs(filters: Filters, page: Page) -> HTMLResponse:
     """Return the list of runs."""
-    narrowed = {name: getattr(asked, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
+    narrowed = {name: getattr(filters, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
     older = links.list_page(**narrowed, before=page.older) if page.older else ""
-    return _page("list.html.j2", asked=asked, page=page, older=older, states=list(State))
+    return _page("list.html.j2", filters=filters, page=page, older=older, states=list(State))
 
 
 def run(shown: Overview, documents: dict[str, str], files: list[str]) -> HTMLResponse:

@@ -95,10 +95,10 @@ class Runs:
     def names(self) -> list[RunName]:
         """Return every run's name, the newest first; a place that does not exist yet has none."""
         try:
-            found = self._fs.ls(self._root, detail=False)
+            paths = self._fs.ls(self._root, detail=False)
         except FileNotFoundError:
             return []
-        names = [name for path in found if (name := RunName.parse(path.rstrip("/").rsplit("/", 1)[-1]))]
+        names = [name for path in paths if (name := RunName.parse(path.rstrip("/").rsplit("/", 1)[-1]))]
         return sorted(names, key=lambda name: name.newness, reverse=True)
 
     def overviews(self, names: Sequence[RunName]) -> list[Overview]:

@@ -1,0 +1,36 @@
+"""How a program of ours ends: an exit code for whatever goes wrong, and never a traceback for bad input."""
+
+import sys
+import traceback
+from collections.abc import Callable
+
+import typer
+
+from harness.errors import ClusterError, HarnessError, Interrupted, NotInstalled
+from harness.system.extras import not_installed
+from harness.verdict import ExitCode
+
+
+def exit_code_of(error: HarnessError) -> ExitCode:
+    """Return the exit code of an error that ended a command."""
+    if isinstance(error, ClusterError | NotInstalled):
+        return ExitCode.ENVIRONMENT
+    return ExitCode.INCONCLUSIVE if isinstance(error, Interrupted) else ExitCode.USAGE
+
+
+def with_exit_codes(program: Callable[[], object]) -> None:
+    """Run a program; an error of the harness is its message on stderr and its exit code, a bug is 4.
+
+    So is a file that cannot be read or written, and a package that only an extra brings and that is not installed.
+    """
+    try:
+        program()
+    except HarnessError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(exit_code_of(error))
+    except OSError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(ExitCode.ENVIRONMENT)
+    except Exception as error:  # noqa: BLE001  Python's own exit status for it is 1, which would claim a violation
+        typer.echo(not_installed(error) or traceback.format_exc(), err=True)
+        sys.exit(ExitCode.ENVIRONMENT)

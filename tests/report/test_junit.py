@@ -1,0 +1,43 @@
+"""JUnit XML is green exactly where nothing forbids that the run held."""
+
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from harness.report.junit import write_junit
+from harness.report.why import why
+from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
+from tests.verdicts import CONFIRMED, PASS, UNKNOWN
+
+CHECK = CheckResult(check="I10", promise="p", verdict=PASS)
+SUITE = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
+
+
+@pytest.mark.parametrize(
+    ("checks", "suites", "remarks", "texts"),
+    [
+        pytest.param([CHECK], [SUITE], [], [], id="a run that held"),
+        pytest.param([], [], [], ["nothing was judged"], id="nobody has judged it"),
+        pytest.param(
+            [CHECK], [SUITE], [Remark(text="2 torn lines", subject="a.jsonl", forbids_pass=True)],
+            ["a.jsonl: 2 torn lines"], id="a hole in the evidence",
+        ),
+        pytest.param(
+            [CHECK], [SUITE.model_copy(update={"verdict": UNKNOWN, "reason": "its table was empty"})], [],
+            ["its table was empty"], id="a suite that judged nothing says why",
+        ),
+    ],
+)  # fmt: skip
+def test_what_forbids_pass_is_no_green_case(
+    tmp_path: Path, checks: list[CheckResult], suites: list[SuiteResult], remarks: list[Remark], texts: list[str]
+) -> None:
+    fault = FaultResult(injection=0, fault="kill", targets=["1"], verdict=CONFIRMED, detail="gone")
+    result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
+                       faults=[fault], checks=checks, suites=suites, remarks=remarks)  # fmt: skip
+    folder = RunFolder(tmp_path)
+    write_junit(folder, result)
+    answers = [each.message for suite in JUnitXml.fromfile(str(folder.junit)) for case in suite for each in case.result]
+    assert answers == texts
+    assert bool(answers) == bool(why(result))
