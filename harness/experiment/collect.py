@@ -19,12 +19,12 @@ async def collect(folder: RunFolder, driver: ClusterDriver, progress: Progress, 
     """Heal, then copy logs, dump replicas, complete the ZooKeeper history; what cannot be had is remarked on.
 
     Raises:
-        ClusterError: there is no cluster.
+        EvidenceError: there is no cluster.
     """
     try:
         status = await driver.status()
     except ClusterError as error:
-        raise ClusterError(f"there is no cluster to collect evidence from: {error}") from error
+        raise EvidenceError(f"there is no cluster to collect evidence from: {error}") from error
     if status.zookeeper:
         await _heal_remaining(folder, driver, status, progress, notes)
     for missing in await driver.copy_data():

@@ -80,7 +80,7 @@ async def test_no_cluster_at_all_is_a_remark(
     folder: RunFolder, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "status", raising(ClusterError("no cluster was started")))
-    with pytest.raises(ClusterError, match="there is no cluster to collect evidence from: no cluster was started"):
+    with pytest.raises(EvidenceError, match="there is no cluster to collect evidence from: no cluster was started"):
         await collect(folder, cluster)
 
 

@@ -95,6 +95,7 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
     return {name: judged[run_id] for name, run_id in names.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("form", ["texts", "tables"])
 def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(
     counted: dict[str, Judgement], form: str
@@ -104,6 +105,7 @@ def test_the_same_history_gives_the_same_facts_and_answers_in_either_form(
     assert counted[form].remarks == []
 
 
+@pytest.mark.whole
 def test_the_example_of_the_page_comes_to_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ from tests.verdicts import FAIL, PASS
 
 JUDGED = int(os.environ.get("CHAOS_DAMAGES", "8"))
 """Damaged runs that are judged; of all of them it is asked whether the damage is noticed."""
+SAMPLE = 100
 HISTORIES = Path(__file__).parents[1] / "histories"
 FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
 """Kept schedules of brokers with a planted bug: one that clients see, and one that replicas show."""
@@ -98,14 +99,23 @@ def test_an_intact_run_has_no_holes(runs: Runs) -> None:
         assert holes_in(run, scenario_of(run), load_plan(run.plan)) == []
 
 
-def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
+def noticed(runs: Runs, some: list[Case]) -> None:
     rng = random.Random(DAY)
-    for case in cases(runs):
+    for case in some:
         path = case.run.root / case.place
         whole = path.read_bytes()
         if damaged(case.run, case.place, case.damage, runs.other, rng):
             unreadable(case.run, case)
         path.write_bytes(whole)
+
+
+def test_damage_is_noticed(runs: Runs) -> None:
+    noticed(runs, cases(runs)[:SAMPLE])
+
+
+@pytest.mark.whole
+def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
+    noticed(runs, cases(runs))
 
 
 @pytest.mark.spark

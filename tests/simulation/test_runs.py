@@ -14,7 +14,7 @@ import pytest
 from harness import phases
 from harness.cluster.driver import CAPABILITIES, CarriesOutRuns, ClusterDriver
 from harness.contracts import registry
-from harness.errors import ClusterError, HarnessError, PluginError
+from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError
 from harness.experiment.judge import missing_evidence, scenario_of
 from harness.progress import Silent
 from harness.reaper.liveness import State, liveness_of, supervised
@@ -47,6 +47,9 @@ class Heard(Silent):
 
     def message(self, text: str) -> None:
         self.messages.append(text)
+
+
+NOTHING_TO_COLLECT = "there is no cluster to collect evidence from"
 
 
 def small(**changed: object) -> Scenario:
@@ -167,7 +170,8 @@ def test_what_cannot_be_simulated_is_an_error_of_the_phase_and_no_pass(
     phases.start(folder, progress=SILENT)
     with pytest.raises(PluginError, match="no simulated producer"):
         phases.drive(folder, progress=SILENT)
-    phases.collect(folder, progress=SILENT)
+    with pytest.raises(EvidenceError, match=NOTHING_TO_COLLECT):
+        phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
     assert "did not" in " ".join(map(str, forbidding(result.remarks)))
 
@@ -210,7 +214,8 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
         _, said = process.communicate(timeout=120)
     assert "Interrupted: the phase drive was interrupted" in said
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
-    phases.collect(folder, progress=SILENT)
+    with pytest.raises(EvidenceError, match=NOTHING_TO_COLLECT):
+        phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
     assert result.verdicts.system is UNKNOWN
     assert any("leaves its evidence when it has come to its end" in remark.text for remark in result.remarks)
@@ -232,7 +237,8 @@ def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) 
 def test_collecting_ends_a_simulation_that_another_process_still_carries_out(tmp_path: Path) -> None:
     folder = endless(tmp_path)
     with driving(folder) as process:
-        phases.collect(folder, progress=SILENT)
+        with pytest.raises(EvidenceError, match=NOTHING_TO_COLLECT):
+            phases.collect(folder, progress=SILENT)
         assert process.poll() is not None or process.wait(timeout=120)
     assert ends(folder)[Phase.DRIVE].error == "interrupted"
 

@@ -56,6 +56,10 @@ def missing(engine: ImageLookup) -> list[str]:
     return [image.name for image in (broker(), zookeeper()) if not engine.has_image(image.name)]
 
 
+SHARED = ("__init__.py", "events.py", "system/__init__.py", "system/chain.py", "values.py")
+"""Modules of the harness that the broker imports."""
+
+
 def broker(checkout: Path = CHECKOUT) -> Image:
     """Return the brokers' image for the present sources; needs no engine.
 
@@ -63,7 +67,7 @@ def broker(checkout: Path = CHECKOUT) -> Image:
         ClusterError: one of its files is missing; so does `zookeeper`.
     """
     harness = checkout / "harness"
-    shared = [harness / name for name in ("__init__.py", "events.py", "values.py")]
+    shared = [harness / name for name in SHARED]
     paths = [*shared, *_sources(harness / "broker")]
     sources = {path.relative_to(checkout).as_posix(): _read(path) for path in paths}
     sources[REQUIREMENTS] = locked(_read(checkout / REQUIREMENTS).decode(), BROKER_PACKAGES).encode()

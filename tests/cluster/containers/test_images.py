@@ -17,9 +17,7 @@ Change = Callable[[Path], object]
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small checkout, with a PySpark of its own."""
     for name in (
-        "harness/__init__.py",
-        "harness/events.py",
-        "harness/values.py",
+        *(f"harness/{name}" for name in images.SHARED),
         "harness/cli/app.py",
         "harness/broker/wire/codec.py",
     ):
