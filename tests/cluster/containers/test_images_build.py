@@ -167,6 +167,8 @@ def test_contexts_hold_what_goes_in_and_nothing_else(api: FakeApi) -> None:
         "wheels/kazoo-1-py3-none-any.whl",
         "harness/__init__.py",
         "harness/events.py",
+        "harness/system/__init__.py",
+        "harness/system/chain.py",
         "harness/values.py",
     }
     assert {Path(name).suffix for name in broker if name.startswith("harness/")} == {".py", ".json"}
