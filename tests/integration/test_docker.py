@@ -9,6 +9,7 @@ import pytest
 
 from harness import phases
 from harness.cluster.containers.engine import Engine
+from harness.errors import EvidenceError
 from harness.experiment.journal import fault_results, read_journal
 from harness.experiment.judge import assemble
 from harness.scenario.file import read_scenario
@@ -82,7 +83,8 @@ def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
         phases.start(folder, owner_pid=os.getpid())
         closing.start()
         phases.drive(folder)
-        phases.collect(folder)
+        with pytest.raises(EvidenceError, match="there is no cluster to collect evidence from"):
+            phases.collect(folder)
     finally:
         phases.stop(folder)
         closing.join()

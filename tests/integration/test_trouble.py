@@ -119,6 +119,15 @@ def processes_of(runs: Path) -> list[str]:
     return [line for line in lines if str(runs) in line]
 
 
+def all_gone(runs: Path) -> None:
+    """Wait until no process names a run of ours: a supervisor looks once a second whether it has still a folder."""
+
+    async def left() -> list[str]:
+        return processes_of(runs)
+
+    asyncio.run(until(left, lambda seen: not seen, what="the end of all processes", timeout_s=120))
+
+
 def supervisor_gone(run: RunFolder) -> None:
     async def alive() -> bool:
         return supervised(run)
@@ -250,7 +259,7 @@ def test_a_run_folder_that_is_moved_ends_its_run_at_once_and_is_not_made_anew(ru
     assert running.returncode == ExitCode.ENVIRONMENT
     assert said == f"{run.root} was moved or removed while it was in use; its cluster has ended itself\n"
     assert list(runs.iterdir()) == []
-    assert processes_of(run.root) == []
+    all_gone(run.root)
     reap([tmp_path], progress=Silent())
     assert RunResult.load(moved.verdict).verdicts.system is SystemVerdict.UNKNOWN
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from harness import phases
+from harness.analysis import together
+from harness.analysis.judge import Judgement
+from harness.contracts.checks import Settings
 from harness.errors import HarnessError
-from harness.experiment.judge import holes_in, scenario_of
+from harness.experiment.judge import holes_in, scenario_of, settings_of, within_holes
 from harness.progress import Silent
-from harness.rejudging.rejudge import compare
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
@@ -25,7 +28,7 @@ from tests.sampling import DAY
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
 
-JUDGED = int(os.environ.get("CHAOS_DAMAGES", "8"))
+JUDGED = int(os.environ.get("CHAOS_DAMAGES", "5"))
 """Damaged runs that are judged; of all of them it is asked whether the damage is noticed."""
 SAMPLE = 100
 HISTORIES = Path(__file__).parents[1] / "histories"
@@ -36,7 +39,8 @@ FAILING = ("acks-all-on-append", "no-truncation-by-leader-epoch")
 @dataclass(frozen=True)
 class Runs:
     intact: RunFolder
-    failing: list[RunFolder]
+    failing: dict[RunFolder, list[str]]
+    """With the checks that fail."""
     other: RunFolder
     """Another run of the intact scenario, by another seed."""
 
@@ -57,10 +61,15 @@ def gathered(asked: Scenario, plan: Plan, root: Path) -> RunFolder:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     root = tmp_path_factory.mktemp("runs")
     asked = scenario(KILL_LEADER, driver="simulated")
-    failing = [History(HISTORIES / name).candidate() for name in FAILING]
+    failing = [History(HISTORIES / name) for name in FAILING]
     return Runs(
         intact=gathered(asked, make_plan(asked, 5), root),
-        failing=[gathered(each.scenario, each.plan, root) for each in failing],
+        failing={
+            gathered(each.candidate().scenario, each.candidate().plan, root): [
+                name for name, answer in each.recorded().checks.items() if answer.verdict is FAIL
+            ]
+            for each in failing
+        },
         other=gathered(asked, make_plan(asked, 6), root),
     )
 
@@ -78,6 +87,10 @@ def cases(runs: Runs) -> list[Case]:
     every = [Case(run, place, name) for run in runs.all for place in files_of(run) for name in names]
     random.Random(DAY).shuffle(every)
     return every
+
+
+def settings(run: RunFolder) -> Settings:
+    return settings_of(scenario_of(run), load_plan(run.plan))
 
 
 def copy_of(run: RunFolder, root: Path, number: int) -> RunFolder:
@@ -120,21 +133,25 @@ def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
 
 @pytest.mark.spark
 @pytest.mark.whole
-def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(runs: Runs, tmp_path: Path) -> None:
+def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
+    spark: SparkSession, runs: Runs, tmp_path: Path
+) -> None:
     rng = random.Random(DAY)
     tried: dict[Path, Case] = {}
     for number, case in enumerate(cases(runs) * (1 + JUDGED // 100)):
-        folder = copy_of(case.run, tmp_path, number)
+        folder = copy_of(case.run, tmp_path / "runs", number)
         if damaged(folder, case.place, case.damage, runs.other, rng) and not unreadable(folder, case):
             tried[folder.root] = case
         if len(tried) == JUDGED:
             break
-    whole = {each.folder.root: each.result for each in compare(runs.all, Silent())}
-    for each in compare([RunFolder(root) for root in tried], Silent()):
-        case = tried[each.folder.root]
-        before = {check.check: check.verdict for check in whole[case.run.root].checks}
-        after = {check.check: check.verdict for check in each.result.checks}
+    asked = [
+        together.Case(folder=RunFolder(root), settings=settings(each.run), checks=()) for root, each in tried.items()
+    ]
+    for folder, judgement in together.judge_together(spark, asked, tmp_path / "scratch", keep=False, progress=Silent()):
+        case = tried[folder.root]
+        assert isinstance(judgement, Judgement), case
+        holes = holes_in(folder, scenario_of(folder), load_plan(folder.plan))
+        answers = {check.check: check.verdict for check in within_holes(judgement.checks, holes)}
         if case.run is runs.intact:
-            assert FAIL not in after.values(), case
-        assert all(after[name] is not PASS for name, verdict in before.items() if verdict is FAIL), case
-        assert each.result.verdicts.system is not PASS, case
+            assert FAIL not in answers.values(), case
+        assert all(answers[name] is not PASS for name in runs.failing.get(case.run, ())), case
