@@ -84,7 +84,7 @@ class Person:
         self.driver.save_screenshot(str(ARTIFACTS / f"airflow-{name}.png"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # an open page of Airflow asks for news, and takes a fifth of a core
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     if CHROMIUM is None or CHROMEDRIVER is None:
         pytest.skip("no Chromium with its chromedriver here: Airflow is not looked at in a browser")
@@ -97,7 +97,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     driver.quit()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def person(airflow_server: Airflow, chromium: webdriver.Chrome) -> Person:
     """Somebody who has logged in as admin."""
     someone = Person(chromium, airflow_server.base_url)
