@@ -21,7 +21,7 @@ HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",
     "tests/sweep/test_planted_bugs.py",
-    "tests/rejudging/test_damage.py",
+    "tests/experiment/test_damage.py",
 )
 """Those that a night makes longer."""
 FEWEST_HISTORIES = 60

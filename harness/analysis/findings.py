@@ -118,7 +118,7 @@ def phrase(template: str, **columns: Column) -> Column:
     """
     text, values = "", []
     for literal, name, form, _ in Formatter().parse(template):
-        text += literal
+        text += literal.replace("%", "%%")
         if name is not None:
             text += f"%{form or 's'}"
             values.append(columns[name] if name in columns else F.col(name))
@@ -143,7 +143,7 @@ def unsaid(rows: DataFrame, field: str) -> DataFrame:
 
 
 class OfClients:
-    """A check that rests on what clients recorded, and on nothing else."""
+    """A check that cannot tell where the history of the clients has holes."""
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """The clients' history must be whole."""

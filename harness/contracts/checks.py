@@ -123,7 +123,7 @@ def read_by(check: Check) -> tuple[str, ...]:
 
 
 def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the facts that a check has declared: one that it uses besides breaks it."""
+    """Return the facts that a check has declared; to use another one is an error of the check."""
     return {name: facts[name] for name in (*read_by(check), *READ_BY_ALL)}
 
 

@@ -151,15 +151,16 @@ def _digest(path: Path, size_bytes: int) -> str:
 def _holes_of(folder: RunFolder, file: SealedFile) -> Iterator[Hole]:
     path = folder.root / file.place
     try:
-        texts = list(_wrong(path, file, grows=path == folder.phases))
+        for text in _wrong(path, file, grows=path == folder.phases):
+            yield Hole(place=file.place, kind=file.kind, text=text)
     except OSError as error:
-        texts = [f"it cannot be read: {error.strerror}"]
-    for text in texts:
-        yield Hole(place=file.place, kind=file.kind, text=text, is_open_end=text == NO_END)
+        yield Hole(place=file.place, kind=file.kind, text=f"it cannot be read: {error.strerror}")
+    if file.kind in MUST_END and not file.has_end:
+        yield Hole(place=file.place, kind=file.kind, text=NO_END, is_open_end=True)
 
 
 def _wrong(path: Path, file: SealedFile, *, grows: bool) -> Iterator[str]:
-    """Yield what is wrong with a file, a sentence each."""
+    """Yield what is wrong with the lines of a file, a sentence each."""
     if not path.is_file():
         yield "it is missing"
         return
@@ -167,8 +168,6 @@ def _wrong(path: Path, file: SealedFile, *, grows: bool) -> Iterator[str]:
     if _digest(path, file.size_bytes) == file.digest and (grows or size_bytes == file.size_bytes):
         if file.breaks:
             yield _broken(file.breaks, file.first_breaks)
-        elif file.kind in MUST_END and not file.has_end:
-            yield NO_END
         return
     reading = _read(path, file.kind)
     yield f"it was changed after the cluster had ended: {_difference(file, size_bytes, reading)}"

@@ -1,1 +1,1 @@
-"""What the harness needs of the operating system: processes, signals, scratch folders, waiting with a deadline."""
+"""What the harness needs of the operating system: processes, signals, files, waiting with a deadline."""

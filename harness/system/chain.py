@@ -58,8 +58,6 @@ class Reading:
     """Of no more than `BREAKS_LIMIT`, each a sentence."""
     ended: bool = False
     """Whether the last line is a writer's end."""
-    torn: bool = False
-    """Whether the last line has no end, as a kill leaves it."""
 
     def broken(self, what: str) -> None:
         """Count a break."""
@@ -76,8 +74,8 @@ def read_chain(lines: Iterable[bytes]) -> Reading:
         reading.lines += 1
         match = _LINK.fullmatch(raw)
         if match is None:
-            reading.ended, reading.torn = False, not raw.endswith(b"\n")
-            if not reading.torn:
+            reading.ended = False
+            if raw.endswith(b"\n"):  # a kill may tear the last line
                 reading.broken("it is no whole line with a number and a checksum")
             continue
         number, stated = int(match[2]), int(match[3], 16)

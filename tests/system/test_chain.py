@@ -20,22 +20,22 @@ def test_a_line_says_its_number_and_the_last_one_how_many_there_are() -> None:
 
 def test_lines_that_follow_one_another_have_no_break() -> None:
     reading = read_chain(written())
-    assert (reading.lines, reading.breaks, reading.ended, reading.torn) == (6, 0, True, False)
+    assert (reading.lines, reading.breaks, reading.ended) == (6, 0, True)
 
 
 @pytest.mark.parametrize(
-    ("lines", "ended", "torn"),
+    ("lines", "ended"),
     [
-        pytest.param(written()[:3], False, False, id="a writer that was killed"),
-        pytest.param([*written()[:3], written()[3][:9]], False, True, id="a writer that was killed in a line"),
-        pytest.param([*written()[:3], *written()], True, False, id="a second writer after one that was killed"),
-        pytest.param([*written(), *written()], True, False, id="a second writer after one that ended"),
-        pytest.param([], False, False, id="nobody has written anything"),
+        pytest.param(written()[:3], False, id="a writer that was killed"),
+        pytest.param([*written()[:3], written()[3][:9]], False, id="a writer that was killed in a line"),
+        pytest.param([*written()[:3], *written()], True, id="a second writer after one that was killed"),
+        pytest.param([*written(), *written()], True, id="a second writer after one that ended"),
+        pytest.param([], False, id="nobody has written anything"),
     ],
 )
-def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool, torn: bool) -> None:
+def test_a_writer_that_is_killed_breaks_no_chain(lines: list[bytes], ended: bool) -> None:
     reading = read_chain(lines)
-    assert (reading.breaks, reading.ended, reading.torn) == (0, ended, torn)
+    assert (reading.breaks, reading.ended) == (0, ended)
 
 
 @pytest.mark.parametrize(

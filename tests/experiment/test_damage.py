@@ -23,7 +23,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.store.folder import RunFolder
 from harness.sweep.recorded import History
-from tests.rejudging.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
+from tests.experiment.damage import DAMAGES, REMOVED, REPLACED, damaged, files_of
 from tests.sampling import DAY
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import FAIL, PASS
