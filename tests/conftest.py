@@ -15,12 +15,18 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.airflow_server import airflow_server, pytest_runtest_makereport
+from tests.airflow_server import airflow_server, pytest_runtest_makereport, pytest_runtest_teardown
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header
 
-__all__ = ["airflow_server", "pytest_report_header", "pytest_runtest_makereport", "pytest_terminal_summary"]
+__all__ = [
+    "airflow_server",
+    "pytest_report_header",
+    "pytest_runtest_makereport",
+    "pytest_runtest_teardown",
+    "pytest_terminal_summary",
+]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # no verdict depends on how fast the machine is

@@ -69,6 +69,8 @@ def java_path(spark: SparkSession, text: str) -> JavaObject:
 def reason(error: Exception) -> str:
     """Return the message of an error, Java's own where it has one, in one line."""
     message = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
+    if "java.lang.OutOfMemoryError" in message:
+        return "Spark's memory does not hold it; CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
     match = re.search(r"\[[A-Z_.]+\] .*", message)  # Spark's own errors, which a failed job has within its own
     return next(iter((match[0] if match else message).splitlines()), type(error).__name__)[:LONGEST_REASON]
 

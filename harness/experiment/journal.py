@@ -11,7 +11,7 @@ from harness.contracts.faults import Injection
 from harness.errors import EvidenceError
 from harness.scenario.plan import Plan
 from harness.store.history import ChainedWriter, InjectionStep, JournalEntry, now_ns, read_jsonl
-from harness.store.result import FaultResult
+from harness.store.result import FaultResult, reason_of
 from harness.verdict import FaultVerdict
 
 
@@ -77,7 +77,7 @@ def read_journal(path: Path) -> list[JournalEntry]:
     try:
         return [_ENTRY.validate_python(line) for line in read_jsonl(path)] if path.exists() else []
     except ValidationError as error:
-        raise EvidenceError(f"{path}: not the step of an injection: {error.errors()[0]['msg']}") from error
+        raise EvidenceError(f"{path}: not the step of an injection: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from harness.errors import EvidenceError
 from harness.scenario.mix import Window, draw_mix
 from harness.scenario.model import FaultSpec, MixSpec, Scenario
 from harness.scenario.seeds import derived_seed
-from harness.store.result import StoredModel
+from harness.store.result import StoredModel, reason_of
 
 VERSION = 1
 MAX_SEED = 2**63 - 1
@@ -45,7 +45,9 @@ class PlannedFault(StoredModel):
 class PlannedClient(StoredModel):
     """One client process, without the addresses, which only a running cluster has."""
 
-    process: str
+    process: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Names its file of operations")
+    ]
     workload: str
     role: str
     seed: int
@@ -176,4 +178,4 @@ def load_plan(path: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise EvidenceError(f"{path}: not a plan of version {VERSION}: {error}") from error
+        raise EvidenceError(f"{path}: not a plan of version {VERSION}: {reason_of(error)}") from error

@@ -16,7 +16,7 @@ from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupte
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.history import JsonlWriter, read_jsonl
-from harness.store.result import Remark
+from harness.store.result import Remark, reason_of
 from harness.system.pids import ProcessIdentity, identify
 from harness.system.writable import in_words
 
@@ -221,5 +221,4 @@ def _lines(folder: RunFolder) -> Iterator[_Line]:
             try:
                 yield _Line.model_validate(line)
             except ValidationError as error:
-                why = error.errors()[0]["msg"]
-                raise EvidenceError(f"{folder.phases}: not a line of the phase log: {why}") from error
+                raise EvidenceError(f"{folder.phases}: not a line of the phase log: {reason_of(error)}") from error

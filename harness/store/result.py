@@ -6,7 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import EvidenceError
@@ -20,6 +20,15 @@ class StoredModel(BaseModel):
     """Refuses unknown keys and numbers that are none, and repeats in no log what stood there; never changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+def reason_of(error: Exception) -> str:
+    """Return in one line why a file does not hold what it should: the first problem of a model, and where it lies."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first, *others = error.errors(include_url=False)
+    more = f", and {len(others)} more" if others else ""
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"]))) + more
 
 
 class ByName:
@@ -184,4 +193,4 @@ class RunResult(StoredModel):
                 data["remarks"] = [{"text": sentence, "forbids_pass": damaged} for sentence in data.pop("evidence")]
             return cls.model_validate({key: value for key, value in data.items() if key not in DERIVED})
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-            raise EvidenceError(f"{where}: not a run's result: {error}") from error
+            raise EvidenceError(f"{where}: not a run's result: {reason_of(error)}") from error

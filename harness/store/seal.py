@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from harness.store.folder import RunFolder
-from harness.store.result import StoredModel
+from harness.store.result import StoredModel, reason_of
 from harness.store.version import SEALED, read_version
 from harness.system.chain import Reading, read_chain
 
@@ -95,7 +95,7 @@ def damage(folder: RunFolder) -> list[Hole]:
     except FileNotFoundError:
         return [Hole(place=folder.seal.name, kind="", text="it is missing: nothing proves that the evidence is whole")]
     except (OSError, ValidationError) as error:
-        return [Hole(place=folder.seal.name, kind="", text=f"it is damaged: {str(error).splitlines()[0]}")]
+        return [Hole(place=folder.seal.name, kind="", text=f"it is damaged: {reason_of(error)}")]
     if stated != Seal.of(stated.files):
         return [Hole(place=folder.seal.name, kind="", text="it is damaged: its digest is another")]
     known = {file.place for file in stated.files}

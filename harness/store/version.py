@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
+from harness.store.result import reason_of
 
 VERSION = 3
 SEALED = 3
@@ -46,7 +47,7 @@ def read_version(folder: RunFolder) -> int:
     except FileNotFoundError:
         return UNNUMBERED
     except (OSError, ValidationError) as error:
-        raise EvidenceError(f"{folder.format}: not a version of evidence: {error}") from error
+        raise EvidenceError(f"{folder.format}: not a version of evidence: {reason_of(error)}") from error
     return known_version(version, str(folder.root))
 
 

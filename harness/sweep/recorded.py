@@ -13,7 +13,7 @@ from harness.errors import EvidenceError
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.store.result import NamedSystemVerdict, StoredModel
+from harness.store.result import NamedSystemVerdict, StoredModel, reason_of
 from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
 
 NUMBER = "number"
@@ -76,7 +76,7 @@ class History:
         try:
             return Recorded.model_validate_json(self.verdict.read_bytes())
         except (OSError, ValidationError) as error:
-            raise EvidenceError(f"{self.verdict}: not the verdict of a recorded history: {error}") from error
+            raise EvidenceError(f"{self.verdict}: not the verdict of a recorded history: {reason_of(error)}") from error
 
     def candidate(self, seed: int | None = None) -> Candidate:
         """Return the schedule, under its own seed or another one."""

@@ -20,7 +20,7 @@ from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
-from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel
+from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
 from harness.store.version import UNNUMBERED, VERSION, known_version
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
@@ -104,7 +104,7 @@ def load_sweep(root: Path) -> Sweep:
     try:
         request = SweepRequest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise EvidenceError(f"{path}: cannot be read: {error}") from error
+        raise EvidenceError(f"{path}: cannot be read: {reason_of(error)}") from error
     known_version(request.evidence, str(root))
     scenario = read_scenario(request.scenario, str(path))
     return Sweep(scenario=scenario, seed=request.seed, schedules=request.schedules, root=root, replay=request.replay)

@@ -105,6 +105,13 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
         load_plan(path)
 
 
+def test_a_client_whose_file_would_lie_elsewhere_is_refused_in_one_line(tmp_path: Path, scenario: Scenario) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(make_plan(scenario, 42).to_json().replace('"producer-1"', '"../../producer-1"'))
+    with pytest.raises(EvidenceError, match=r"plan\.json: not a plan of version 1: clients\.0\.process: .*pattern.*$"):
+        load_plan(path)
+
+
 def test_derived_seeds_depend_on_the_seed_and_on_the_whole_path() -> None:
     seeds = {derived_seed(1, "a", 1), derived_seed(1, "a", 2), derived_seed(2, "a", 1), derived_seed(1, "b", 1)}
     assert len(seeds) == 4
