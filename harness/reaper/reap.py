@@ -94,7 +94,8 @@ def reap(
         items = [item for root in sorted(roots) for item in reaper.attend(root)]
         items += [_foreign(it) for it in leftovers.foreign if everywhere or it.root.parent in folders]
         items += reaper.scratch()
-    return ReapResult(items=items, remarks=leftovers.remarks)
+    missing = [] if everywhere else [f"{folder}: no such folder" for folder in runs if not folder.is_dir()]
+    return ReapResult(items=items, remarks=[*leftovers.remarks, *missing])
 
 
 def _run_folders(runs: Path) -> set[Path]:

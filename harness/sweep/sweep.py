@@ -13,8 +13,9 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from harness.contracts import registry
 from harness.contracts.registry import check_key, check_title
-from harness.errors import ClusterError, EvidenceError
+from harness.errors import ClusterError, EvidenceError, ScenarioError
 from harness.progress import Listener
 from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
@@ -27,6 +28,11 @@ from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 DRIVER = "simulated"
 UNKNOWN = " unknown"
 """Ends a finding that says of a check that it cannot tell."""
+NO_HISTORY = "no history"
+DAMAGED = "evidence"
+FAULT = "fault "
+OF_NO_CHECK = (NO_HISTORY, DAMAGED, *(FAULT + verdict.name.lower() for verdict in FaultVerdict))
+"""Findings that say why a schedule proves nothing."""
 FIRST = 5
 """Schedules that a summary names of each finding."""
 
@@ -244,9 +250,17 @@ def finding_title(what: str) -> str:
 
 
 def finding_key(text: str) -> str:
-    """Return what is meant by a finding whose check is given by number, name or both."""
+    """Return what is meant by a finding whose check is given by number, name or both, or which is of no check.
+
+    Raises:
+        ScenarioError: nothing that is meant is ever found.
+    """
     check = text.removesuffix(UNKNOWN)
-    return check_key(check) + text[len(check) :]
+    key = check_key(check)
+    if not registry.known(registry.Kind.CHECK, key) and text not in OF_NO_CHECK:
+        names = [*map(check_title, registry.names(registry.Kind.CHECK)), *OF_NO_CHECK]
+        raise ScenarioError(registry.unknown_message("finding", text, names))
+    return key + text[len(check) :]
 
 
 class SweepFinding(StoredModel):
@@ -353,12 +367,12 @@ def _doubts(verdicts: Iterable[ScheduleVerdict]) -> list[Seen]:
         checks = [reason for reason in unknown if reason.kind is Kind.CHECK]
         seen += [(f"{reason.subject}{UNKNOWN}", verdict.seed, reason.text) for reason in checks]
         if verdict.error:
-            seen.append(("no history", verdict.seed, verdict.error))
+            seen.append((NO_HISTORY, verdict.seed, verdict.error))
         elif verdict.system is SystemVerdict.UNKNOWN and not checks:
-            seen.append(("evidence", verdict.seed, "; ".join(map(str, unknown))))
+            seen.append((DAMAGED, verdict.seed, "; ".join(map(str, unknown))))
         elif verdict.exit_code is not ExitCode.VIOLATED and verdict.fault is not FaultVerdict.CONFIRMED:
             faults = [str(reason) for reason in verdict.reasons if reason.kind is Kind.FAULT]
-            seen.append((f"fault {verdict.fault.name.lower()}", verdict.seed, "; ".join(faults)))
+            seen.append((f"{FAULT}{verdict.fault.name.lower()}", verdict.seed, "; ".join(faults)))
     return seen
 
 

@@ -69,6 +69,14 @@ def test_what_does_not_fail_so_is_a_mistake_in_the_command(
     assert not (tmp_path / "shrunk").exists()
 
 
+def test_what_nothing_is_ever_found_by_is_refused_before_anything_is_simulated(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert chaos_shrink(monkeypatch, tmp_path, "--finding", "I99") == ExitCode.USAGE
+    assert "unknown finding 'I99'" in capsys.readouterr().err
+    assert judge.asked == []
+
+
 def test_a_sweep_shrinks_the_first_schedule_of_each_finding_and_none_twice(judge: FakeJudge, tmp_path: Path) -> None:
     sweep = Sweep(scenario=STORM, seed=1, schedules=1, root=tmp_path)
     verdicts = judge([Candidate(scenario=STORM, plan=make_plan(STORM, 5))])

@@ -25,8 +25,8 @@ from tests.sampling import sampled
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 KEPT = histories_in(Path(__file__).parent)
-AGAIN = sampled(KEPT, 3)
-OTHER_SEEDS = (1, 2, 3)
+AGAIN = sampled(KEPT, 2)
+OTHER_SEEDS = tuple(sampled((1, 2, 3), 1))
 """A change of the broker changes what one seed gives, so a bug that is still there may show under another."""
 
 
