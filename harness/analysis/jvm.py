@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -25,6 +26,8 @@ STOP_TIMEOUT_S = 10
 LOST_TIMEOUT_S = 5
 """From a connection that breaks to the exit status of who broke it."""
 TAIL_LINES = 5
+FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
+"""A line of a stack trace, which says where and not what."""
 CONNECTION = "py4j"
 """Logs a traceback for each call that a broken connection ends; what becomes of it is said once, by who called."""
 
@@ -170,10 +173,11 @@ def _process() -> "Popen[bytes] | None":
 
 def _last_words(log: Path) -> str:
     try:
-        tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        tail = []
-    return f"the end of its log: {' | '.join(tail) or 'nothing'}"
+        lines = []
+    said = [line for line in lines if line.strip() and not FRAME.match(line)][-TAIL_LINES:]
+    return f"the end of its log: {' | '.join(said) or 'nothing'}"
 
 
 @contextmanager

@@ -110,6 +110,23 @@ except HarnessError as error:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_last_words_of_a_jvm_say_what_and_not_where(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nprintf 'BindException: in use\\n\\tat a.B.c(B.java:1)\\n\\t... 20 more\\n' >&2; exit 1\n")
+    java.chmod(0o755)
+    script = """
+from harness.analysis.session import spark_session
+from harness.errors import HarnessError
+try:
+    with spark_session():
+        pass
+except HarnessError as error:
+    print(error)
+"""
+    assert run(script, tmp_path, JAVA_HOME=str(tmp_path)).stdout.endswith("the end of its log: BindException: in use\n")
+
+
 def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:
     script = """
 import threading
