@@ -5,10 +5,10 @@ import pytest
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
-from harness.broker.coordinator.store import OffsetStore
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 from harness.values import OFFSETS_TOPIC
+from tests.broker.coordinator.coordinators import coordinator_on
 from tests.broker.recording_state_log import RecordingStateLog
 
 
@@ -60,13 +60,7 @@ class FakeTopic:
 
 
 def coordinator(topic: FakeTopic) -> GroupCoordinator:
-    return GroupCoordinator(
-        store=OffsetStore(partitions=1),
-        topic=topic,
-        state_log=RecordingStateLog([]),
-        wall_ms=lambda: 1_000,
-        max_metadata_bytes=4,
-    )
+    return coordinator_on(topic)
 
 
 async def leading(topic: FakeTopic, leader_epoch: int = 3) -> GroupCoordinator:
@@ -285,7 +279,7 @@ async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogC
 async def withdrawn(coordinating: GroupCoordinator) -> None:
     """Return when nothing is being written about deleted partitions any more."""
     for _ in range(50):
-        if not coordinating._withdrawals:
+        if not coordinating.retirement.under_way:
             return
         await asyncio.sleep(0)
     pytest.fail("the withdrawal does not end")
