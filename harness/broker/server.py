@@ -24,8 +24,8 @@ from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.membership import GroupLimits
 from harness.broker.coordinator.replicated import ReplicatedOffsets
+from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.handlers.admin import AdminHandlers

@@ -3,7 +3,8 @@ import struct
 
 import pytest
 
-from harness.broker.coordinator.records import GroupMetadata, StoredMember, encode_group
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.records import encode_group
 from harness.broker.log.batch import parse_records
 from harness.evidence.offsets_topic import decode
 

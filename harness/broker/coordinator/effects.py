@@ -6,7 +6,7 @@ A request that may have to wait comes with a *ticket*, a number that its answer 
 from enum import Enum
 from typing import NamedTuple
 
-from harness.broker.coordinator.records import GroupMetadata
+from harness.broker.coordinator.group_records import GroupMetadata
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import value_class
 

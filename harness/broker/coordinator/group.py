@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.broker.coordinator.effects import JoinedMember, Ticket
-from harness.broker.coordinator.records import GroupMetadata, StoredMember
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
 from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL, subscribed_topics
 
 Protocols = tuple[tuple[str, bytes], ...]

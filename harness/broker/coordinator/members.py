@@ -23,9 +23,10 @@ from harness.broker.coordinator.effects import (
     Ticket,
     Timer,
 )
-from harness.broker.coordinator.membership import Join, Membership, Sync
+from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
 from harness.broker.coordinator.records import encode_group, partition_of
+from harness.broker.coordinator.requests import Join, Sync
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
 

@@ -5,10 +5,8 @@ returns the effects that are to be carried out, in order. The rules are those of
 for the classic protocol.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from harness.broker.configs.config_types import INT_MAX
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
     Answer,
@@ -23,58 +21,13 @@ from harness.broker.coordinator.effects import (
     Timer,
     TimerKind,
 )
-from harness.broker.coordinator.group import Group, GroupState, Member, Protocols
+from harness.broker.coordinator.group import Group, GroupState, Member
 from harness.broker.coordinator.rebalance import Rebalance
+from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.wire.error_codes import ErrorCode
-from harness.values import value_class
 
 NEW_MEMBER_JOIN_MS = 5 * 60 * 1000
 """How long a member may wait that has no id yet: nobody can tell whether it is still there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLimits:
-    """The properties that all groups share, by default Kafka's."""
-
-    initial_rebalance_delay_ms: int = 3_000
-    min_session_timeout_ms: int = 6_000
-    max_session_timeout_ms: int = 1_800_000
-    max_size: int = INT_MAX
-
-
-@value_class(frozen=True, slots=True, kw_only=True)
-class Join:
-    """One JoinGroup."""
-
-    member_id: str
-    """Empty for a new member."""
-    instance_id: str | None = None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: Protocols
-    must_know_its_id: bool = False
-    """Whether a new member first gets an id, to come again with it (KIP-394)."""
-    may_skip_assignment: bool = False
-    """Whether a leader that comes back can be told that its group has an assignment."""
-
-    def names(self) -> list[str]:
-        """Return the protocols' names."""
-        return [name for name, _ in self.protocols]
-
-
-@value_class(frozen=True, slots=True, kw_only=True)
-class Sync:
-    """One SyncGroup."""
-
-    generation: int
-    member_id: str
-    instance_id: str | None = None
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignments: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

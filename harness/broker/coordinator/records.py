@@ -10,13 +10,19 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from harness.broker.coordinator.classic_types import read_text, write_text
+from harness.broker.coordinator.group_records import (
+    GROUP_KEY_VERSION,
+    GroupMetadata,
+    decode_group_value,
+    encode_group_key,
+    encode_group_value,
+)
 from harness.broker.log.batch import build_batch, iter_batches, parse_records
 from harness.broker.log.records import Record
 from harness.broker.wire.sentinels import NO_EPOCH
 
 OFFSET_KEY_VERSIONS = (0, 1)
-GROUP_KEY_VERSION = 2
-GROUP_VALUE_VERSIONS = (0, 1, 2, 3)
 
 _INT32_MIN = -(2**31)
 
@@ -55,34 +61,6 @@ class OffsetRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
-    """A member as it is stored."""
-
-    member_id: str
-    instance_id: str | None = None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMetadata:
-    """A group as it is stored."""
-
-    protocol_type: str
-    """Empty when the group never had members."""
-    generation: int
-    protocol: str | None
-    leader: str | None
-    state_since_ms: int | None
-    """Wall clock of the coordinator when the group came into its state; None where an old record does not say."""
-    members: tuple[StoredMember, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
     """One record of `__consumer_offsets` about a group."""
 
@@ -118,13 +96,13 @@ def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], ti
 def encode_group(group: str, value: GroupMetadata, timestamp_ms: int) -> bytes:
     """Return a group as one record batch, ready to append."""
     return build_batch(
-        [Record(key=_encode_group_key(group), value=_encode_group_value(value), timestamp_ms=timestamp_ms)]
+        [Record(key=encode_group_key(group), value=encode_group_value(value), timestamp_ms=timestamp_ms)]
     )
 
 
 def encode_tombstones(offsets: Iterable[OffsetKey], groups: Iterable[str], timestamp_ms: int) -> bytes:
     """Return one record batch that takes offsets back and ends groups."""
-    keys = [*map(_encode_key, offsets), *map(_encode_group_key, groups)]
+    keys = [*map(_encode_key, offsets), *map(encode_group_key, groups)]
     return build_batch([Record(key=key, value=None, timestamp_ms=timestamp_ms) for key in keys])
 
 
@@ -163,27 +141,27 @@ def _decode(record: Record) -> OffsetRecord | GroupRecord | None:
         offset = None if record.value is None else _decode_value(record.value)
         return OffsetRecord(log_offset=record.offset, key=_decode_key(record.key), value=offset)
     if version == GROUP_KEY_VERSION:
-        group, _ = _read_string(record.key, 2)
-        return GroupRecord(group=group, value=None if record.value is None else _decode_group_value(record.value))
+        group, _ = read_text(record.key, 2)
+        return GroupRecord(group=group, value=None if record.value is None else decode_group_value(record.value))
     return None
 
 
 def _encode_key(key: OffsetKey) -> bytes:
-    return struct.pack(">h", 1) + _string(key.group) + _string(key.topic) + struct.pack(">i", key.partition)
+    return struct.pack(">h", 1) + write_text(key.group) + write_text(key.topic) + struct.pack(">i", key.partition)
 
 
 def _encode_value(value: CommittedOffset) -> bytes:
     """Return an offset in version 3, or in version 1, the only one that says when it expires."""
     if value.expires_ms is not None:
         times = struct.pack(">qq", value.timestamp_ms, value.expires_ms)
-        return struct.pack(">hq", 1, value.offset) + _string(value.metadata) + times
+        return struct.pack(">hq", 1, value.offset) + write_text(value.metadata) + times
     head = struct.pack(">hqi", 3, value.offset, value.leader_epoch)
-    return head + _string(value.metadata) + struct.pack(">q", value.timestamp_ms)
+    return head + write_text(value.metadata) + struct.pack(">q", value.timestamp_ms)
 
 
 def _decode_key(data: bytes) -> OffsetKey:
-    group, position = _read_string(data, 2)
-    topic, position = _read_string(data, position)
+    group, position = read_text(data, 2)
+    topic, position = read_text(data, position)
     return OffsetKey(group=group, topic=topic, partition=struct.unpack_from(">i", data, position)[0])
 
 
@@ -193,7 +171,7 @@ def _decode_value(data: bytes) -> CommittedOffset:
     if version >= 3:
         (leader_epoch,) = struct.unpack_from(">i", data, position)
         position += 4
-    metadata, position = _read_string(data, position)
+    metadata, position = read_text(data, position)
     (timestamp_ms,) = struct.unpack_from(">q", data, position)
     expires_ms = struct.unpack_from(">q", data, position + 8)[0] if version == 1 else -1
     return CommittedOffset(
@@ -203,117 +181,3 @@ def _decode_value(data: bytes) -> CommittedOffset:
         timestamp_ms=timestamp_ms,
         expires_ms=None if expires_ms < 0 else expires_ms,
     )
-
-
-def _encode_group_key(group: str) -> bytes:
-    return struct.pack(">h", GROUP_KEY_VERSION) + _string(group)
-
-
-def _encode_group_value(value: GroupMetadata) -> bytes:
-    head = struct.pack(">h", 3) + _string(value.protocol_type) + struct.pack(">i", value.generation)
-    since_ms = -1 if value.state_since_ms is None else value.state_since_ms
-    agreed = _nullable(value.protocol) + _nullable(value.leader) + struct.pack(">qi", since_ms, len(value.members))
-    return b"".join([head, agreed, *map(_encode_member, value.members)])
-
-
-def _encode_member(member: StoredMember) -> bytes:
-    return b"".join(
-        [
-            _string(member.member_id),
-            _nullable(member.instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
-            struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
-            _bytes(member.subscription),
-            _bytes(member.assignment),
-        ]
-    )
-
-
-def _decode_group_value(data: bytes) -> GroupMetadata:
-    """Return a group; before version 1 a member has no rebalance time-out, before 3 no instance id."""
-    (version,) = struct.unpack_from(">h", data)
-    if version not in GROUP_VALUE_VERSIONS:
-        raise ValueError(f"a group of version {version}")
-    protocol_type, position = _read_string(data, 2)
-    (generation,) = struct.unpack_from(">i", data, position)
-    protocol, position = _read_nullable(data, position + 4)
-    leader, position = _read_nullable(data, position)
-    since_ms = -1
-    if version >= 2:
-        (since_ms,) = struct.unpack_from(">q", data, position)
-        position += 8
-    (count,) = struct.unpack_from(">i", data, position)
-    position += 4
-    members = []
-    for _ in range(count):
-        member, position = _read_member(data, position, version)
-        members.append(member)
-    return GroupMetadata(
-        protocol_type=protocol_type,
-        generation=generation,
-        protocol=protocol,
-        leader=leader,
-        state_since_ms=None if since_ms < 0 else since_ms,
-        members=tuple(members),
-    )
-
-
-def _read_member(data: bytes, position: int, version: int) -> tuple[StoredMember, int]:
-    member_id, position = _read_string(data, position)
-    instance_id = None
-    if version >= 3:
-        instance_id, position = _read_nullable(data, position)
-    client_id, position = _read_string(data, position)
-    client_host, position = _read_string(data, position)
-    rebalance_timeout_ms = None
-    if version >= 1:
-        (rebalance_timeout_ms,) = struct.unpack_from(">i", data, position)
-        position += 4
-    (session_timeout_ms,) = struct.unpack_from(">i", data, position)
-    subscription, position = _read_bytes(data, position + 4)
-    assignment, position = _read_bytes(data, position)
-    member = StoredMember(
-        member_id=member_id,
-        instance_id=instance_id,
-        client_id=client_id,
-        client_host=client_host,
-        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
-        session_timeout_ms=session_timeout_ms,
-        subscription=subscription,
-        assignment=assignment,
-    )
-    return member, position
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def _read_string(data: bytes, position: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">h", data, position)
-    end = position + 2 + length
-    return data[position + 2 : end].decode(), end
-
-
-def _nullable(text: str | None) -> bytes:
-    return struct.pack(">h", -1) if text is None else _string(text)
-
-
-def _read_nullable(data: bytes, position: int) -> tuple[str | None, int]:
-    if struct.unpack_from(">h", data, position)[0] < 0:
-        return None, position + 2
-    return _read_string(data, position)
-
-
-def _bytes(content: bytes) -> bytes:
-    return struct.pack(">i", len(content)) + content
-
-
-def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    (length,) = struct.unpack_from(">i", data, position)
-    end = position + 4 + length
-    if not 0 <= length <= len(data) - position - 4:
-        raise ValueError(f"{length} bytes where {len(data) - position - 4} are left")
-    return data[position + 4 : end], end

@@ -9,15 +9,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from harness.broker.coordinator.group import Group, GroupState, loaded_group
-from harness.broker.coordinator.membership import GroupLimits, Membership
-from harness.broker.coordinator.records import (
-    CommittedOffset,
-    GroupMetadata,
-    GroupRecord,
-    OffsetKey,
-    OffsetRecord,
-    partition_of,
-)
+from harness.broker.coordinator.group_records import GroupMetadata
+from harness.broker.coordinator.membership import Membership
+from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord, partition_of
+from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.wire.error_codes import ErrorCode
 
 _NEVER = -1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from harness.broker.coordinator.effects import SyncAnswer
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.membership import Join, Sync
+from harness.broker.coordinator.requests import Join, Sync
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (

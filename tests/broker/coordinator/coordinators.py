@@ -9,8 +9,8 @@ import pytest
 
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.coordinator.members import GroupMembers
-from harness.broker.coordinator.membership import GroupLimits
 from harness.broker.coordinator.offsets_topic import OffsetsTopic
+from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.coordinator.retirement import Retirement
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode

@@ -8,8 +8,8 @@ import pytest
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
 from harness.broker.coordinator.effects import JoinAnswer, SyncAnswer
 from harness.broker.coordinator.group import GroupState
-from harness.broker.coordinator.membership import Join, Sync
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, decode_chunk
+from harness.broker.coordinator.requests import Join, Sync
 from harness.broker.wire.error_codes import ErrorCode
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import FakeTopic, coordinator_on, leading, settled

@@ -18,8 +18,9 @@ from harness.broker.coordinator.effects import (
     TimerKind,
 )
 from harness.broker.coordinator.group import Group, GroupState, loaded_group
-from harness.broker.coordinator.membership import NEW_MEMBER_JOIN_MS, GroupLimits, Join, Membership, Sync
-from harness.broker.coordinator.records import GroupMetadata, StoredMember
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.membership import NEW_MEMBER_JOIN_MS, Membership
+from harness.broker.coordinator.requests import GroupLimits, Join, Sync
 from harness.broker.wire.error_codes import ErrorCode
 
 SESSION_MS, REBALANCE_MS = 10, 60

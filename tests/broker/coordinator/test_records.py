@@ -3,13 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
 from harness.broker.coordinator.records import (
     CommittedOffset,
-    GroupMetadata,
     GroupRecord,
     OffsetKey,
     OffsetRecord,
-    StoredMember,
     decode_chunk,
     encode_batch,
     encode_group,

@@ -5,14 +5,8 @@ import asyncio
 import pytest
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
-from harness.broker.coordinator.records import (
-    CommittedOffset,
-    GroupMetadata,
-    GroupRecord,
-    OffsetKey,
-    OffsetRecord,
-    StoredMember,
-)
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
 from tests.broker.coordinator.coordinators import RETENTION_MS, FakeTopic, coordinator_on, leading
