@@ -163,6 +163,8 @@ class Group:
         member.member_id = member_id
         self.members = {each.member_id: each for each in self.members.values()}
         self.static_members[instance_id] = member_id
+        if old_id in self.pending_syncs:
+            self.pending_syncs.symmetric_difference_update({old_id, member_id})
         if self.leader == old_id:
             self.leader = member_id
         return member

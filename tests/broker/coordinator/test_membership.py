@@ -393,6 +393,13 @@ def case(
             COMPLETING,
         ),
         case(
+            "an instance that comes back with a new id is waited for like the old one",
+            (*STATIC, joins("", new="t", instance="j"), joins("s", instance="i"), syncs("s", 2), stored()),
+            (joins("", new="u", instance="j"), stored(), syncs("u", 2), SYNCED),
+            ["join u: 2 by range led by s []", "sync u: "],
+            STABLE,
+        ),
+        case(
             "an instance that leads, and knows that it need not assign, is told all members",
             STATIC,
             (joins("", new="t", instance="i", skips=True), stored()),
