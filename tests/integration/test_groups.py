@@ -1,6 +1,7 @@
 """Members of groups that nobody here wrote, against a cluster as `chaos cluster up` starts it."""
 
 import asyncio
+import json
 import shutil
 import subprocess
 import time
@@ -8,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.broker.coordinator.records import partition_of
 from harness.values import OFFSETS_TOPIC
 from tests.integration.conftest import chaos_cluster
-from tests.kafka_tools import kafka_tool, needs_kafka
+from tests.kafka_tools import kafka_tool, needs_kafka, payloads
 
 pytestmark = pytest.mark.cluster
 
@@ -187,6 +189,23 @@ def test_kafkas_own_tools_consume_describe_reset_and_delete_a_group(cluster: dic
         until(lambda: one.assigned == EVERYTHING, one)
     assert "successful" in kafka_tool(GROUPS, *this, "--delete")
     assert topic not in kafka_tool(GROUPS, *servers, "--list")
+
+
+@needs_kafka
+def test_kafka_reads_what_is_stored_of_a_group(cluster: dict[str, Any], topic: str) -> None:
+    with member(cluster["bootstrap_servers"], topic, topic, **{"group.instance.id": "one"}) as one:
+        until(lambda: one.assigned == EVERYTHING, one)
+        admin = AdminClient({"bootstrap.servers": cluster["bootstrap_servers"]})
+        shards = admin.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
+        shard = f"{OFFSETS_TOPIC}-{partition_of(topic, len(shards))}"
+        segment = next(Path(cluster["brokers"][0]["log_dir"], shard).glob("*.log"))
+        dumped = kafka_tool("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment))
+    about_it = [line for line in dumped.splitlines() if f'"group":"{topic}"' in line]
+    stored = json.loads(payloads(about_it[-1])[0])
+    assert stored["version"] == "3"
+    group, (only,) = stored["data"], stored["data"]["members"]
+    assert (group["protocolType"], group["generation"], group["protocol"]) == ("consumer", 1, "range")
+    assert (group["leader"], only["groupInstanceId"], only["sessionTimeout"]) == (only["memberId"], "one", 6000)
 
 
 def test_a_transactional_producer_is_refused_at_once_and_for_good(cluster: dict[str, Any]) -> None:
