@@ -48,7 +48,7 @@ def stored(topic: FakeTopic) -> list[tuple[int, int] | None]:
     """Return the generation and the number of members of each record of the group; None for a tombstone."""
     records = [record for _, data in topic.disk.batches for record in decode_chunk(data).records]
     groups = [record.value for record in records if isinstance(record, GroupRecord)]
-    return [value and (value.generation, len(value.members)) for value in groups]
+    return [None if value is None else (value.generation, len(value.members)) for value in groups]
 
 
 async def test_a_member_that_is_not_heard_of_is_gone_when_its_session_is_over() -> None:

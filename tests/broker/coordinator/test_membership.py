@@ -14,6 +14,7 @@ from harness.broker.coordinator.effects import (
     JoinAnswer,
     SetTimer,
     Store,
+    SyncAnswer,
     Timer,
     TimerKind,
 )
@@ -54,7 +55,7 @@ class World:
                     skip = " and need not assign" if answer.skip_assignment else ""
                     what = f"{answer.generation} by {answer.protocol} led by {answer.leader} [{members}]{skip}"
                     self.said.append(f"{self._asked[ticket]}: {what if not answer.error else answer.error.name}")
-                case Answer(ticket=ticket, answer=answer):
+                case Answer(ticket=ticket, answer=SyncAnswer() as answer):
                     what = answer.assignment.decode() if not answer.error else answer.error.name
                     self.said.append(f"{self._asked[ticket]}: {what}")
                 case SetTimer(timer=timer, after_ms=after_ms):
