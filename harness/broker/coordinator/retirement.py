@@ -45,9 +45,10 @@ class Retirement:
     async def expire(self) -> None:
         """Take back what has expired (KIP-211), and groups of which nothing is left."""
         now_ms = self.wall_ms()
-        for name, known in self.store.groups():
-            expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)]
-            if expired or known.is_over:
+        for name, _ in self.store.groups():
+            known = self.store.group(name)  # what it is now: others were written about in between
+            expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)] if known else []
+            if known is not None and (expired or known.is_over):
                 await self._retired(name, expired)
 
     async def delete_group(self, name: str) -> ErrorCode:

@@ -1,6 +1,7 @@
 """Offsets expire by KIP-211, and a group of which nothing is left is no more, here and for later coordinators."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,8 @@ from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
 from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
-from tests.broker.coordinator.coordinators import RETENTION_MS, FakeTopic, coordinator_on, leading
+from harness.values import OFFSETS_TOPIC
+from tests.broker.coordinator.coordinators import RETENTION_MS, FakeTopic, coordinator_on, leading, settled
 
 NOW_MS = 100_000
 OLD_MS, YOUNG_MS = NOW_MS - RETENTION_MS, NOW_MS - RETENTION_MS + 1
@@ -76,6 +78,26 @@ async def test_what_expires(records: list[OffsetRecord | GroupRecord], topics: l
     await coordinating.retirement.expire()
     known = coordinating.store.group("g")
     assert (None if known is None else list(coordinating.store.offsets_of("g"))) == topics
+
+
+async def test_what_was_committed_anew_while_another_group_expired_stays() -> None:
+    topic = FakeTopic()
+    coordinating = await leading(topic)
+    coordinating.retirement.wall_ms = lambda: NOW_MS
+    for name in ("a", "g"):
+        await coordinating.commit(replace(committing(5), group=name))
+    topic.gate = asyncio.Event()
+    expiry = asyncio.create_task(coordinating.retirement.expire())
+    await asyncio.sleep(0)
+    coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
+    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 5)], [])
+    await settled(coordinating)
+    young = CommittedOffset(offset=6, timestamp_ms=NOW_MS)
+    record = OffsetRecord(log_offset=9, key=OffsetKey(group="g", topic="t", partition=0), value=young)
+    coordinating.store.committed(0, [record])
+    topic.gate.set()
+    await expiry
+    assert coordinating.store.get("g", "t", 0) == young
 
 
 async def test_what_expires_is_looked_for_again_and_again() -> None:
