@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.side_by_side.groups import RECORDED, SITUATIONS, TOPIC, Situation, play
+from benchmarks.side_by_side.group_script import TOPIC
+from benchmarks.side_by_side.groups import RECORDED, SITUATIONS, Situation, play
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 
