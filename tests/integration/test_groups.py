@@ -129,8 +129,8 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: dict[str, Any],
         until(lambda: len(first.assigned) == len(second.assigned) == PARTITIONS // 2, first, second)
         until(lambda: len(first.read) + len(second.read) == RECORDS, first, second)
         first.consumer.commit(asynchronous=False)
-        metadata = AdminClient({"bootstrap.servers": servers}).list_topics(OFFSETS_TOPIC, timeout=30)
-        shards = metadata.topics[OFFSETS_TOPIC].partitions
+        admin = AdminClient({"bootstrap.servers": servers})
+        shards = admin.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
         coordinator = shards[partition_of(topic, len(shards))].leader
         chaos_cluster("kill", str(coordinator), "--dir", cluster["root"])
         try:
@@ -146,6 +146,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: dict[str, Any],
             assert [each.offset for each in second.consumer.committed([position], timeout=60)] == [7]
         finally:
             chaos_cluster("start", str(coordinator), "--dir", cluster["root"])
+            until(lambda: len(admin.list_topics(timeout=30).brokers) == len(cluster["brokers"]), first, second)
 
 
 @pytest.mark.skipif(KCAT is None, reason="no kcat here (Debian package kcat): that client is not tried")
