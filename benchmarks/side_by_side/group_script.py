@@ -60,6 +60,10 @@ class Script:
                 await asyncio.sleep(0.1)
         return self._coordinator
 
+    def goes_on_at(self, host: str, port: int) -> None:
+        """Ask another coordinator from now on, which it need not find."""
+        self._coordinator = (host, port)
+
     def name(self, member_id: str | None) -> str:
         """Return a member's name in the transcript."""
         return self._names.setdefault(member_id, f"m{len(self._names) + 1}") if member_id else ""
