@@ -26,11 +26,11 @@ JOIN = Join(
 )
 
 
-async def stable(coordinating: GroupCoordinator) -> str:
-    """Make somebody the only member of group g, in generation 1, and return its id."""
-    joined = await coordinating.members.join("g", JOIN)
+async def stable(coordinating: GroupCoordinator, group: str = "g") -> str:
+    """Make somebody the only member of a group, in generation 1, and return its id."""
+    joined = await coordinating.members.join(group, JOIN)
     assert (joined.error, joined.generation) == (ErrorCode.NONE, 1)
-    synced = await coordinating.members.sync("g", assigning(joined))
+    synced = await coordinating.members.sync(group, assigning(joined))
     assert synced.assignment == b"all"
     return joined.member_id
 
@@ -215,3 +215,13 @@ async def test_a_stop_leaves_no_timer_and_nothing_that_is_being_stored() -> None
     await asyncio.sleep(1000)
     assert state(coordinating) == (GroupState.COMPLETING, 1)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_thousand_groups_that_are_not_heard_of_leave_nothing_behind() -> None:
+    coordinating = await leading(FakeTopic())
+    await asyncio.gather(*(stable(coordinating, f"g{number}") for number in range(1000)))
+    assert {known.membership.group.state for _, known in coordinating.store.groups()} == {GroupState.STABLE}
+    await asyncio.sleep(SESSION_S + 1)
+    await coordinating.retirement.expire()
+    members = coordinating.members
+    assert (coordinating.store.groups(), members._timers, members._waiting, members._stores) == ([], {}, {}, set())
