@@ -23,16 +23,21 @@ from harness.broker.background import every
 from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
+from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.replicated import ReplicatedOffsets
-from harness.broker.coordinator.store import OffsetStore
+from harness.broker.coordinator.requests import GroupLimits
+from harness.broker.coordinator.retirement import Retirement
+from harness.broker.coordinator.store import GroupStore
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.apis import APIS, bound
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
+from harness.broker.handlers.group_admin import GroupAdminHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.leadership import LeadershipHandlers
 from harness.broker.handlers.log_dirs import LogDirHandlers
+from harness.broker.handlers.members import MemberHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
@@ -197,6 +202,7 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
+        self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
         if self._outside.exporter is not None:
             await self._outside.exporter.start(self.metrics)
         await self._server.serve()
@@ -269,16 +275,34 @@ class Broker:
         return len(assignment.partitions) if assignment else int(self._config["offsets.topic.num.partitions"])
 
     def _new_coordinator(self, partitions: int) -> GroupCoordinator:
+        config, wall_ms = self._config, self._outside.wall_ms
+        limits = GroupLimits(
+            initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+            min_session_timeout_ms=config["group.min.session.timeout.ms"],
+            max_session_timeout_ms=config["group.max.session.timeout.ms"],
+            max_size=config["group.max.size"],
+        )
+        store = GroupStore(partitions=partitions, limits=limits)
+        topic = ReplicatedOffsets(
+            replicas=self._replicas.replicas,
+            appender=self._replicas.appender,
+            commit_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
+        )
+        members = GroupMembers(store=store, topic=topic, wall_ms=wall_ms, rng=self._outside.rng)
         return GroupCoordinator(
-            store=OffsetStore(partitions=partitions),
-            topic=ReplicatedOffsets(
-                replicas=self._replicas.replicas,
-                appender=self._replicas.appender,
-                commit_timeout_s=self._config["offsets.commit.timeout.ms"] / 1000,
+            store=store,
+            topic=topic,
+            members=members,
+            retirement=Retirement(
+                store=store,
+                topic=topic,
+                members=members,
+                wall_ms=wall_ms,
+                retention_ms=config["offsets.retention.minutes"] * 60_000,
             ),
             state_log=self._state_log,
-            wall_ms=self._outside.wall_ms,
-            max_metadata_bytes=self._config["offset.metadata.max.bytes"],
+            wall_ms=wall_ms,
+            max_metadata_bytes=config["offset.metadata.max.bytes"],
         )
 
     def _bind(self, server: Server) -> BrokerRegistration:
@@ -320,6 +344,8 @@ class Broker:
             leadership,
             ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
             GroupHandlers(coordinator, metadata),
+            MemberHandlers(coordinator.members),
+            GroupAdminHandlers(coordinator.store, coordinator.retirement, metadata),
             ProducerIdHandlers(self._producer_ids),
             LogDirHandlers(replicas, self._replicas.deleter),
         )

@@ -387,22 +387,26 @@ def commits(out: RunWriter) -> None:
         out.clock.tick()
         out.operation("c0", kind, type_, index, **where, offset=offset)
     for broker in (1, 2):
-        out.writer(out.folder.replica_dump(broker, "__consumer_offsets", 3)).write(
-            ReplicaRecord(
-                broker=broker,
-                topic="__consumer_offsets",
-                partition=3,
-                offset=8,
-                leader_epoch=0,
-                timestamp_ms=0,
-                key='{"type":"offset","group":"g0","topic":"orders","partition":0}',
-                value='{"offset":10,"leader_epoch":-1}',
-                digest="",
-                producer_id=-1,
-                producer_epoch=-1,
-                sequence=-1,
+        for offset, key, value in (
+            (7, '{"type":"group","group":"g0"}', '{"protocol_type":"consumer","generation":4}'),
+            (8, '{"type":"offset","group":"g0","topic":"orders","partition":0}', '{"offset":10,"leader_epoch":-1}'),
+        ):
+            out.writer(out.folder.replica_dump(broker, "__consumer_offsets", 3)).write(
+                ReplicaRecord(
+                    broker=broker,
+                    topic="__consumer_offsets",
+                    partition=3,
+                    offset=offset,
+                    leader_epoch=0,
+                    timestamp_ms=0,
+                    key=key,
+                    value=value,
+                    digest="",
+                    producer_id=-1,
+                    producer_epoch=-1,
+                    sequence=-1,
+                )
             )
-        )
 
 
 def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Rows) -> None:

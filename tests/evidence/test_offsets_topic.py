@@ -3,6 +3,9 @@ import struct
 
 import pytest
 
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.records import encode_group
+from harness.broker.log.batch import parse_records
 from harness.evidence.offsets_topic import decode
 
 
@@ -50,6 +53,26 @@ def test_records_become_json(
     assert decoded is not None
     assert json.loads(decoded[0]) == key_fields
     assert (json.loads(decoded[1]) if decoded[1] else None) == value_fields
+
+
+def test_what_our_coordinator_stores_of_a_group_is_read_by_this_parser_too() -> None:
+    member = StoredMember(
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout_ms=1,
+        session_timeout_ms=2,
+        subscription=b"\xff",
+        assignment=b"",
+    )
+    group = GroupMetadata(
+        protocol_type="consumer", generation=4, protocol="range", leader="m", state_since_ms=5, members=(member,)
+    )
+    (record,) = parse_records(encode_group("g", group, 5))
+    decoded = decode(record.key, record.value)
+    assert decoded is not None
+    assert json.loads(decoded[0]) == {"type": "group", "group": "g"}
+    assert json.loads(decoded[1]) == {"protocol_type": "consumer", "generation": 4, "protocol": "range", "leader": "m"}
 
 
 @pytest.mark.parametrize(

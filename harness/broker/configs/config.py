@@ -140,6 +140,12 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="offsets.topic.segment.bytes", default="104857600", parse=integer(1)),
     Property(name="offsets.commit.timeout.ms", default="5000", parse=integer(1)),
     Property(name="offset.metadata.max.bytes", default="4096", parse=integer(0)),
+    Property(name="offsets.retention.minutes", default="10080", parse=integer(1)),
+    Property(name="offsets.retention.check.interval.ms", default="600000", parse=long(1)),
+    Property(name="group.initial.rebalance.delay.ms", default="3000", parse=integer(0)),
+    Property(name="group.min.session.timeout.ms", default="6000", parse=integer(0)),
+    Property(name="group.max.session.timeout.ms", default="1800000", parse=integer(0)),
+    Property(name="group.max.size", default=str(INT_MAX), parse=integer(1)),
 )
 
 

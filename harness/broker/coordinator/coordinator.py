@@ -1,4 +1,4 @@
-"""Commits and reads the offsets of the groups whose part of `__consumer_offsets` this broker leads.
+"""The group coordinator: loads the groups whose part of `__consumer_offsets` this broker leads, commits their offsets.
 
 A commit counts once the replicated topic has acknowledged it (acks=all): only then is the cache updated and the client
 answered, so whatever a client was told is committed survives the coordinator (`GroupMetadataManager` in Kafka).
@@ -6,19 +6,23 @@ answered, so whatever a client was told is committed survives the coordinator (`
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from harness.broker.background import every
+from harness.broker.coordinator.members import GroupMembers
+from harness.broker.coordinator.offsets_topic import COMMIT_ERRORS, OffsetsTopic
 from harness.broker.coordinator.records import (
     CommittedOffset,
+    GroupRecord,
     OffsetKey,
     OffsetRecord,
     decode_chunk,
     encode_batch,
     partition_of,
 )
-from harness.broker.coordinator.store import OffsetStore
+from harness.broker.coordinator.retirement import Retirement
+from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.replicas.control_requests import Leadership
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
@@ -28,64 +32,6 @@ from harness.values import OFFSETS_TOPIC, TopicPartition
 _log = logging.getLogger(__name__)
 
 LOAD_CHUNK_BYTES = 5 * 1024 * 1024
-NO_CORRELATION_ID = -1
-
-
-_COMMIT_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_FOR_PARTITION: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-}
-"""The client's error when the append failed; any other one is passed on, a time-out leaves the commit unknown."""
-
-
-class OffsetsLog(Protocol):
-    """The local log of one partition of `__consumer_offsets`."""
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset."""
-        ...
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        ...
-
-    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return whole batches from `offset` on."""
-        ...
-
-
-class Appended(Protocol):
-    """How an append ended."""
-
-    @property
-    def error(self) -> ErrorCode:
-        """NONE when the record is committed."""
-        ...
-
-    @property
-    def base_offset(self) -> int:
-        """Of the first record."""
-        ...
-
-
-class OffsetsTopic(Protocol):
-    """`__consumer_offsets` as this broker holds it."""
-
-    def log(self, partition: int) -> OffsetsLog | None:
-        """Return the local log of a partition, or None."""
-        ...
-
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Appended:
-        """Append with acks=all and wait for the high watermark."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,33 +40,45 @@ class CommitRequest:
 
     group: str
     generation: int
+    """-1 of whoever is no member."""
     member: str
+    instance: str | None = None
     offsets: Mapping[TopicPartition, CommittedOffset]
     client: str
     correlation_id: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class GroupCoordinator:
-    """The group coordinator of this broker; groups have no members yet."""
+    """The group coordinator of this broker."""
 
-    store: OffsetStore
+    store: GroupStore
     topic: OffsetsTopic
+    members: GroupMembers
+    retirement: Retirement
     state_log: StateLog
     wall_ms: Callable[[], int]
     max_metadata_bytes: int
     _loads: set[asyncio.Task[None]] = field(default_factory=set)
-    _withdrawals: set[asyncio.Task[None]] = field(default_factory=set)
+    _expiry: asyncio.Task[None] | None = None
     _deleted_meanwhile: set[TopicPartition] = field(default_factory=set)
     """What was deleted while something was being loaded."""
+
+    def start(self, *, expire_every_s: float) -> None:
+        """Take back what has expired, again and again."""
+        self._expiry = asyncio.create_task(every(expire_every_s, self.retirement.expire, name="expire-offsets"))
 
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__consumer_offsets`, and forget what it no longer leads."""
         for topic, partition, leader_epoch in lost:
+            members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.unload(partition, leader_epoch):
+                self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
                 self.state_log.emit(CoordinatorUnload(partition=partition, leader_epoch=leader_epoch))
         for topic, partition, leader_epoch in gained:
+            members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
+                self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
                 task = asyncio.get_running_loop().create_task(self._load(partition, leader_epoch))
                 self._loads.add(task)
                 task.add_done_callback(self._loads.discard)
@@ -132,25 +90,22 @@ class GroupCoordinator:
         """
         if self._loads:
             self._deleted_meanwhile.update(deleted)
-        for shard, keys in self.store.commits_to(set(deleted)).items():
-            self.store.forget(shard, keys)
-            task = asyncio.get_running_loop().create_task(self._withdraw(shard, keys), name="withdraw-offsets")
-            self._withdrawals.add(task)
-            task.add_done_callback(self._withdrawals.discard)
+        self.retirement.withdraw(deleted)
 
     async def stop(self) -> None:
-        """End loads and withdrawals that are under way."""
-        tasks = [*self._loads, *self._withdrawals]
+        """End whatever is under way."""
+        tasks = [*self._loads, *([self._expiry] if self._expiry else ())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.members.stop()
+        await self.retirement.stop()
 
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
         """Store the offsets and return how each ended; what ended with NONE is never lost."""
-        refusal = self._refusal(request)
-        if refusal is not ErrorCode.NONE:
+        known, refusal = self._committer(request)
+        if known is None or refusal is not ErrorCode.NONE:
             return self._decided(request, dict.fromkeys(request.offsets, refusal), {})
-        self.store.create_group(request.group)
         errors, accepted = {}, []
         for key, value in request.offsets.items():
             if len(value.metadata) > self.max_metadata_bytes:
@@ -159,7 +114,11 @@ class GroupCoordinator:
                 accepted.append(key)
         if not accepted:
             return self._decided(request, errors, {})
-        log_offsets, error = await self._append(request, accepted)
+        known.commits_under_way += 1
+        try:
+            log_offsets, error = await self._append(request, accepted)
+        finally:
+            known.commits_under_way -= 1
         return self._decided(request, errors | dict.fromkeys(accepted, error), log_offsets)
 
     def fetch(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -169,12 +128,19 @@ class GroupCoordinator:
         self.state_log.emit(OffsetFetch(group=group, topic=topic, partition=partition, offset=offset, error=0))
         return committed
 
-    def _refusal(self, request: CommitRequest) -> ErrorCode:
-        gate = self.store.gate(request.group)
-        if gate is not ErrorCode.NONE or request.generation < 0:
-            return gate
-        known = self.store.has_group(request.group)
-        return ErrorCode.UNKNOWN_MEMBER_ID if known else ErrorCode.ILLEGAL_GENERATION
+    def _committer(self, request: CommitRequest) -> tuple[KnownGroup | None, ErrorCode]:
+        """Return the group that commits, or why it may not; whoever has no member makes a group by committing."""
+        error = self.store.gate(request.group)
+        known = self.store.group(request.group)
+        if error:
+            return None, error
+        if known is None:
+            if request.generation >= 0:
+                return None, ErrorCode.ILLEGAL_GENERATION
+            known = self.store.create_group(request.group)
+        error, effects = known.membership.commits(request.generation, request.member, request.instance)
+        self.members.carry_out(known.membership, effects)
+        return known, error
 
     async def _append(
         self, request: CommitRequest, accepted: list[TopicPartition]
@@ -192,7 +158,7 @@ class GroupCoordinator:
             correlation_id=request.correlation_id,
         )
         if result.error is not ErrorCode.NONE:
-            return {}, _COMMIT_ERRORS.get(result.error, result.error)
+            return {}, COMMIT_ERRORS.get(result.error, result.error)
         self.store.committed(
             shard,
             [
@@ -223,21 +189,13 @@ class GroupCoordinator:
             )
         return errors
 
-    async def _withdraw(self, shard: int, keys: Sequence[OffsetKey]) -> None:
-        """Write that these positions are no more; a commit that was on its way before them has then come and gone."""
-        tombstones = encode_batch([(key, None) for key in keys], self.wall_ms())
-        result = await self.topic.append(shard, tombstones, client="", correlation_id=NO_CORRELATION_ID)
-        if result.error is not ErrorCode.NONE:
-            _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
-        self.store.forget(shard, keys)
-
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end and start to answer for its groups.
 
         A log that cannot be read ends the load with what was read, as in Kafka: a coordinator that answers for
         nothing would block its groups for good.
         """
-        records: list[OffsetRecord] = []
+        records: list[OffsetRecord | GroupRecord] = []
         log = self.topic.log(partition)
         offset = log.log_start_offset if log else 0
         try:
@@ -252,6 +210,7 @@ class GroupCoordinator:
         except Exception:  # noqa: BLE001  logged; whatever it is, see above
             _log.exception("load.failed partition=%d offset=%d", partition, offset)
         if self.store.finish_load(partition, leader_epoch, records):
+            self.members.take_over(self.store.members_of(partition))
             groups, offsets = self.store.counts(partition)
             self.state_log.emit(
                 CoordinatorLoad(

@@ -1,16 +1,28 @@
-"""What does a record of `__consumer_offsets` look like, and which partition of it does a group's offsets live in?
+"""What does a record of `__consumer_offsets` look like, and which partition of it does a group live in?
 
-Keys and values are big endian with Kafka's classic types (`OffsetCommitKey`, `OffsetCommitValue`). Written are key
-version 1 and value version 3; read are values of versions 0 to 3, so that a log of real Kafka can be loaded.
+A record is about an offset that a group committed, or about the group itself: generation, members, assignments. Keys
+and values are big endian with Kafka's classic types (`OffsetCommitKey` and `-Value`, `GroupMetadataKey` and `-Value`).
+Written are key versions 1 and 2 and value version 3 (1 for an offset that says when it expires); read are values of
+versions 0 to 3, so that a log of real Kafka can be loaded.
 """
 
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from harness.broker.coordinator.classic_types import read_text, write_text
+from harness.broker.coordinator.group_records import (
+    GROUP_KEY_VERSION,
+    GroupMetadata,
+    decode_group_value,
+    encode_group_key,
+    encode_group_value,
+)
 from harness.broker.log.batch import build_batch, iter_batches, parse_records
 from harness.broker.log.records import Record
 from harness.broker.wire.sentinels import NO_EPOCH
+
+OFFSET_KEY_VERSIONS = (0, 1)
 
 _INT32_MIN = -(2**31)
 
@@ -34,6 +46,8 @@ class CommittedOffset:
     metadata: str = ""
     timestamp_ms: int
     """Wall clock of the coordinator at the commit."""
+    expires_ms: int | None = None
+    """When it is to be forgotten, if the client said so (OffsetCommit up to version 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +58,15 @@ class OffsetRecord:
     key: OffsetKey
     value: CommittedOffset | None
     """None takes the offset back (a tombstone)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """One record of `__consumer_offsets` about a group."""
+
+    group: str
+    value: GroupMetadata | None
+    """None ends the group (a tombstone)."""
 
 
 def partition_of(group: str, partitions: int) -> int:
@@ -57,7 +80,7 @@ def partition_of(group: str, partitions: int) -> int:
 
 
 def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], timestamp_ms: int) -> bytes:
-    """Return one record batch, ready to append."""
+    """Return offsets as one record batch, ready to append."""
     return build_batch(
         [
             Record(
@@ -70,47 +93,75 @@ def encode_batch(records: Iterable[tuple[OffsetKey, CommittedOffset | None]], ti
     )
 
 
+def encode_group(group: str, value: GroupMetadata, timestamp_ms: int) -> bytes:
+    """Return a group as one record batch, ready to append."""
+    return build_batch(
+        [Record(key=encode_group_key(group), value=encode_group_value(value), timestamp_ms=timestamp_ms)]
+    )
+
+
+def encode_tombstones(offsets: Iterable[OffsetKey], groups: Iterable[str], timestamp_ms: int) -> bytes:
+    """Return one record batch that takes offsets back and ends groups."""
+    keys = [*map(_encode_key, offsets), *map(encode_group_key, groups)]
+    return build_batch([Record(key=key, value=None, timestamp_ms=timestamp_ms) for key in keys])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChunk:
     """What a piece of the log says."""
 
-    records: list[OffsetRecord]
+    records: list[OffsetRecord | GroupRecord]
     next_offset: int
     """Where the next piece begins."""
 
 
 def decode_chunk(data: bytes) -> OffsetChunk:
-    """Return the offset records of whole batches, at least one, in log order; other kinds of records are left out.
+    """Return the records of whole batches, at least one, in log order; those of unknown kinds are left out.
 
     Raises:
         ValueError, struct.error: a batch or record is not what a coordinator writes.
     """
-    records, next_offset = [], 0
+    records: list[OffsetRecord | GroupRecord] = []
+    next_offset = 0
     for header, batch in iter_batches(data):
         next_offset = header.last_offset + 1
         for record in [] if header.is_control else parse_records(batch):
-            key = _decode_key(record.key)
-            if key is not None:
-                value = None if record.value is None else _decode_value(record.value)
-                records.append(OffsetRecord(log_offset=record.offset, key=key, value=value))
+            decoded = _decode(record)
+            if decoded is not None:
+                records.append(decoded)
     return OffsetChunk(records=records, next_offset=next_offset)
 
 
+def _decode(record: Record) -> OffsetRecord | GroupRecord | None:
+    """Return what a record says, or None for one of an unknown kind."""
+    if record.key is None:
+        return None
+    (version,) = struct.unpack_from(">h", record.key)
+    if version in OFFSET_KEY_VERSIONS:
+        offset = None if record.value is None else _decode_value(record.value)
+        return OffsetRecord(log_offset=record.offset, key=_decode_key(record.key), value=offset)
+    if version == GROUP_KEY_VERSION:
+        group, _ = read_text(record.key, 2)
+        return GroupRecord(group=group, value=None if record.value is None else decode_group_value(record.value))
+    return None
+
+
 def _encode_key(key: OffsetKey) -> bytes:
-    return struct.pack(">h", 1) + _string(key.group) + _string(key.topic) + struct.pack(">i", key.partition)
+    return struct.pack(">h", 1) + write_text(key.group) + write_text(key.topic) + struct.pack(">i", key.partition)
 
 
 def _encode_value(value: CommittedOffset) -> bytes:
+    """Return an offset in version 3, or in version 1, the only one that says when it expires."""
+    if value.expires_ms is not None:
+        times = struct.pack(">qq", value.timestamp_ms, value.expires_ms)
+        return struct.pack(">hq", 1, value.offset) + write_text(value.metadata) + times
     head = struct.pack(">hqi", 3, value.offset, value.leader_epoch)
-    return head + _string(value.metadata) + struct.pack(">q", value.timestamp_ms)
+    return head + write_text(value.metadata) + struct.pack(">q", value.timestamp_ms)
 
 
-def _decode_key(data: bytes | None) -> OffsetKey | None:
-    """Return the key, or None for a group's own record and for versions of the future."""
-    if data is None or struct.unpack_from(">h", data)[0] not in (0, 1):
-        return None
-    group, position = _read_string(data, 2)
-    topic, position = _read_string(data, position)
+def _decode_key(data: bytes) -> OffsetKey:
+    group, position = read_text(data, 2)
+    topic, position = read_text(data, position)
     return OffsetKey(group=group, topic=topic, partition=struct.unpack_from(">i", data, position)[0])
 
 
@@ -120,17 +171,13 @@ def _decode_value(data: bytes) -> CommittedOffset:
     if version >= 3:
         (leader_epoch,) = struct.unpack_from(">i", data, position)
         position += 4
-    metadata, position = _read_string(data, position)
+    metadata, position = read_text(data, position)
     (timestamp_ms,) = struct.unpack_from(">q", data, position)
-    return CommittedOffset(offset=offset, leader_epoch=leader_epoch, metadata=metadata, timestamp_ms=timestamp_ms)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def _read_string(data: bytes, position: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">h", data, position)
-    end = position + 2 + length
-    return data[position + 2 : end].decode(), end
+    expires_ms = struct.unpack_from(">q", data, position + 8)[0] if version == 1 else -1
+    return CommittedOffset(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        timestamp_ms=timestamp_ms,
+        expires_ms=None if expires_ms < 0 else expires_ms,
+    )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.broker.coordinator.coordinator import OffsetsLog
+from harness.broker.coordinator.offsets_topic import OffsetsLog
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.replicas import Replicas
 from harness.values import ACKS_ALL, OFFSETS_TOPIC

@@ -1,14 +1,18 @@
-"""Which offsets has this broker's part of `__consumer_offsets` committed, and may it answer for a group? Pure.
+"""Which groups are in this broker's part of `__consumer_offsets`, and may it answer for a group? Pure.
 
 A partition of `__consumer_offsets` is *loading* from the moment this broker leads it until its log has been read, and
 *owned* from then on. Its leader epoch is the *coordinator epoch*: a load or unload of an older one comes too late and
 changes nothing (KAFKA-9844 and its kin: an old unload must not drop what a newer election loaded).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from harness.broker.coordinator.records import CommittedOffset, OffsetKey, OffsetRecord, partition_of
+from harness.broker.coordinator.group import Group, GroupState, loaded_group
+from harness.broker.coordinator.group_records import GroupMetadata
+from harness.broker.coordinator.membership import Membership
+from harness.broker.coordinator.records import CommittedOffset, GroupRecord, OffsetKey, OffsetRecord, partition_of
+from harness.broker.coordinator.requests import GroupLimits
 from harness.broker.wire.error_codes import ErrorCode
 
 _NEVER = -1
@@ -21,22 +25,40 @@ class _Entry:
 
 
 @dataclass(slots=True)
+class KnownGroup:
+    """A group with what it has committed."""
+
+    membership: Membership
+    offsets: dict[tuple[str, int], _Entry] = field(default_factory=dict)
+    commits_under_way: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left of it: no members, no offsets, and none to come."""
+        empty = self.membership.group.state is GroupState.EMPTY
+        return empty and not self.offsets and not self.commits_under_way
+
+
+@dataclass(slots=True)
 class _Shard:
     """One partition of `__consumer_offsets` on this broker."""
 
     leader_epoch: int = _NEVER
     state: str = "absent"
     """absent, loading or owned."""
-    groups: dict[str, dict[tuple[str, int], _Entry]] = field(default_factory=dict)
+    groups: dict[str, KnownGroup] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class OffsetStore:
-    """The committed offsets of all groups that this broker coordinates."""
+class GroupStore:
+    """All groups that this broker coordinates, with their committed offsets."""
 
     partitions: int
     """Of `__consumer_offsets`."""
+    limits: GroupLimits = field(default_factory=GroupLimits)
     _shards: dict[int, _Shard] = field(default_factory=dict)
+
+    # --- loads and unloads ---
 
     def begin_load(self, partition: int, leader_epoch: int) -> bool:
         """Mark a partition as loading; False when a newer epoch is known."""
@@ -46,14 +68,24 @@ class OffsetStore:
         self._shards[partition] = _Shard(leader_epoch=leader_epoch, state="loading")
         return True
 
-    def finish_load(self, partition: int, leader_epoch: int, records: Iterable[OffsetRecord]) -> bool:
+    def finish_load(self, partition: int, leader_epoch: int, records: Iterable[OffsetRecord | GroupRecord]) -> bool:
         """Take over what the log says, the last record of a key winning; False when the load was overtaken."""
         shard = self._shard(partition)
         if shard.leader_epoch != leader_epoch or shard.state != "loading":
             return False
+        offsets: list[OffsetRecord] = []
+        groups: dict[str, GroupMetadata | None] = {}
         for record in records:
-            _put(shard, record)
-        shard.groups = {group: offsets for group, offsets in shard.groups.items() if offsets}
+            if isinstance(record, GroupRecord):
+                groups[record.group] = record.value
+            else:
+                offsets.append(record)
+        for name, value in groups.items():
+            if value is not None:
+                shard.groups[name] = KnownGroup(Membership(loaded_group(name, value), self.limits))
+        for record in offsets:
+            self._put(shard, record)
+        shard.groups = {name: known for name, known in shard.groups.items() if known.offsets or groups.get(name)}
         shard.state = "owned"
         return True
 
@@ -69,6 +101,8 @@ class OffsetStore:
         self._shards[partition] = _Shard(leader_epoch=leader_epoch)
         return was_mine
 
+    # --- groups ---
+
     def gate(self, group: str) -> ErrorCode:
         """Return NONE when this broker may answer for the group, else why not."""
         state = self._shard(partition_of(group, self.partitions)).state
@@ -76,57 +110,75 @@ class OffsetStore:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE if state == "owned" else ErrorCode.NOT_COORDINATOR
 
-    def has_group(self, group: str) -> bool:
-        """Whether the group is known, be it without offsets."""
-        return group in self._shard_of(group).groups
+    @property
+    def is_loading(self) -> bool:
+        """Whether some groups are not known yet."""
+        return any(shard.state == "loading" for shard in self._shards.values())
 
-    def create_group(self, group: str) -> None:
+    def group(self, name: str) -> KnownGroup | None:
+        """Return a group, be it without members or without offsets."""
+        return self._shard_of(name).groups.get(name)
+
+    def create_group(self, name: str) -> KnownGroup:
         """Make a group known; one that exists stays as it is."""
-        self._shard_of(group).groups.setdefault(group, {})
+        return self._known(self._shard_of(name), name)
+
+    def remove_group(self, name: str) -> None:
+        """Forget a group."""
+        self._shard_of(name).groups.pop(name, None)
+
+    def groups(self) -> list[tuple[str, KnownGroup]]:
+        """Return all groups of the partitions that this broker may answer for."""
+        owned = [shard for _, shard in sorted(self._shards.items()) if shard.state == "owned"]
+        return [each for shard in owned for each in sorted(shard.groups.items(), key=lambda item: item[0])]
+
+    def members_of(self, partition: int) -> list[Membership]:
+        """Return the groups of one partition."""
+        return [known.membership for known in self._shard(partition).groups.values()]
+
+    # --- offsets ---
 
     def committed(self, partition: int, records: Iterable[OffsetRecord]) -> None:
         """Apply what `__consumer_offsets` has acknowledged; an older record than the known one changes nothing."""
         shard = self._shard(partition)
         if shard.state == "owned":
             for record in records:
-                _put(shard, record)
+                self._put(shard, record)
 
     def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
         """Return what the group committed last."""
-        entry = self._shard_of(group).groups.get(group, {}).get((topic, partition))
+        known = self.group(group)
+        entry = known.offsets.get((topic, partition)) if known else None
         return entry.value if entry else None
 
     def offsets_of(self, group: str) -> dict[str, dict[int, CommittedOffset]]:
         """Return all that the group committed, by topic and partition, sorted."""
+        known = self.group(group)
         offsets: dict[str, dict[int, CommittedOffset]] = {}
-        for (topic, partition), entry in sorted(self._shard_of(group).groups.get(group, {}).items()):
+        for (topic, partition), entry in sorted(known.offsets.items()) if known else ():
             offsets.setdefault(topic, {})[partition] = entry.value
         return offsets
 
-    def commits_to(self, partitions: Collection[tuple[str, int]]) -> dict[int, list[OffsetKey]]:
+    def commits_to(self, partitions: Set[tuple[str, int]]) -> dict[int, list[OffsetKey]]:
         """Return who has committed positions in these partitions, by the partition of `__consumer_offsets`."""
-        commits = {
-            number: [
-                OffsetKey(group=group, topic=topic, partition=partition)
-                for group, offsets in sorted(shard.groups.items())
-                for topic, partition in sorted(offsets)
-                if (topic, partition) in partitions
-            ]
-            for number, shard in sorted(self._shards.items())
-            if shard.state == "owned"
-        }
-        return {number: keys for number, keys in commits.items() if keys}
+        keys: dict[int, list[OffsetKey]] = {}
+        for name, known in self.groups():
+            for topic, partition in sorted(known.offsets.keys() & partitions):
+                key = OffsetKey(group=name, topic=topic, partition=partition)
+                keys.setdefault(partition_of(name, self.partitions), []).append(key)
+        return keys
 
     def forget(self, partition: int, keys: Iterable[OffsetKey]) -> None:
         """Drop these positions, whatever `__consumer_offsets` says of them."""
         groups = self._shard(partition).groups
         for key in keys:
-            groups.get(key.group, {}).pop((key.topic, key.partition), None)
+            if key.group in groups:
+                groups[key.group].offsets.pop((key.topic, key.partition), None)
 
     def counts(self, partition: int) -> tuple[int, int]:
         """Return how many groups and offsets a partition holds."""
         groups = self._shard(partition).groups
-        return len(groups), sum(map(len, groups.values()))
+        return len(groups), sum(len(known.offsets) for known in groups.values())
 
     def _shard(self, partition: int) -> _Shard:
         return self._shards.setdefault(partition, _Shard())
@@ -134,14 +186,20 @@ class OffsetStore:
     def _shard_of(self, group: str) -> _Shard:
         return self._shard(partition_of(group, self.partitions))
 
+    def _known(self, shard: _Shard, name: str) -> KnownGroup:
+        known = shard.groups.get(name)
+        if known is None:
+            known = shard.groups[name] = KnownGroup(Membership(Group(name=name, state_since_ms=None), self.limits))
+        return known
 
-def _put(shard: _Shard, record: OffsetRecord) -> None:
-    key: OffsetKey = record.key
-    offsets = shard.groups.setdefault(key.group, {})
-    known = offsets.get((key.topic, key.partition))
-    if known is not None and known.log_offset >= record.log_offset:
-        return
-    if record.value is None:
-        offsets.pop((key.topic, key.partition), None)
-    else:
-        offsets[key.topic, key.partition] = _Entry(log_offset=record.log_offset, value=record.value)
+    def _put(self, shard: _Shard, record: OffsetRecord) -> None:
+        key = record.key
+        partition = (key.topic, key.partition)
+        known = shard.groups.get(key.group)
+        if known is not None and partition in known.offsets:
+            if known.offsets[partition].log_offset >= record.log_offset:
+                return
+            del known.offsets[partition]
+        if record.value is not None:
+            entry = _Entry(log_offset=record.log_offset, value=record.value)
+            self._known(shard, key.group).offsets[partition] = entry

@@ -7,7 +7,7 @@ read this table.
 The versions of client APIs end with the last one of Kafka 2.5 (`BROKER_API_VERSIONS[2, 5]` of kafka-python's
 `kafka.protocol.broker_version_data`) that is not flexible (`flexibleVersions` in its JSON of the message). They begin
 with 0, or where its messages begin (`validVersions`). They are not to be trimmed further: clients infer what a broker
-can do from them, and kafka-python even the record format.
+can do from them, and kafka-python even the record format. What groups need goes up to Kafka 3.9's, which is flexible.
 """
 
 from types import FunctionType, MethodType
@@ -16,9 +16,11 @@ from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.handlers.configs import ConfigHandlers
 from harness.broker.handlers.control import ControlHandlers
 from harness.broker.handlers.data import DataHandlers
+from harness.broker.handlers.group_admin import GroupAdminHandlers
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.handlers.leadership import LeadershipHandlers
 from harness.broker.handlers.log_dirs import LogDirHandlers
+from harness.broker.handlers.members import MemberHandlers
 from harness.broker.handlers.metadata import MetadataHandlers
 from harness.broker.handlers.producer_ids import ProducerIdHandlers
 from harness.broker.handlers.topics import TopicHandlers
@@ -53,7 +55,13 @@ _ROWS = (
     ),
     Api.of(m.OffsetCommitRequest, m.OffsetCommitResponse, versions(2, 7), GroupHandlers.commit),
     Api.of(m.OffsetFetchRequest, m.OffsetFetchResponse, versions(1, 5), GroupHandlers.fetch),
-    Api.of(m.FindCoordinatorRequest, m.FindCoordinatorResponse, versions(0, 2), MetadataHandlers.find_coordinator),
+    Api.of(m.FindCoordinatorRequest, m.FindCoordinatorResponse, versions(0, 4), MetadataHandlers.find_coordinator),
+    Api.of(m.JoinGroupRequest, m.JoinGroupResponse, versions(0, 9), MemberHandlers.join),
+    Api.of(m.HeartbeatRequest, m.HeartbeatResponse, versions(0, 4), MemberHandlers.heartbeat),
+    Api.of(m.LeaveGroupRequest, m.LeaveGroupResponse, versions(0, 5), MemberHandlers.leave),
+    Api.of(m.SyncGroupRequest, m.SyncGroupResponse, versions(0, 5), MemberHandlers.sync),
+    Api.of(m.DescribeGroupsRequest, m.DescribeGroupsResponse, versions(0, 5), GroupAdminHandlers.describe),
+    Api.of(m.ListGroupsRequest, m.ListGroupsResponse, versions(0, 5), GroupAdminHandlers.list),
     Api.of(m.ApiVersionsRequest, m.ApiVersionsResponse, versions(0, 3), Dispatcher.api_versions),
     Api.of(m.CreateTopicsRequest, m.CreateTopicsResponse, versions(2, 4), AdminHandlers.create_topics),
     Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 3), TopicHandlers.delete_topics),
@@ -75,6 +83,7 @@ _ROWS = (
         versions(0, 0),
         ConfigHandlers.incremental_alter,
     ),
+    Api.of(m.DeleteGroupsRequest, m.DeleteGroupsResponse, versions(0, 2), GroupAdminHandlers.delete),
     Api.of(m.ElectLeadersRequest, m.ElectLeadersResponse, versions(0, 1), LeadershipHandlers.elect_leaders),
     Api.of(
         m.AlterPartitionReassignmentsRequest,
@@ -88,6 +97,7 @@ _ROWS = (
         versions(0, 0),
         LeadershipHandlers.list_reassignments,
     ),
+    Api.of(m.OffsetDeleteRequest, m.OffsetDeleteResponse, versions(0, 0), GroupAdminHandlers.delete_offsets),
     # Kafka has it from 2.8 on; Java's tools ask for it.
     Api.of(m.DescribeClusterRequest, m.DescribeClusterResponse, versions(0, 1), MetadataHandlers.describe_cluster),
 )

@@ -48,6 +48,7 @@ class GroupHandlers:
                     leader_epoch=partition.committed_leader_epoch,
                     metadata=partition.committed_metadata or "",
                     timestamp_ms=now_ms,
+                    expires_ms=None if request.retention_time_ms < 0 else now_ms + request.retention_time_ms,
                 )
         if offsets:
             errors |= await self.coordinator.commit(
@@ -55,6 +56,7 @@ class GroupHandlers:
                     group=request.group_id,
                     generation=request.generation_id_or_member_epoch,
                     member=request.member_id,
+                    instance=request.group_instance_id,
                     offsets=offsets,
                     client=context.client_id,
                     correlation_id=context.correlation_id,

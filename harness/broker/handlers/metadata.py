@@ -29,11 +29,15 @@ CLUSTER_OPERATIONS = frozenset({5, 7, 8, 9, 10, 11, 12})
 """What can be done with a cluster (Kafka's `AclOperation`): create, alter, describe, act, configure, number writes."""
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
+NO_TRANSACTIONS = "this broker has no transactions; a producer without transactional.id can be idempotent"
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
 _ClusterBroker = DescribeClusterResponse.DescribeClusterBroker
+_Coordinator = FindCoordinatorResponse.Coordinator
+
+_FIRST_FIND_COORDINATOR_WITH_KEYS = 4
 
 
 @dataclass(slots=True)
@@ -100,20 +104,36 @@ class MetadataHandlers:
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
-        """Answer FindCoordinator; the first one for a group creates `__consumer_offsets`."""
-        if request.key_type == TRANSACTION_KEY:
-            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not supported")
-        if request.key_type != GROUP_KEY:
-            return _no_coordinator(ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
+        """Answer FindCoordinator, for one key or several; the first one for a group creates `__consumer_offsets`."""
+        if context.api_version >= _FIRST_FIND_COORDINATOR_WITH_KEYS:
+            keys = request.coordinator_keys
+            return FindCoordinatorResponse(
+                coordinators=[await self._coordinator(key, request.key_type, context) for key in keys]
+            )
+        only = await self._coordinator(request.key, request.key_type, context)
+        return FindCoordinatorResponse(
+            error_code=only.error_code,
+            error_message=only.error_message,
+            node_id=only.node_id,
+            host=only.host,
+            port=only.port,
+        )
+
+    async def _coordinator(self, key: str, key_type: int, context: RequestContext) -> _Coordinator:
+        """Return where a key is coordinated; without transactions, clients that want them are told for good."""
+        if key_type == TRANSACTION_KEY:
+            return _no_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+        if key_type != GROUP_KEY:
+            return _no_coordinator(key, ErrorCode.INVALID_REQUEST, f"unknown key type {key_type}")
         if not self.metadata.partitions(OFFSETS_TOPIC):
             await self.creator.create_offsets_topic()
-        info = self.metadata.partition(OFFSETS_TOPIC, partition_of(request.key, self.offsets_partitions))
+        info = self.metadata.partition(OFFSETS_TOPIC, partition_of(key, self.offsets_partitions))
         address = self.metadata.leader_endpoint(info.leader, context.listener) if info else None
         if info is None or address is None:
-            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available")
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not available")
         host, port = address
-        return FindCoordinatorResponse(
-            error_code=ErrorCode.NONE, error_message=None, node_id=info.leader, host=host, port=port
+        return _Coordinator(
+            key=key, error_code=ErrorCode.NONE, error_message=None, node_id=info.leader, host=host, port=port
         )
 
     async def _topic(self, name: str, context: RequestContext, *, may_create: bool) -> _Topic:
@@ -164,5 +184,5 @@ def _why_unknown(topic: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _no_coordinator(error: ErrorCode, message: str) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(error_code=error, error_message=message, node_id=NO_LEADER, host="", port=-1)
+def _no_coordinator(key: str, error: ErrorCode, message: str) -> _Coordinator:
+    return _Coordinator(key=key, error_code=error, error_message=message, node_id=NO_LEADER, host="", port=-1)

@@ -23,9 +23,10 @@ class ProducerIdHandlers:
     producer_ids: ProducerIds
 
     async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-        """Return a fresh id; transactional producers find no coordinator here."""
+        """Return a fresh id; there are no transactions, and those who want them are told for good, not to try again."""
         if request.transactional_id is not None:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE if request.transactional_id else ErrorCode.INVALID_REQUEST
+            final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            error = final if request.transactional_id else ErrorCode.INVALID_REQUEST
             return _refused(error)
         try:
             producer_id = await self.producer_ids.next_id()

@@ -1,7 +1,8 @@
 """Bytes to messages and back: request and response frames without their length prefix in, with it out.
 
-kafka-python decodes the fields of a body. It neither notices a body that ends too early inside its last string nor a
-null where the protocol allows none, so both are checked here: a handler never sees such a message.
+kafka-python decodes the fields of a body. It notices neither a body that ends too early inside its last string, nor a
+null where the protocol allows none, nor a text longer than Kafka's, which flexible versions could hold. All are checked
+here: a handler never sees such a message.
 """
 
 import struct
@@ -16,10 +17,15 @@ from harness.broker.wire.transport import Message
 
 _HEADER = struct.Struct(">hhih")
 _MAX_BUFFER_BYTES = 1024 * 1024
+MAX_TEXT_BYTES = 2**15 - 1
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
 Nulls = tuple[tuple[str, bool, "Nulls"], ...]
 """Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold."""
+
+
+Texts = tuple[tuple[str, "Texts"], ...]
+"""Fields that are texts or hold some: the name, and the same of what its elements hold."""
 
 
 class MalformedMessage(Exception):
@@ -128,7 +134,10 @@ def _decode(message_class: Any, version: int, body: memoryview) -> Message:
         raise MalformedMessage(f"{message_class.name} v{version}: {error}") from error
     if end > len(body):
         raise MalformedMessage(f"{message_class.name} v{version} ends {end - len(body)} bytes too early")
-    _refuse_nulls(message, _nulls(message_class, version), f"{message_class.name} v{version}")
+    where = f"{message_class.name} v{version}"
+    _refuse_nulls(message, _nulls(message_class, version), where)
+    if flexible and len(body) > MAX_TEXT_BYTES:
+        _refuse_long_texts(message, _texts_of(message_class._struct, version), where)
     return message
 
 
@@ -181,3 +190,22 @@ def _refuse_nulls(item: Message, nulls: Nulls, where: str) -> None:
         if value and of_elements:
             for element in value:
                 _refuse_nulls(element, of_elements, where)
+
+
+def _texts_of(fields: Any, version: int) -> Texts:
+    texts = []
+    for field in fields.untagged_fields(version):
+        of_elements = _texts_of(field, version) if field.is_struct_array() else ()
+        if of_elements or field.type_str in ("string", "[]string"):
+            texts.append((field.name, of_elements))
+    return tuple(texts)
+
+
+def _refuse_long_texts(item: Message, texts: Texts, where: str) -> None:
+    for name, of_elements in texts:
+        value = getattr(item, name) or ()
+        for each in [value] if isinstance(value, str) else value:
+            if not isinstance(each, str):
+                _refuse_long_texts(each, of_elements, where)
+            elif len(each.encode()) > MAX_TEXT_BYTES:
+                raise MalformedMessage(f"{where}: a {name} of {len(each.encode())} bytes")

@@ -1,87 +1,14 @@
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
-from harness.broker.coordinator.store import OffsetStore
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 from harness.values import OFFSETS_TOPIC
+from tests.broker.coordinator.coordinators import FakeLog, FakeTopic, coordinator_on, leading, settled
 from tests.broker.recording_state_log import RecordingStateLog
-
-
-@dataclass
-class FakeLog:
-    """Whole batches in memory, each at its base offset."""
-
-    batches: list[tuple[int, bytes]] = field(default_factory=list)
-    log_start_offset: int = 0
-    log_end_offset: int = 0
-    reads: int = 0
-    broken: bool = False
-
-    def add(self, data: bytes) -> int:
-        base = self.log_end_offset
-        self.batches.append((base, base.to_bytes(8) + data[8:]))
-        self.log_end_offset += int.from_bytes(data[57:61])
-        return base
-
-    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        self.reads += 1
-        if self.broken:
-            raise OSError("the disk is gone")
-        return next(data for base, data in self.batches if base >= offset)
-
-
-@dataclass
-class Result:
-    error: ErrorCode
-    base_offset: int
-
-
-@dataclass
-class FakeTopic:
-    """`__consumer_offsets` with one partition; appends end as they are told to, when they are told to."""
-
-    disk: FakeLog = field(default_factory=FakeLog)
-    error: ErrorCode = ErrorCode.NONE
-    gate: asyncio.Event | None = None
-
-    def log(self, partition: int) -> FakeLog | None:
-        return self.disk
-
-    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Result:
-        base = self.disk.add(records)
-        if self.gate is not None:
-            await self.gate.wait()
-        return Result(self.error, base if self.error is ErrorCode.NONE else -1)
-
-
-def coordinator(topic: FakeTopic) -> GroupCoordinator:
-    return GroupCoordinator(
-        store=OffsetStore(partitions=1),
-        topic=topic,
-        state_log=RecordingStateLog([]),
-        wall_ms=lambda: 1_000,
-        max_metadata_bytes=4,
-    )
-
-
-async def leading(topic: FakeTopic, leader_epoch: int = 3) -> GroupCoordinator:
-    coordinating = coordinator(topic)
-    coordinating.leadership_changed([(OFFSETS_TOPIC, 0, leader_epoch)], [])
-    await settled(coordinating)
-    return coordinating
-
-
-async def settled(coordinating: GroupCoordinator) -> None:
-    for _ in range(50):
-        if coordinating.store.gate("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return
-        await asyncio.sleep(0)
-    pytest.fail("the load does not end")
 
 
 def events(coordinating: GroupCoordinator) -> list[object]:
@@ -175,7 +102,7 @@ async def test_metadata_that_is_too_long_is_refused_and_nothing_is_written() -> 
 
 
 async def test_who_does_not_lead_does_not_commit() -> None:
-    coordinating = coordinator(FakeTopic())
+    coordinating = coordinator_on(FakeTopic())
     assert await coordinating.commit(request(7)) == {("t", 0): ErrorCode.NOT_COORDINATOR}
 
 
@@ -184,7 +111,7 @@ async def test_a_new_leader_finds_what_the_old_one_committed_and_nobody_may_ask_
     key = OffsetKey(group="g", topic="t", partition=0)
     for offset in (5, 6):
         topic.disk.add(encode_batch([(key, CommittedOffset(offset=offset, timestamp_ms=1))], 1))
-    coordinating = coordinator(topic)
+    coordinating = coordinator_on(topic)
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
     assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     await settled(coordinating)
@@ -211,7 +138,7 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
 
 
 async def test_other_topics_are_none_of_its_business() -> None:
-    coordinating = coordinator(FakeTopic())
+    coordinating = coordinator_on(FakeTopic())
     coordinating.leadership_changed([("t", 0, 3)], [("u", 0, 3)])
     assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
     assert events(coordinating) == []
@@ -220,7 +147,7 @@ async def test_other_topics_are_none_of_its_business() -> None:
 async def test_a_stop_ends_loads_that_are_under_way() -> None:
     topic = FakeTopic()
     topic.disk.add(encode_batch([(OffsetKey(group="g", topic="t", partition=0), None)], 1))
-    coordinating = coordinator(topic)
+    coordinating = coordinator_on(topic)
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
     await coordinating.stop()
     assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -262,7 +189,7 @@ async def test_a_commit_that_was_on_its_way_when_its_partition_was_deleted_does_
 async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwards() -> None:
     topic = FakeTopic()
     await (await leading(topic)).commit(request(5, 6))
-    coordinating = coordinator(topic)
+    coordinating = coordinator_on(topic)
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 4)], [])
     coordinating.partitions_deleted([("t", 1)])
     await settled(coordinating)
@@ -285,7 +212,7 @@ async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogC
 async def withdrawn(coordinating: GroupCoordinator) -> None:
     """Return when nothing is being written about deleted partitions any more."""
     for _ in range(50):
-        if not coordinating._withdrawals:
+        if not coordinating.retirement.under_way:
             return
         await asyncio.sleep(0)
     pytest.fail("the withdrawal does not end")

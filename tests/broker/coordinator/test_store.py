@@ -1,7 +1,7 @@
 import pytest
 
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, OffsetRecord
-from harness.broker.coordinator.store import OffsetStore
+from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
 
 
@@ -10,14 +10,14 @@ def record(log_offset: int, offset: int | None, group: str = "g", partition: int
     return OffsetRecord(log_offset=log_offset, key=OffsetKey(group=group, topic="t", partition=partition), value=value)
 
 
-def owned(*records: OffsetRecord, leader_epoch: int = 5) -> OffsetStore:
-    store = OffsetStore(partitions=1)
+def owned(*records: OffsetRecord, leader_epoch: int = 5) -> GroupStore:
+    store = GroupStore(partitions=1)
     assert store.begin_load(0, leader_epoch)
     assert store.finish_load(0, leader_epoch, records)
     return store
 
 
-def offset_of(store: OffsetStore) -> int | None:
+def offset_of(store: GroupStore) -> int | None:
     committed = store.get("g", "t", 0)
     return committed.offset if committed else None
 
@@ -38,11 +38,11 @@ def test_a_load_takes_what_the_log_says(records: list[OffsetRecord], expected: i
 
 
 def test_a_group_whose_offsets_were_all_taken_back_is_not_known() -> None:
-    assert not owned(record(0, 10), record(1, None)).has_group("g")
+    assert owned(record(0, 10), record(1, None)).group("g") is None
 
 
 def test_the_gate_follows_the_leadership() -> None:
-    store = OffsetStore(partitions=1)
+    store = GroupStore(partitions=1)
     assert store.gate("g") is ErrorCode.NOT_COORDINATOR
     store.begin_load(0, 5)
     assert store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -65,7 +65,7 @@ def test_a_deleted_replica_unloads_in_its_own_epoch() -> None:
 
 
 def test_a_late_load_of_an_older_epoch_does_not_begin() -> None:
-    store = OffsetStore(partitions=1)
+    store = GroupStore(partitions=1)
     store.unload(0, 6)
     assert not store.begin_load(0, 5)
     assert store.gate("g") is ErrorCode.NOT_COORDINATOR
@@ -78,7 +78,7 @@ def test_a_load_of_the_same_epoch_does_not_begin_again() -> None:
 
 
 def test_a_load_that_was_overtaken_by_a_newer_one_is_dropped() -> None:
-    store = OffsetStore(partitions=1)
+    store = GroupStore(partitions=1)
     store.begin_load(0, 5)
     store.begin_load(0, 7)
     assert not store.finish_load(0, 5, [record(0, 10)])
@@ -88,7 +88,7 @@ def test_a_load_that_was_overtaken_by_a_newer_one_is_dropped() -> None:
 
 
 def test_a_load_that_ends_after_the_leadership_is_lost_is_dropped() -> None:
-    store = OffsetStore(partitions=1)
+    store = GroupStore(partitions=1)
     store.begin_load(0, 5)
     store.unload(0, 6)
     assert not store.finish_load(0, 5, [record(0, 10)])
@@ -96,7 +96,7 @@ def test_a_load_that_ends_after_the_leadership_is_lost_is_dropped() -> None:
 
 
 def test_an_unload_of_what_was_never_led_is_no_news() -> None:
-    assert not OffsetStore(partitions=1).unload(0, 5)
+    assert not GroupStore(partitions=1).unload(0, 5)
 
 
 def test_commits_acknowledged_out_of_order_leave_the_later_one() -> None:
@@ -116,7 +116,7 @@ def test_a_commit_acknowledged_after_the_leadership_is_lost_changes_nothing() ->
 def test_a_group_created_without_offsets_is_known_and_empty() -> None:
     store = owned()
     store.create_group("g")
-    assert store.has_group("g")
+    assert store.group("g") is not None
     assert store.offsets_of("g") == {}
     assert store.counts(0) == (1, 0)
 

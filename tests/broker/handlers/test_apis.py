@@ -10,7 +10,19 @@ from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
 from tests.raising import raising
 
-LATER = {ApiKey.STOP_REPLICA: 3, ApiKey.DESCRIBE_CONFIGS: 3, ApiKey.DESCRIBE_CLUSTER: 1}
+GROUPS = {
+    ApiKey.FIND_COORDINATOR: 4,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 5,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.DESCRIBE_GROUPS: 5,
+    ApiKey.LIST_GROUPS: 5,
+    ApiKey.DELETE_GROUPS: 2,
+    ApiKey.OFFSET_DELETE: 0,
+}
+"""What groups need, up to what Kafka 3.9 advertises."""
+LATER = {ApiKey.STOP_REPLICA: 3, ApiKey.DESCRIBE_CONFIGS: 3, ApiKey.DESCRIBE_CLUSTER: 1} | GROUPS
 """Last versions that Kafka 2.5 does not have."""
 LAST = {key: last for key, (_, last) in BROKER_API_VERSIONS[2, 5].items()} | LATER
 
@@ -30,7 +42,7 @@ def test_what_is_served_is_advertised_and_known_to_the_codec(api: Api) -> None:
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
-def test_no_version_is_later_than_those_of_kafka_2_5(api: Api) -> None:
+def test_no_version_is_later_than_those_of_kafka_2_5_or_for_groups_of_3_9(api: Api) -> None:
     assert api.versions.max <= LAST.get(api.key, -1)
 
 

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from harness.broker.coordinator.coordinator import GroupCoordinator
-from harness.broker.coordinator.store import OffsetStore
+from harness.broker.coordinator.store import GroupStore
 from harness.broker.handlers.groups import GroupHandlers
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse
-from tests.broker.recording_state_log import RecordingStateLog
+from tests.broker.coordinator.coordinators import coordinator_on
 
 Context = Callable[..., RequestContext]
 BOTH = ("PLAINTEXT", "REPL")
@@ -39,13 +38,11 @@ class EagerTopic:
 
 @pytest.fixture
 def handlers(tell: Callable[..., None]) -> GroupHandlers:
-    metadata, store = MetadataCache(), OffsetStore(partitions=1)
+    metadata, store = MetadataCache(), GroupStore(partitions=1)
     tell(metadata, {1: BOTH}, {"t": {0: (1, [1]), 1: (1, [1])}})
     store.begin_load(0, 1)
     store.finish_load(0, 1, [])
-    coordinator = GroupCoordinator(
-        store=store, topic=EagerTopic(), state_log=RecordingStateLog([]), wall_ms=lambda: 1_000, max_metadata_bytes=4096
-    )
+    coordinator = coordinator_on(EagerTopic(), store, max_metadata_bytes=4096)
     return GroupHandlers(coordinator, metadata)
 
 

@@ -170,6 +170,20 @@ async def test_the_first_question_for_a_coordinator_creates_the_offsets_topic(
     answers["a"].encode(version=2)
 
 
+async def test_several_coordinators_are_found_at_once_each_with_its_own_error(
+    handlers: MetadataHandlers, context: Context, tell: Tell
+) -> None:
+    tell(handlers.metadata, {1: BOTH}, {"__consumer_offsets": {0: (9, [9]), 1: (1, [1])}})
+    response = await handlers.find_coordinator(
+        FindCoordinatorRequest(key_type=0, coordinator_keys=["a", "b"]), context(4)
+    )
+    assert [(each.key, each.error_code, each.node_id, each.port) for each in response.coordinators] == [
+        ("a", ErrorCode.NONE, 1, 9000),
+        ("b", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1),
+    ]
+    response.encode(version=4)
+
+
 async def test_version_0_can_only_ask_for_a_groups_coordinator(
     handlers: MetadataHandlers, context: Context, tell: Tell
 ) -> None:
@@ -193,7 +207,7 @@ async def test_with_too_few_brokers_the_offsets_topic_is_not_created(
 @pytest.mark.parametrize(
     ("key_type", "error"),
     [
-        pytest.param(1, ErrorCode.COORDINATOR_NOT_AVAILABLE, id="there are no transactions"),
+        pytest.param(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="there are no transactions, for good"),
         pytest.param(7, ErrorCode.INVALID_REQUEST, id="a kind of key that does not exist"),
     ],
 )

@@ -102,7 +102,7 @@ async def test_only_apis_with_a_handler_are_advertised(version: int) -> None:
     assert ranges(response) == {0: (0, 8), 3: (0, 8), 18: (0, 3)}
 
 
-async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions() -> None:
+async def test_every_range_is_that_of_kafka_2_5_below_flexible_versions_or_for_groups_of_3_9() -> None:
     response = await every_api().dispatch(frame(software("chaos", "1.0"), 3), "CLIENT", "peer:1")
 
     assert response is not None
@@ -117,7 +117,13 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         7: (1, 3),
         8: (2, 7),
         9: (1, 5),
-        10: (0, 2),
+        10: (0, 4),
+        11: (0, 9),
+        12: (0, 4),
+        13: (0, 5),
+        14: (0, 5),
+        15: (0, 5),
+        16: (0, 5),
         18: (0, 3),
         19: (2, 4),
         20: (1, 3),
@@ -128,10 +134,12 @@ async def test_every_range_is_that_of_kafka_2_5_below_flexible_client_versions()
         33: (0, 1),
         35: (0, 1),
         37: (0, 1),
+        42: (0, 2),
         43: (0, 1),
         44: (0, 0),
         45: (0, 0),
         46: (0, 0),
+        47: (0, 0),
         60: (0, 1),
     }
 

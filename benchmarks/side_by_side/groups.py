@@ -1,0 +1,376 @@
+"""Situations of consumer groups, request by request: what does a coordinator answer, and what is in its log?
+
+`groups-3.9.json` has what Kafka 3.9 answered, three brokers with group.min.session.timeout.ms=1000,
+group.initial.rebalance.delay.ms=0 and an empty topic `orders`, to `python -m benchmarks.side_by_side.groups HOST:PORT`.
+A test plays the same to this broker.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from benchmarks.side_by_side.group_script import SUBSCRIPTION, Script
+from harness.broker.wire import messages as m
+from harness.broker.wire.tcp import TcpTransport
+from harness.broker.wire.transport import PeerError, Transport
+
+RECORDED = Path(__file__).with_name("groups-3.9.json")
+
+Situation = Callable[[Script], Awaitable[None]]
+
+
+async def one_member(s: Script) -> None:
+    """A member joins, has its assignment, commits and leaves."""
+    await s.join()
+    await s.list()
+    await s.describe()
+    await s.join("m1")
+    await s.describe()
+    await s.sync("m1", 1, {"m1": b"all"})
+    await s.describe()
+    for states in ((), ("Stable",), ("stable", "Empty"), ("Dead",)):
+        await s.list(*states)
+    await s.heartbeat("m1", 1)
+    await s.commit(5, "m1", 1)
+    await s.sync("m1", 1)
+    await s.leave(("m1", None))
+    await s.describe()
+    await s.committed()
+    await s.commit(6)
+    await s.log()
+
+
+async def old_clients(s: Script) -> None:
+    """Clients from before KIP-394 are members at once; from before KIP-62 their session is all the time they have."""
+    await s.join(version=0, rebalance_ms=77)
+    await s.sync("m1", 1, {"m1": b"a"}, version=0)
+    await s.leave(("m1", None), version=0)
+    await s.leave(("m1", None), version=0)
+    await s.join(version=3)
+    await s.log()
+
+
+async def second_member(s: Script) -> None:
+    """A second member comes: the first one is told, both join again, and the leader assigns."""
+    await s.stable()
+    second = await s.member()
+    await s.until_preparing()
+    await s.heartbeat("m1", 1)
+    await s.commit(5, "m1", 1)
+    await s.sync("m1", 1)
+    await s.describe()
+    first, joined = await asyncio.gather(s.join("m1", quietly=True), second)
+    s.say(s.joined(first, "m1"))
+    s.say(s.joined(joined, "m2"))
+    await s.heartbeat("m2", 2)
+    await s.commit(6, "m2", 2)
+    await s.describe()
+    waiting = asyncio.create_task(s.sync("m2", 2, quietly=True))
+    await s.sync("m1", 2, {"m1": b"one", "m2": b"two"})
+    s.say(f"sync m2: {(await waiting).assignment!r}")
+    await s.commit(7, "m2", 2)
+    await s.log()
+
+
+async def refused_joins(s: Script) -> None:
+    """Who cannot join."""
+    await s.join("somebody")
+    await s.list()
+    await s.join(protocols=())
+    await s.join(protocol_type="")
+    await s.list()
+    for session_ms in (999, 1_800_001):
+        await s.join(session_ms=session_ms)
+    await s.stable()
+    await s.join(protocol_type="connect")
+    await s.join(protocols=(("roundrobin", b""),))
+    await s.join("m9")
+    await s.join("m1", instance="i")
+    await s.join(protocols=())
+    await s.describe()
+
+
+async def no_group_id(s: Script) -> None:
+    """A group has a name."""
+    await s.ask(m.ListGroupsRequest(states_filter=[], types_filter=[]), 4)
+    s.group = ""
+    await s.join()
+    await s.sync("m1", 1)
+    await s.heartbeat("m1", 1)
+    await s.leave(("m1", None))
+    await s.delete_offset()
+
+
+async def zombies(s: Script) -> None:
+    """Who is no member of this generation commits nothing."""
+    await s.stable_pair()
+    for member, generation in (("m1", 2), ("m1", 1), ("m1", 3), ("m9", 2), ("", -1), ("m1", -1), ("", 2)):
+        await s.commit(5, member, generation)
+    await s.heartbeat("m1", 1)
+    await s.heartbeat("m9", 2)
+    await s.sync("m1", 1)
+    await s.sync("m9", 2)
+    await s.leave(("m1", None))
+    await s.commit(6, "m1", 2)
+    await s.committed()
+
+
+async def static_bounce(s: Script) -> None:
+    """An instance that comes back goes on in its generation; whoever has its old id is fenced."""
+    await (await s.member(instance="i"))
+    await s.sync("m1", 1, {"m1": b"all"}, instance="i", quietly=True)
+    await s.join(instance="i")
+    await s.describe()
+    await s.sync("m2", 1, instance="i")
+    await s.heartbeat("m1", 1, instance="i")
+    await s.heartbeat("m1", 1)
+    await s.commit(5, "m1", 1, instance="i")
+    await s.sync("m1", 1, instance="i")
+    await s.join("m1", instance="i")
+    await s.leave(("m1", "i"))
+    await s.heartbeat("m2", 1, instance="i")
+    await s.heartbeat("m2", 1, instance="j")
+    await s.join(instance="i", version=9)
+    await s.leave(("", "j"), ("", "i"), ("", None))
+    await s.describe()
+    await s.log()
+
+
+async def static_follower_bounce(s: Script) -> None:
+    """A static follower that comes back disturbs nobody, unless it says something that changes the protocol."""
+    await (await s.member(instance="a"))
+    await s.sync("m1", 1, {"m1": b"all"}, instance="a", quietly=True)
+    second = await s.member(instance="b")
+    await s.until_preparing()
+    await asyncio.gather(s.join("m1", instance="a", quietly=True), second)
+    await s.describe()
+    await asyncio.gather(
+        s.sync("m2", 2, instance="b", quietly=True), s.sync("m1", 2, {"m1": b"one", "m2": b"two"}, instance="a")
+    )
+    await s.join(instance="b", version=9)
+    await s.sync("m3", 2, instance="b")
+    await s.heartbeat("m1", 2, instance="a")
+    await s.join(instance="b", protocols=(("roundrobin", b""), ("range", SUBSCRIPTION + b"\0")), version=9)
+    await s.heartbeat("m1", 2, instance="a")
+    await s.log()
+
+
+async def static_bounce_while_assigning(s: Script) -> None:
+    """An instance that comes back before the assignment is there begins another rebalance."""
+    await (await s.member(instance="i"))
+    await s.join(instance="i")
+    await s.sync("m1", 1, {"m1": b"all"}, instance="i")
+    await s.sync("m2", 2, {"m2": b"all"}, instance="i")
+    await s.log()
+
+
+async def rejoins(s: Script) -> None:
+    """A follower that says the same is told its generation; the leader, or whoever says something else, rebalances."""
+    await s.stable_pair()
+    await s.join("m2")
+    await s.describe()
+    changed = asyncio.create_task(s.join("m2", protocols=(("range", SUBSCRIPTION + b"\0"),), quietly=True))
+    await s.rejoined("m1", changed)
+    s.say(s.joined(await changed, "m2"))
+    await s.join("m2", protocols=(("range", SUBSCRIPTION + b"\0"),))
+    await s.join("m1")
+    await asyncio.gather(s.sync("m2", 3, quietly=True), s.sync("m1", 3, {}, quietly=True))
+    leader = asyncio.create_task(s.join("m1", quietly=True))
+    await s.rejoined("m2", leader)
+    s.say(s.joined(await leader, "m1"))
+
+
+async def votes(s: Script) -> None:
+    """The protocol that most members like best of those that all have."""
+    likes = ((("a", b"1"), ("b", b"2"), ("c", b"3")), (("c", b""), ("b", b"")), (("d", b""), ("b", b""), ("c", b"")))
+    first = asyncio.create_task(s.join(version=3, protocols=likes[0], quietly=True))
+    s.say(s.joined(await first, "m1"))
+    second = asyncio.create_task(s.join(version=3, protocols=likes[1], quietly=True))
+    await s.until_preparing()
+    third = asyncio.create_task(s.join(version=3, protocols=likes[2], quietly=True))
+    await asyncio.sleep(0.5)
+    joined = await s.join("m1", protocols=likes[0], quietly=True)
+    await asyncio.gather(second, third)
+    s.say(f"{joined.error_code} {joined.generation_id} {joined.protocol_name} {len(joined.members)}")
+
+
+async def wrong_protocol_at_sync(s: Script) -> None:
+    """Who thinks that another protocol was chosen has no assignment (KIP-559)."""
+    await (await s.member())
+    await s.sync("m1", 1, {"m1": b"all"}, version=5, protocol="roundrobin")
+    await s.sync("m1", 1, {"m1": b"all"}, version=5, protocol=None)
+    await s.sync("m1", 1, {"m1": b"all"}, version=5)
+
+
+async def leaving(s: Script) -> None:
+    """Members leave one by one or together; each is answered on its own."""
+    await s.leave(("m9", None))
+    await s.leave(("m9", None), version=0)
+    await s.stable_pair()
+    await s.join()
+    await s.leave(("m3", None), ("m3", None), ("m2", "i"), ("m2", None))
+    await s.heartbeat("m1", 2)
+    await s.leave(("m1", None))
+    await s.describe()
+    await s.log()
+
+
+async def deletion(s: Script) -> None:
+    """A group with members stays; one without goes, and what it has committed."""
+    await s.delete()
+    await s.delete_offset()
+    await s.describe()
+    await s.stable()
+    await s.commit(5, "m1", 1)
+    await s.delete()
+    await s.delete_offset()
+    await s.delete_offset("nowhere")
+    await s.leave(("m1", None))
+    await s.delete()
+    await s.committed()
+    await s.delete()
+    await s.list()
+    await s.log()
+
+
+async def last_offset_deleted(s: Script) -> None:
+    """A group without members goes with its last offset."""
+    await s.commit(5)
+    await s.describe()
+    await s.list()
+    await s.delete_offset()
+    await s.delete_offset()
+    await s.log()
+
+
+async def offsets_only(s: Script) -> None:
+    """A group that never had members is deleted without a word about itself."""
+    await s.commit(5)
+    await s.delete()
+    await s.log()
+
+
+async def own_retention(s: Script) -> None:
+    """An older client says how long its offset is to live."""
+    await s.commit(5, version=4, retention_ms=60_000)
+    await s.log()
+
+
+async def other_types(s: Script) -> None:
+    """Only what consumers say is looked into."""
+    await (await s.member(protocol_type="connect"))
+    await s.sync("m1", 1, {"m1": b"all"}, protocol=None)
+    await s.delete_offset()
+    await s.describe()
+
+
+async def garbage(s: Script) -> None:
+    """Nobody understands what the member subscribes to, and the group works."""
+    garbage = (("range", b"\0\0\xff"),)
+    await (await s.member(protocols=garbage))
+    await s.sync("m1", 1, {"m1": b"\xff" * 9})
+    await s.commit(5, "m1", 1)
+    await s.delete_offset()
+    await s.describe()
+    await s.log()
+
+
+async def large_assignment(s: Script) -> None:
+    """An assignment that a record can hold, and one that it cannot."""
+    await (await s.member())
+    await s.sync("m1", 1, {"m1": bytes(1_000_000)})
+    await s.leave(("m1", None))
+    await (await s.member())
+    await s.sync("m2", 3, {"m2": bytes(1_100_000)})
+    await s.heartbeat("m2", 3)
+    await s.describe()
+
+
+async def long_names(s: Script) -> None:
+    """A name can have 32,767 bytes; with one more the connection is closed."""
+    s.group = "g" * 32_767
+    await s.join(version=6)
+    await s.join("m1", version=6)
+    await s.sync("m1", 1, {"m1": b"all"}, version=5)
+    await s.log()
+    s.group += "g"
+    try:
+        await s.join(version=6)
+    except PeerError:
+        s.say("join: the connection is closed")
+
+
+async def session_ends(s: Script) -> None:
+    """A member that is not heard of is gone after its session time-out."""
+    await s.stable(session_ms=1_000)
+    await s.until_state("Empty")
+    await s.heartbeat("m1", 1)
+    await s.log()
+
+
+async def rebalance_time_ends(s: Script) -> None:
+    """Who does not join again in time is left behind."""
+    await s.stable(rebalance_ms=1_000)
+    s.say(s.joined(await (await s.member(rebalance_ms=1_000)), "m2"))
+    await s.heartbeat("m1", 1)
+    await s.describe()
+
+
+async def never_synced(s: Script) -> None:
+    """Who never asks for its assignment is left behind too, though it is heard of."""
+    await (await s.member(rebalance_ms=1_000))
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        await s.heartbeat("m1", 1)
+    await s.until_state("Empty")
+    await s.heartbeat("m1", 1)
+    await s.log()
+
+
+SITUATIONS: tuple[Situation, ...] = (
+    one_member,
+    old_clients,
+    second_member,
+    refused_joins,
+    no_group_id,
+    zombies,
+    static_bounce,
+    static_follower_bounce,
+    static_bounce_while_assigning,
+    rejoins,
+    votes,
+    wrong_protocol_at_sync,
+    leaving,
+    deletion,
+    last_offset_deleted,
+    offsets_only,
+    other_types,
+    garbage,
+    large_assignment,
+    long_names,
+    own_retention,
+    session_ends,
+    rebalance_time_ends,
+    never_synced,
+)
+
+
+async def play(situation: Situation, transport: Transport, host: str, port: int) -> list[str]:
+    """Return what a cluster answers and stores in a situation."""
+    script = Script(transport, host, port, group=situation.__name__)
+    await situation(script)
+    return script.said
+
+
+async def _record(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    said = {}
+    for situation in SITUATIONS:
+        said[situation.__name__] = await play(situation, TcpTransport(), host, int(port))
+    RECORDED.write_text(json.dumps(said, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(_record(sys.argv[1]))

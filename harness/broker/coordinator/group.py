@@ -1,0 +1,253 @@
+"""What is a group of consumers: its state, its members, what they agree on. Changes of it are in `membership`.
+
+Kafka's `GroupMetadata` and `MemberMetadata`; members are in the order in which they came.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness.broker.coordinator.effects import JoinedMember, Ticket
+from harness.broker.coordinator.group_records import GroupMetadata, StoredMember
+from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL, subscribed_topics
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""What a member can do, by name, with its metadata; the one it likes best first."""
+
+
+class GroupState(StrEnum):
+    """Kafka's names."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+REBALANCES_FROM = (GroupState.EMPTY, GroupState.COMPLETING, GroupState.STABLE)
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member."""
+
+    member_id: str
+    instance_id: str | None
+    """Of a static member (KIP-345)."""
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    joining: Ticket | None = None
+    """Its JoinGroup that waits."""
+    syncing: Ticket | None = None
+    """Its SyncGroup that waits."""
+    is_new: bool = False
+    """Whether it waits for its first generation: it cannot send heartbeats yet."""
+
+    @property
+    def must_be_heard_of(self) -> bool:
+        """Whether its session may end: not while it waits, unless nobody can tell whether it still does."""
+        return self.is_new or (self.joining is None and self.syncing is None)
+
+    def metadata(self, protocol: str) -> bytes:
+        """Return what it says with this protocol."""
+        return next(metadata for name, metadata in self.protocols if name == protocol)
+
+    def names(self) -> list[str]:
+        """Return its protocols' names, the one it likes best first."""
+        return [name for name, _ in self.protocols]
+
+
+@dataclass(frozen=True, slots=True)
+class InitialDelay:
+    """How long an empty group waits for more members."""
+
+    delay_ms: int
+    """The part that runs now."""
+    remaining_ms: int
+    """What may follow, if new members come."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """A group, whatever its state."""
+
+    name: str
+    state: GroupState = GroupState.EMPTY
+    state_since_ms: int | None
+    """Wall clock; None where an old record does not say."""
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    """Chosen for this generation."""
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    """Member ids by instance ids."""
+    pending_members: set[str] = field(default_factory=set)
+    """Ids that were given out, and that nobody has joined with yet (KIP-394)."""
+    pending_syncs: set[str] = field(default_factory=set)
+    """Members of this generation that have not asked for their assignment."""
+    initial_delay: InitialDelay | None = None
+    """While an empty group waits for more members."""
+    new_member_came: bool = False
+    """While it does: whether it is to wait on."""
+    topics: frozenset[str] | None = None
+    """What a consumer group is subscribed to; None when nobody can say."""
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that a member wants to be waited for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def joining(self) -> int:
+        """How many members wait for the next generation."""
+        return sum(member.joining is not None for member in self.members.values())
+
+    def all_have_joined(self) -> bool:
+        """Whether the next generation waits for nobody."""
+        return not self.pending_members and self.joining == len(self.members)
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether it may be consuming a topic."""
+        return self.topics is None or topic in self.topics
+
+    def supports(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether somebody with these protocols has one in common with all members."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type and names)
+        in_common = not self.members or not self.common_protocols().isdisjoint(names)
+        return protocol_type == self.protocol_type and bool(names) and in_common
+
+    def common_protocols(self) -> set[str]:
+        """Return the protocols that all members have."""
+        each = [set(member.names()) for member in self.members.values()]
+        return set.intersection(*each) if each else set()
+
+    def elected_protocol(self) -> str:
+        """Return the protocol with the most votes; each member votes for what it likes best of the common ones."""
+        common = self.common_protocols()
+        votes = Counter(next(name for name in member.names() if name in common) for member in self.members.values())
+        return votes.most_common(1)[0][0]
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Take a member in; the first one leads and says what kind of group it is."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        self.leader = self.leader or member.member_id
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self.pending_members.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Let a member go, or one that was still to come; whoever is the oldest leads then."""
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            del self.static_members[member.instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_members.discard(member_id)
+        self.pending_syncs.discard(member_id)
+
+    def rename(self, instance_id: str, member_id: str) -> Member:
+        """Give a static member another id, in its old place, and return it."""
+        old_id = self.static_members[instance_id]
+        member = self.members[old_id]
+        member.member_id = member_id
+        self.members = {each.member_id: each for each in self.members.values()}
+        self.static_members[instance_id] = member_id
+        if old_id in self.pending_syncs:
+            self.pending_syncs.symmetric_difference_update({old_id, member_id})
+        if self.leader == old_id:
+            self.leader = member_id
+        return member
+
+    def elect_joined_leader(self) -> bool:
+        """Have somebody lead who has joined; False when nobody has."""
+        if self.leader is None or self.members[self.leader].joining is None:
+            joined = [member.member_id for member in self.members.values() if member.joining is not None]
+            if not joined:
+                return False
+            self.leader = joined[0]
+        return True
+
+    def begin_generation(self) -> None:
+        """Count on, and agree on a protocol."""
+        self.generation += 1
+        self.protocol = self.elected_protocol() if self.members else None
+        self.topics = self._subscribed_topics()
+        self.pending_syncs = set(self.members)
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        protocol = self.protocol
+        if self.protocol_type != CONSUMER_PROTOCOL:
+            return None
+        return subscribed_topics(member.metadata(protocol) for member in self.members.values() if protocol is not None)
+
+    def joined_members(self) -> tuple[JoinedMember, ...]:
+        """Return the members with what they say by the protocol of this generation."""
+        return tuple(
+            JoinedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                metadata=member.metadata(self.protocol) if self.protocol is not None else b"",
+            )
+            for member in self.members.values()
+        )
+
+    def record(self, assignments: Mapping[str, bytes]) -> GroupMetadata:
+        """Return what is stored of it, with these assignments."""
+        return GroupMetadata(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            state_since_ms=self.state_since_ms,
+            members=tuple(
+                StoredMember(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    subscription=member.metadata(self.protocol) if self.protocol is not None else b"",
+                    assignment=assignments[member.member_id],
+                )
+                for member in self.members.values()
+            ),
+        )
+
+
+def loaded_group(name: str, record: GroupMetadata) -> Group:
+    """Return the group as it was stored."""
+    group = Group(
+        name=name,
+        state=GroupState.STABLE if record.members else GroupState.EMPTY,
+        state_since_ms=record.state_since_ms,
+        generation=record.generation,
+        protocol_type=record.protocol_type or None,
+        protocol=record.protocol,
+        leader=record.leader,
+    )
+    for stored in record.members:
+        member = Member(
+            member_id=stored.member_id,
+            instance_id=stored.instance_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            rebalance_timeout_ms=stored.rebalance_timeout_ms,
+            session_timeout_ms=stored.session_timeout_ms,
+            protocols=((record.protocol or "", stored.subscription),),
+            assignment=stored.assignment,
+        )
+        group.add(member, record.protocol_type)
+    group.topics = group._subscribed_topics()
+    return group

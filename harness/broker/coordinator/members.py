@@ -1,0 +1,190 @@
+"""Serves the members of groups: hands their requests to the state machine, and carries out what it asks for.
+
+All of it is on the broker's loop: what waits are futures, timers are the loop's, and a record is stored when the
+replicated topic has acknowledged it.
+"""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.coordinator.effects import (
+    NO_MEMBER_ID,
+    Answer,
+    CancelTimer,
+    Effect,
+    JoinAnswer,
+    SetTimer,
+    Store,
+    SyncAnswer,
+    Ticket,
+    Timer,
+)
+from harness.broker.coordinator.membership import Membership
+from harness.broker.coordinator.offsets_topic import GROUP_ERRORS, NO_CORRELATION_ID, OffsetsTopic
+from harness.broker.coordinator.records import encode_group, partition_of
+from harness.broker.coordinator.requests import Join, Sync
+from harness.broker.coordinator.store import GroupStore
+from harness.broker.wire.error_codes import ErrorCode
+
+MemberIdentity = tuple[str, str | None]
+"""Member id, instance id."""
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupMembers:
+    """The members of the groups that this broker coordinates."""
+
+    store: GroupStore
+    topic: OffsetsTopic
+    wall_ms: Callable[[], int]
+    rng: random.Random
+    """For the ids of members."""
+    _last_ticket: Ticket = 0
+    _waiting: dict[Ticket, asyncio.Future[Any]] = field(default_factory=dict)
+    _timers: dict[Membership, dict[Timer, asyncio.TimerHandle]] = field(default_factory=dict)
+    _stores: set[asyncio.Task[None]] = field(default_factory=set)
+
+    # --- requests ---
+
+    async def join(self, name: str, join: Join) -> JoinAnswer:
+        """Answer JoinGroup, once the next generation has begun; the first new member makes the group."""
+        limits, error = self.store.limits, self.gate(name)
+        if not error and not limits.min_session_timeout_ms <= join.session_timeout_ms <= limits.max_session_timeout_ms:
+            error = ErrorCode.INVALID_SESSION_TIMEOUT
+        if not error and join.member_id != NO_MEMBER_ID and self.store.group(name) is None:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+        if error:
+            return JoinAnswer(error=error, member_id=join.member_id)
+        membership = self.store.create_group(name).membership
+        ticket, answer = self._ticket()
+        new_member_id = f"{join.instance_id or join.client_id}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
+        self.carry_out(membership, membership.join(join, ticket, new_member_id, self.wall_ms()))
+        joined: JoinAnswer = await self._answered(ticket, answer)
+        return joined
+
+    async def sync(self, name: str, sync: Sync) -> SyncAnswer:
+        """Answer SyncGroup, once the leader's assignment is stored."""
+        error = self.gate(name)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS)  # older clients know no better
+        known = self.store.group(name)
+        if error or known is None:
+            return SyncAnswer(error=error or ErrorCode.UNKNOWN_MEMBER_ID)
+        ticket, answer = self._ticket()
+        self.carry_out(known.membership, known.membership.sync(sync, ticket, self.wall_ms()))
+        synced: SyncAnswer = await self._answered(ticket, answer)
+        return synced
+
+    def heartbeat(self, name: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Answer Heartbeat."""
+        error = self.gate(name)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return ErrorCode.NONE
+        known = self.store.group(name)
+        if error or known is None:
+            return error or ErrorCode.UNKNOWN_MEMBER_ID
+        error, effects = known.membership.heartbeat(generation, member_id, instance_id)
+        self.carry_out(known.membership, effects)
+        return error
+
+    def leave(self, name: str, leaving: Sequence[MemberIdentity]) -> tuple[ErrorCode, list[ErrorCode]]:
+        """Answer LeaveGroup: an error for all, or one each."""
+        error = self.gate(name)
+        if error:
+            return error, []
+        known = self.store.group(name)
+        if known is None:
+            return ErrorCode.NONE, [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
+        errors = []
+        for member_id, instance_id in leaving:
+            error, effects = known.membership.leave(member_id, instance_id, self.wall_ms())
+            self.carry_out(known.membership, effects)
+            errors.append(error)
+        return ErrorCode.NONE, errors
+
+    def gate(self, name: str) -> ErrorCode:
+        """Return NONE when this broker may answer for members of the group, else why not."""
+        return self.store.gate(name) if name else ErrorCode.INVALID_GROUP_ID
+
+    # --- the coordinator's life ---
+
+    def take_over(self, memberships: Iterable[Membership]) -> None:
+        """Begin to look after groups that were loaded: every session begins anew."""
+        for membership in memberships:
+            self.carry_out(membership, membership.loaded(self.wall_ms()))
+
+    def let_go(self, memberships: Iterable[Membership], error: ErrorCode) -> None:
+        """Have nothing to do with groups any more, and tell those who wait why."""
+        for membership in memberships:
+            self.carry_out(membership, membership.end(error, self.wall_ms()))
+            for timer in self._timers.pop(membership, {}).values():
+                timer.cancel()
+
+    async def stop(self) -> None:
+        """End timers, and stores that are under way."""
+        for timers in self._timers.values():
+            for timer in timers.values():
+                timer.cancel()
+        self._timers.clear()
+        for task in self._stores:
+            task.cancel()
+        await asyncio.gather(*self._stores, return_exceptions=True)
+
+    # --- effects ---
+
+    def carry_out(self, membership: Membership, effects: Iterable[Effect]) -> None:
+        """Do what a group asks for."""
+        for effect in effects:
+            match effect:
+                case Answer(ticket=ticket, answer=answer):
+                    waiting = self._waiting.get(ticket)
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(answer)
+                case SetTimer(timer=timer, after_ms=after_ms):
+                    self._cancel(membership, timer)
+                    self._set(membership, timer, after_ms)
+                case CancelTimer(timer=timer):
+                    self._cancel(membership, timer)
+                case Store():
+                    task = asyncio.get_running_loop().create_task(self._store(membership, effect), name="store-group")
+                    self._stores.add(task)
+                    task.add_done_callback(self._stores.discard)
+
+    def _ticket(self) -> tuple[Ticket, asyncio.Future[Any]]:
+        self._last_ticket += 1
+        answer = self._waiting[self._last_ticket] = asyncio.get_running_loop().create_future()
+        return self._last_ticket, answer
+
+    async def _answered(self, ticket: Ticket, answer: asyncio.Future[Any]) -> Any:
+        try:
+            return await answer
+        finally:
+            del self._waiting[ticket]
+
+    def _set(self, membership: Membership, timer: Timer, after_ms: int) -> None:
+        handle = asyncio.get_running_loop().call_later(after_ms / 1000, self._fire, membership, timer)
+        self._timers.setdefault(membership, {})[timer] = handle
+
+    def _cancel(self, membership: Membership, timer: Timer) -> None:
+        handle = self._timers.get(membership, {}).pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _fire(self, membership: Membership, timer: Timer) -> None:
+        self._cancel(membership, timer)
+        self.carry_out(membership, membership.fired(timer, self.wall_ms()))
+
+    async def _store(self, membership: Membership, store: Store) -> None:
+        name, now_ms = membership.group.name, self.wall_ms()
+        result = await self.topic.append(
+            partition_of(name, self.store.partitions),
+            encode_group(name, store.record, now_ms),
+            client="",
+            correlation_id=NO_CORRELATION_ID,
+        )
+        error = GROUP_ERRORS.get(result.error, result.error)
+        self.carry_out(membership, membership.stored(store.purpose, error, self.wall_ms()))

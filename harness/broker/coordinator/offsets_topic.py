@@ -1,0 +1,73 @@
+"""`__consumer_offsets` as the coordinator needs it, and what a failed append to it means to a client."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from harness.broker.wire.error_codes import ErrorCode
+
+NO_CORRELATION_ID = -1
+
+_COORDINATION_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_FOR_PARTITION: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE)
+
+COMMIT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    **_COORDINATION_ERRORS,
+    **dict.fromkeys(_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+}
+"""For offsets; any other error is passed on, a time-out leaves the commit unknown."""
+GROUP_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    **_COORDINATION_ERRORS,
+    **dict.fromkeys(_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
+}
+"""For a group's own record; any other error is passed on."""
+
+
+class OffsetsLog(Protocol):
+    """The local log of one partition of `__consumer_offsets`."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset."""
+        ...
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        ...
+
+    def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
+        """Return whole batches from `offset` on."""
+        ...
+
+
+class Appended(Protocol):
+    """How an append ended."""
+
+    @property
+    def error(self) -> ErrorCode:
+        """NONE when the record is committed."""
+        ...
+
+    @property
+    def base_offset(self) -> int:
+        """Of the first record."""
+        ...
+
+
+class OffsetsTopic(Protocol):
+    """`__consumer_offsets` as this broker holds it."""
+
+    def log(self, partition: int) -> OffsetsLog | None:
+        """Return the local log of a partition, or None."""
+        ...
+
+    async def append(self, partition: int, records: bytes, *, client: str, correlation_id: int) -> Appended:
+        """Append with acks=all and wait for the high watermark."""
+        ...

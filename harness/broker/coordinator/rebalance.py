@@ -1,0 +1,184 @@
+"""How does a group get from one generation to the next? Pure: what is to happen is collected as effects.
+
+A rebalance is prepared (members are to join again), completed when all have or their time is over, and over when the
+leader's assignment is stored (`GroupCoordinator.prepareRebalance` and `onCompleteJoin` in Kafka).
+"""
+
+from dataclasses import dataclass, field
+
+from harness.broker.coordinator.effects import (
+    JOIN_TIMER,
+    SYNC_TIMER,
+    Answer,
+    CancelTimer,
+    Effect,
+    JoinAnswer,
+    SetTimer,
+    Store,
+    SyncAnswer,
+    Timer,
+    TimerKind,
+)
+from harness.broker.coordinator.group import REBALANCES_FROM, Group, GroupState, InitialDelay, Member
+from harness.broker.wire.error_codes import ErrorCode
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """Moves a group between its states."""
+
+    group: Group
+    initial_delay_ms: int
+    now_ms: int = 0
+    """Wall clock of the last input, for what is stored."""
+    effects: list[Effect] = field(default_factory=list)
+
+    def enter(self, state: GroupState) -> None:
+        """Change the group's state."""
+        self.group.state = state
+        self.group.state_since_ms = self.now_ms
+
+    # --- those who wait ---
+
+    def answer_join(self, member: Member, answer: JoinAnswer) -> None:
+        """Answer a member that waits for the next generation."""
+        if member.joining is not None:
+            self.effects.append(Answer(ticket=member.joining, answer=answer))
+            member.joining = None
+
+    def answer_sync(self, member: Member, answer: SyncAnswer) -> bool:
+        """Answer a member that waits for its assignment; whether it did."""
+        if member.syncing is None:
+            return False
+        self.effects.append(Answer(ticket=member.syncing, answer=answer))
+        member.syncing = None
+        return True
+
+    def expect_heartbeat(self, member: Member) -> None:
+        """Give a member its session time-out from now on."""
+        self.expect(member.member_id, member.session_timeout_ms)
+
+    def expect(self, member_id: str, within_ms: int) -> None:
+        """Have a member removed that is not heard of in time."""
+        self.effects.append(SetTimer(timer=Timer(TimerKind.SESSION, member_id), after_ms=within_ms))
+
+    def remove(self, member: Member) -> None:
+        """Let a member go; one that waits is told that it is none."""
+        unknown = ErrorCode.UNKNOWN_MEMBER_ID
+        self.answer_join(member, JoinAnswer(error=unknown))
+        self.answer_sync(member, SyncAnswer(error=unknown))
+        self.forget(member.member_id)
+
+    def forget(self, member_id: str) -> None:
+        """Let a member go, or one that was still to come, without a word."""
+        self.group.remove(member_id)
+        self.effects.append(CancelTimer(timer=Timer(TimerKind.SESSION, member_id)))
+
+    # --- preparing ---
+
+    def begin(self) -> None:
+        """Prepare a rebalance, unless one is being prepared."""
+        group = self.group
+        if group.state not in REBALANCES_FROM:
+            return
+        if group.state is GroupState.COMPLETING:
+            self.refuse_assignment(ErrorCode.REBALANCE_IN_PROGRESS)
+        self.effects.append(CancelTimer(timer=SYNC_TIMER))
+        delay_ms = group.rebalance_timeout_ms
+        group.initial_delay = None
+        if group.state is GroupState.EMPTY:
+            group.initial_delay = InitialDelay(self.initial_delay_ms, max(delay_ms - self.initial_delay_ms, 0))
+            delay_ms = self.initial_delay_ms
+        self.enter(GroupState.PREPARING)
+        self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=delay_ms))
+        self.check()
+
+    def check(self) -> None:
+        """Complete a rebalance that waits for nobody any more."""
+        group = self.group
+        if group.state is GroupState.PREPARING and group.initial_delay is None and group.all_have_joined():
+            self.effects.append(CancelTimer(timer=JOIN_TIMER))
+            self._complete()
+
+    def join_time_is_over(self) -> None:
+        """Complete a rebalance with those who have joined; an empty group that grows is given more time."""
+        group = self.group
+        if group.state is not GroupState.PREPARING:
+            return
+        delay = group.initial_delay
+        if delay is not None and group.new_member_came and delay.remaining_ms:
+            group.new_member_came = False
+            next_ms = min(self.initial_delay_ms, delay.remaining_ms)
+            group.initial_delay = InitialDelay(next_ms, max(delay.remaining_ms - delay.delay_ms, 0))
+            self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=next_ms))
+        else:
+            group.initial_delay = None
+            self._complete()
+
+    # --- completing ---
+
+    def _complete(self) -> None:
+        group = self.group
+        for member in list(group.members.values()):
+            if member.joining is None and member.instance_id is None:
+                self.forget(member.member_id)
+        if group.members and not group.elect_joined_leader():
+            self.effects.append(SetTimer(timer=JOIN_TIMER, after_ms=group.rebalance_timeout_ms))
+            return
+        group.begin_generation()
+        if not group.members:
+            self.enter(GroupState.EMPTY)
+            self.effects.append(Store(record=group.record({})))
+            return
+        self.enter(GroupState.COMPLETING)
+        for member in group.members.values():
+            self.answer_join(member, self.joined(member))
+            self.expect_heartbeat(member)
+            member.is_new = False
+        self.effects.append(SetTimer(timer=SYNC_TIMER, after_ms=group.rebalance_timeout_ms))
+
+    def joined(self, member: Member) -> JoinAnswer:
+        """Return what a member of this generation is told: with all members if it leads."""
+        group = self.group
+        return JoinAnswer(
+            member_id=member.member_id,
+            generation=group.generation,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol,
+            leader=group.leader or "",
+            members=group.joined_members() if group.leader == member.member_id else (),
+        )
+
+    # --- assigning ---
+
+    def assign(self, assignments: dict[str, bytes]) -> None:
+        """Give everybody what the leader has assigned; the group is stable then."""
+        for member in self.group.members.values():
+            member.assignment = assignments[member.member_id]
+            self._propagate(member, self.synced(member))
+        self.enter(GroupState.STABLE)
+
+    def refuse_assignment(self, error: ErrorCode) -> None:
+        """Tell those who wait for an assignment that there is none."""
+        for member in self.group.members.values():
+            member.assignment = b""
+            self._propagate(member, SyncAnswer(error=error))
+
+    def _propagate(self, member: Member, answer: SyncAnswer) -> None:
+        if self.answer_sync(member, answer):
+            self.expect_heartbeat(member)  # who waited was not held to its time, and no timer runs for it
+
+    def synced(self, member: Member) -> SyncAnswer:
+        """Return what a member of a stable group is told."""
+        return SyncAnswer(
+            protocol_type=self.group.protocol_type, protocol=self.group.protocol, assignment=member.assignment
+        )
+
+    def sync_time_is_over(self) -> None:
+        """Remove who has joined this generation and never asked for its assignment."""
+        group = self.group
+        if group.state not in (GroupState.COMPLETING, GroupState.STABLE) or not group.pending_syncs:
+            return
+        for member_id in sorted(group.pending_syncs):
+            self.forget(member_id)
+        self.begin()

@@ -1,0 +1,147 @@
+"""Takes back offsets that have expired or are deleted, and ends groups of which nothing is left.
+
+Here at once, then in the log, for later coordinators (`GroupMetadataManager.cleanupGroupMetadata` in Kafka).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from harness.broker.coordinator.group import GroupState
+from harness.broker.coordinator.members import GroupMembers
+from harness.broker.coordinator.offsets_topic import NO_CORRELATION_ID, OffsetsTopic
+from harness.broker.coordinator.records import OffsetKey, OffsetRecord, encode_tombstones, partition_of
+from harness.broker.coordinator.store import GroupStore, KnownGroup
+from harness.broker.coordinator.subscription import CONSUMER_PROTOCOL
+from harness.broker.wire.error_codes import ErrorCode
+from harness.values import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Retirement:
+    """Ends offsets and groups."""
+
+    store: GroupStore
+    topic: OffsetsTopic
+    members: GroupMembers
+    wall_ms: Callable[[], int]
+    retention_ms: int
+    """How long an offset lives that nobody uses."""
+    under_way: set[asyncio.Task[None]] = field(default_factory=set)
+    """What is being written."""
+
+    def withdraw(self, partitions: Collection[TopicPartition]) -> None:
+        """Take back every position in these partitions, at once; that it is written follows."""
+        for shard, keys in self.store.commits_to(set(partitions)).items():
+            self.store.forget(shard, keys)
+            names = {key.group for key in keys}
+            task = asyncio.get_running_loop().create_task(self._retire(shard, keys, names), name="withdraw-offsets")
+            self.under_way.add(task)
+            task.add_done_callback(self.under_way.discard)
+
+    async def expire(self) -> None:
+        """Take back what has expired (KIP-211), and groups of which nothing is left."""
+        now_ms = self.wall_ms()
+        for name, _ in self.store.groups():
+            known = self.store.group(name)  # what it is now: others were written about in between
+            expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)] if known else []
+            if known is not None and (expired or known.is_over):
+                await self._retired(name, expired)
+
+    async def delete_group(self, name: str) -> ErrorCode:
+        """Answer DeleteGroups: only a group without members goes, with all its offsets."""
+        known = self.store.group(name)
+        if error := self.store.gate(name):
+            return error
+        if known is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if known.membership.group.state is not GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        await self._retired(name, known.offsets)
+        return ErrorCode.NONE
+
+    async def delete_offsets(
+        self, name: str, partitions: Collection[TopicPartition]
+    ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
+        """Answer OffsetDelete: an error for all, or one each; what the group consumes stays."""
+        known = self.store.group(name)
+        if error := self.members.gate(name):
+            return error, {}
+        if known is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND, {}
+        group = known.membership.group
+        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+            return ErrorCode.NON_EMPTY_GROUP, {}
+        subscribed = {
+            each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
+        }
+        await self._retired(name, [each for each in partitions if each not in subscribed])
+        errors = dict.fromkeys(partitions, ErrorCode.NONE)
+        return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+
+    async def stop(self) -> None:
+        """End what is being written."""
+        tasks = list(self.under_way)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _is_expired(self, known: KnownGroup, partition: TopicPartition, now_ms: int) -> bool:
+        group, offset = known.membership.group, known.offsets[partition].value
+        since_ms = offset.timestamp_ms
+        if known.commits_under_way:
+            return False
+        if group.protocol_type is not None and group.state is GroupState.EMPTY:
+            since_ms = offset.timestamp_ms if group.state_since_ms is None else group.state_since_ms
+        elif group.protocol_type is not None and (
+            group.protocol_type != CONSUMER_PROTOCOL
+            or group.state is not GroupState.STABLE
+            or group.subscribes_to(partition[0])
+        ):
+            return False
+        if offset.expires_ms is not None:
+            return now_ms >= offset.expires_ms
+        return now_ms - since_ms >= self.retention_ms
+
+    async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> None:
+        """Take back these offsets of a group, and return when that is in the log."""
+        known = self.store.group(name)
+        keys = [
+            OffsetKey(group=name, topic=topic, partition=partition)
+            for topic, partition in sorted(partitions)
+            if known is not None and (topic, partition) in known.offsets
+        ]
+        await self._retire(partition_of(name, self.store.partitions), keys, {name})
+
+    async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> None:
+        """Forget offsets, and those of the groups that are over then, and write that all this is no more.
+
+        The tombstones are in the log before anybody else is heard: a commit that follows stands behind them.
+        """
+        self.store.forget(shard, keys)
+        stored = []
+        for name in sorted(names):
+            known = self.store.group(name)
+            if known is not None and known.is_over:
+                self.members.let_go([known.membership], ErrorCode.UNKNOWN_MEMBER_ID)
+                self.store.remove_group(name)
+                if known.membership.group.generation > 0:  # else it has never been stored
+                    stored.append(name)
+        if not keys and not stored:
+            return
+        tombstones = encode_tombstones(keys, stored, self.wall_ms())
+        result = await self.topic.append(shard, tombstones, client="", correlation_id=NO_CORRELATION_ID)
+        if result.error is not ErrorCode.NONE:
+            _log.warning("offsets.withdraw failed shard=%d offsets=%d error=%s", shard, len(keys), result.error.name)
+            return
+        # A commit that was on its way before them has been acknowledged now, and is no more.
+        self.store.committed(
+            shard,
+            [
+                OffsetRecord(log_offset=result.base_offset + index, key=key, value=None)
+                for index, key in enumerate(keys)
+            ],
+        )
