@@ -21,6 +21,7 @@ HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",
     "tests/sweep/test_planted_bugs.py",
+    "tests/integration/test_scenarios.py",
     "tests/experiment/test_damage.py",
 )
 """Those that a night makes longer."""

@@ -45,6 +45,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
     Raises:
         SparkError: it does not start.
     """
+    logging.root.addFilter(_is_ours)
     on_interrupt = signal.getsignal(signal.SIGINT)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     log = scratch / "jvm.log"
@@ -97,18 +98,9 @@ def watched() -> Iterator[None]:
         raise lost
 
 
-@contextmanager
-def quiet_connection() -> Iterator[None]:
-    """Keep the client library from logging what the caller is told by an error."""
-
-    def is_ours(record: logging.LogRecord) -> bool:
-        return CONNECTION not in Path(record.pathname).parts
-
-    logging.root.addFilter(is_ours)
-    try:
-        yield
-    finally:
-        logging.root.removeFilter(is_ours)
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether the client library has not logged it: the caller is told by an error, also after the session's end."""
+    return CONNECTION not in Path(record.pathname).parts
 
 
 def stop(spark: SparkSession) -> None:

@@ -98,7 +98,7 @@ def spark_session(
         java = [options[JAVA_OPTIONS], *([settings[JAVA_OPTIONS]] if JAVA_OPTIONS in settings else [])]
         with step(progress or Silent(), "Spark starts"):
             spark = jvm.started(options | settings | {JAVA_OPTIONS: " ".join(java)}, scratch)
-        with jvm.quiet_connection(), _ended_in_good_order(spark):
+        with _ended_in_good_order(spark):
             yield spark
     finally:
         end()

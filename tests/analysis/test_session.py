@@ -113,7 +113,9 @@ except HarnessError as error:
 def test_the_last_words_of_a_jvm_say_what_and_not_where(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\nprintf 'BindException: in use\\n\\tat a.B.c(B.java:1)\\n\\t... 20 more\\n' >&2; exit 1\n")
+    java.write_text(
+        "#!/bin/sh\nprintf 'BindException: in use\\n\\tat a.B.c(B.java:1)\\n\\t... 20 more\\n' >&2; exit 1\n"
+    )
     java.chmod(0o755)
     script = """
 from harness.analysis.session import spark_session
