@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of
-from harness.broker.configs.config import PROPERTIES
-from harness.cluster.broker_properties import profile
+from harness.cluster.broker_properties import effective
 from harness.contracts import registry
 from harness.contracts.checks import Settings, read_by
 from harness.contracts.faults import MayForfeit
@@ -64,8 +63,7 @@ def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
 
 def _effective(scenario: Scenario, name: str) -> list[str]:
     """Return what holds for each topic: its own property, else the broker's, else the default."""
-    defaults = {prop.name: prop.default or "" for prop in PROPERTIES}
-    brokers = {**defaults, **profile(scenario.cluster.brokers), **scenario.cluster.properties}
+    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
