@@ -295,7 +295,7 @@ class Watch:
         able = [broker for broker in sight.running(view.assignment) if broker not in offline]
         if wanted.sign is Sign.IN_SYNC and set(able) <= set(view.isr):
             return f"the log directories of brokers {sorted(offline)} are offline"
-        may_lead = view.assignment if self.terms.may_be_unclean(wanted.topic) else view.isr
+        may_lead = (not self.terms.may_be_unclean(wanted.topic) and view.isr) or view.assignment
         if not set(able) & set(may_lead):
             return f"of {list(may_lead)}, which may lead, nobody runs with its log directory"
         minimum = self.terms.min_isr(wanted.topic)

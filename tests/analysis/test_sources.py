@@ -8,7 +8,7 @@ import pytest
 
 from harness.events import COMMON, KINDS, PartitionState, encode
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import JournalEntry, Liveness, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,7 @@ def lines_of(folder: RunFolder) -> dict[Path, list[Any]]:
     return {
         folder.operations_of("p0"): [example(Operation, records=(example(Record),))],
         folder.journal: [example(JournalEntry)],
+        folder.liveness: [example(Liveness)],
         folder.zookeeper: [example(ZnodeChange)],
         folder.replica_dump(1, "orders", 0): [
             example(ReplicaState, type="replica", leader_epochs=((0, 0), (1, 5))),
