@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding, phrase
 from harness.contracts.checks import Severity
 from harness.store.history import Sign
+from harness.store.version import WATCHED
 
 BUSY_PERCENT = 95
 CROWDED_PERCENT = 200
@@ -19,6 +20,7 @@ class OfLiveness:
     """A check that asks for some signs of life; a machine that is starved shows none, so that nothing follows."""
 
     name: ClassVar[str]
+    since: ClassVar[int] = WATCHED
     signs: ClassVar[tuple[Sign, ...]]
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
@@ -30,7 +32,7 @@ class OfLiveness:
                 "run_id",
                 phrase(
                     "the machine was starved, so nobody can tell why {detail}: its processors were busy for "
-                    "{cpu_percent} %%, its load was {load_percent} %% of them, the harness ran {late_ms} ms late"
+                    "{cpu_percent} %, its load was {load_percent} % of them, the harness ran {late_ms} ms late"
                 ).alias("reason"),
             )
         )

@@ -19,6 +19,8 @@ from harness.store.folder import RunFolder
 VERSION = 4
 SEALED = 3
 """The first version whose runs are sealed."""
+WATCHED = 4
+"""The first version whose runs say what was alive in the end."""
 UNNUMBERED = 1
 """The version of runs without `format.json`."""
 

@@ -20,7 +20,7 @@ CASES = {
         sign(OWN[0], WRONG, hindrance="nobody runs"), text="never since then; but nobody runs."
     ),
     "hindered here, and not there": fails(
-        sign(OWN[0], WRONG, hindrance="nobody runs"), sign(OWN[0], WRONG), severities=["note", "violation"]
+        sign(OWN[0], WRONG, hindrance="nobody runs"), sign(OWN[0], WRONG), severities=["violation", "note"]
     ),
     "a busy machine that has time": fails(sign(OWN[0], WRONG, cpu_percent=100, load_percent=199)),
     "many processes that do little": fails(sign(OWN[0], WRONG, cpu_percent=94, load_percent=400)),
