@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from harness.events import FetchResponse, ProduceResponse
 from harness.store.history import Liveness, OpKind, OpType, Record, Sign
@@ -104,7 +105,7 @@ class Run:
     def _look(self, healed_ns: int) -> None:
         """Look for every sign of life; brokers that nobody brought back keep the cluster from some."""
         cluster, out = self.cluster, self.cluster.out
-        signs = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]
+        signs: list[tuple[Sign, dict[str, Any]]] = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]
         signs += [(sign, each.names) for each in cluster.partitions for sign in (Sign.LED, Sign.IN_SYNC)]
         signs += [(sign, each.names) for each in self.data for sign in (Sign.PRODUCE, Sign.FETCH)]
         signs += [(Sign.READ, {**each.names, "process": CONSUMERS[0]}) for each in self.data]

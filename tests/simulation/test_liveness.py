@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.broker import server
 from harness.broker.coordinator.coordinator import GroupCoordinator
 from harness.broker.replicas.isr import IsrKeeper
+from harness.broker.zookeeper.registration import register_broker
 from harness.contracts.checks import Settings
 from harness.experiment.asking import PROCESS
 from harness.simulation.run_folder import write_evidence
@@ -32,14 +32,12 @@ def nobody_joins(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_registers_twice(patch: pytest.MonkeyPatch) -> None:
-    register = server.register_broker
-
     async def once(zk: Any, registration: Any, *, previous_session_id: int, **more: Any) -> int:
         if previous_session_id:
             await asyncio.Event().wait()
-        return await register(zk, registration, previous_session_id=previous_session_id, **more)
+        return await register_broker(zk, registration, previous_session_id=previous_session_id, **more)
 
-    patch.setattr(server, "register_broker", once)
+    patch.setattr("harness.broker.server.register_broker", once)
 
 
 def offsets_load_for_ever(patch: pytest.MonkeyPatch) -> None:
