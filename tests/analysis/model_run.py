@@ -100,9 +100,9 @@ class Run:
             self.commit(partition)
             self.read_back(partition)
         cluster.dump()
-        self._look(healed_ns)
+        self.look(healed_ns)
 
-    def _look(self, healed_ns: int) -> None:
+    def look(self, healed_ns: int) -> None:
         """Look for every sign of life; brokers that nobody brought back keep the cluster from some."""
         cluster, out = self.cluster, self.cluster.out
         signs: list[tuple[Sign, dict[str, Any]]] = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]

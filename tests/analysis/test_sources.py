@@ -96,7 +96,7 @@ def test_a_folder_without_any_evidence_reads_as_no_lines(spark: "SparkSession", 
     from harness.analysis.sources import read
 
     sources = read(spark, [RunFolder(tmp_path / "empty")])
-    assert [frame.count() for frame in sources.frames.values()] == [0] * 5
+    assert [frame.count() for frame in sources.frames.values()] == [0] * 6
     assert sources.size_bytes == 0
     assert {"run_id", "file"} <= set(sources.state_changes.columns)
 
