@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 
 from benchmarks.controller import DEADLINE_S, TOPIC, controller_of
-from benchmarks.measuring import comparison
+from benchmarks.measuring import table_of_columns
 from benchmarks.peers import Ours
 from harness.broker.wire.messages import ApiVersionsRequest
 from harness.broker.wire.tcp import TcpTransport
@@ -130,7 +130,8 @@ def main() -> None:
         with in_whole_steps(Path(folder) / "site"):
             rows = {"in whole steps": measured(Path(folder) / "whole", options.partitions)}
         rows["in slices"] = measured(Path(folder) / "sliced", options.partitions)
-    Console().print(comparison("figure", rows, f"{options.partitions} partitions on {BROKERS} brokers"))
+    columns = [{"": name} | {figure: f"{value:,.1f}" for figure, value in of.items()} for name, of in rows.items()]
+    Console().print(table_of_columns(f"{options.partitions} partitions on {BROKERS} brokers", columns))
     print("load before and after:", *(f"{load:.1f}" for load in (load_before, os.getloadavg()[0])))
 
 
