@@ -83,8 +83,11 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
         except DeadlineError as error:
             notes.remark(f"after the last heal: {error}", forbids_pass=True)
             progress.message(f"deviated: {error}")
-        missing = await watch.finish()
-        progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
+        try:
+            missing = await watch.finish()
+            progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
+        except ClusterError as error:
+            notes.remark(f"signs of life could not be looked for: {error}", forbids_pass=True)
     finally:
         await load.stop(notes)
         progress.message("the load has ended, consumers have read to the end")

@@ -6,12 +6,14 @@ down with what was seen instead; whether that is a broken promise is for the che
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.client_rules.steps import partitions_of
 from harness.cluster.broker_properties import effective
 from harness.contracts.faults import Arena, Fault, Injection
+from harness.errors import ClusterError
 from harness.experiment.load import Load
 from harness.experiment.machine import Machine
 from harness.experiment.nemesis import brokers_hit
@@ -158,17 +160,27 @@ class Watch:
         """Look for the first time: the last fault has just been healed."""
         self._healed_s, self._healed_ns = _now_s(), self.probe.clock_ns()
         self.probe.machine.busyness()
-        await self._look()
+        with suppress(ClusterError):
+            await self._look()
 
     async def finish(self) -> list[str]:
-        """Look until every sign of life is there, or the time is up; write down and return what is missing."""
+        """Look until every sign of life is there, or the time is up; write down and return what is missing.
+
+        Raises:
+            ClusterError: who is registered could not even be seen when the time was up; nothing is written down.
+        """
         progress = self.load.clients.progress()
         end_s = max(self._healed_s + self.probe.patience * self.terms.quiet_s, _now_s() + RETRIES_S)
         while True:
-            await self._look()
-            await self._ask(progress)
-            if not any(self._signs.values()) or _now_s() >= end_s:
-                break
+            try:
+                await self._look()
+                await self._ask(progress)
+            except ClusterError:
+                if _now_s() >= end_s:
+                    raise
+            else:
+                if not any(self._signs.values()) or _now_s() >= end_s:
+                    break
             due_s = _now_s() + LOOK_EVERY_S
             await asyncio.sleep(LOOK_EVERY_S)
             self._late_s = max(self._late_s, _now_s() - due_s)

@@ -9,6 +9,7 @@ import pytest
 from harness.contracts.faults import Injection
 from harness.contracts.registry import fault
 from harness.contracts.workloads import ClientPlan
+from harness.errors import ClusterError
 from harness.experiment.liveness import RETRIES_S, Probe, Terms, Watch, in_force
 from harness.experiment.load import Load
 from harness.experiment.machine import Busyness, ThisMachine
@@ -307,6 +308,20 @@ def test_a_topic_that_is_being_deleted_need_not_be_whole(peace: Peace) -> None:
     peace.cluster.sessions[9] = 9
     peace.cluster.znodes.add("/admin/delete_topics/short-lived")
     assert peace.watch() == []
+
+
+def test_zookeeper_may_be_away_for_a_while(peace: Peace) -> None:
+    peace.cluster.broken.add("registrations")
+    peace.meanwhile = lambda cluster: asyncio.get_running_loop().call_later(5, cluster.broken.clear)
+    assert peace.watch() == []
+    assert peace.took_s == pytest.approx(6, abs=1)
+
+
+def test_where_zookeeper_stays_away_nobody_can_tell(peace: Peace) -> None:
+    peace.cluster.broken.add("registrations")
+    with pytest.raises(ClusterError, match="ZooKeeper does not answer"):
+        peace.watch()
+    assert peace.written == []
 
 
 def test_what_began_late_is_asked_for_long_enough(peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
