@@ -9,7 +9,7 @@ from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
 
-PARTITIONS_A_REQUEST = 25
+PARTITIONS_A_REQUEST = 50
 """Of a LeaderAndIsr, which its receiver obeys in one step: it makes folders and files for each that is new."""
 DECISIONS_A_STEP = 200
 """Of the controller: an election, a change of state, a request to ZooKeeper."""
