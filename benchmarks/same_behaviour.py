@@ -49,12 +49,13 @@ JUDGED = (
     "format.json",
     "journal.jsonl",
     "zookeeper.jsonl",
+    "liveness.jsonl",
     "operations",
     "brokers",
     "replicas",
 )
 """What of a run folder is judged."""
-EVIDENCE = ("operations", "journal", "zookeeper", "replicas", "state_changes")
+EVIDENCE = ("operations", "journal", "zookeeper", "replicas", "state_changes", "liveness")
 """Columns of a kept history: lines by their file."""
 EXAMPLE = "docs/examples/lost-write"
 LOOK_EVERY_S = 0.05

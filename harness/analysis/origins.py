@@ -26,6 +26,7 @@ PLACES: dict[str, str] = {
     "zookeeper": "zookeeper",
     "state_changes": "brokers",
     "journal": "journal",
+    "liveness": "liveness",
 }
 """How the place of a file within the run folder begins, by what its lines are."""
 
@@ -77,6 +78,7 @@ ORIGINS: dict[str, Origin] = {
     "consumer_fetches": _state_changes("fetch_resp"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
+    "liveness": {"liveness": "every line"},
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),
 }
 """By the fact's name."""

@@ -242,6 +242,24 @@ FAULT_WINDOWS = _DECLARED.declare(
     Column("detail", "string", "what was seen when its effect was judged"),
 )
 
+LIVENESS = _DECLARED.declare(
+    "liveness",
+    "one sign of life that was looked for when the cluster had been left in peace",
+    TIME,
+    Column("sign", "string", "registered, led, in_sync, produce, fetch, read or commit"),
+    Column("broker", "int", "broker that should be registered; null for other signs"),
+    *NAMED,
+    Column("process", "string", "client that should read; null for other signs"),
+    Column("shown", "boolean", "whether the cluster showed it"),
+    Column("since_ns", "bigint", "when it was seen last, or else when the last fault had been healed"),
+    Column("healed_ns", "bigint", "when the last fault had been healed"),
+    Column("detail", "string", "what was seen instead"),
+    Column("hindrance", "string", "what keeps an intact cluster from showing it; null when nothing does"),
+    Column("cpu_percent", "int", "how busy all processors of the machine were from then on"),
+    Column("load_percent", "int", "processes that wanted to run in the last minute, for each 100 processors"),
+    Column("late_ms", "bigint", "the longest that the harness itself was kept from running"),
+)
+
 AVAILABILITY = _DECLARED.declare(
     "availability",
     "one span without an acknowledged write although somebody was trying",

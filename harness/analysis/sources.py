@@ -22,7 +22,7 @@ from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column
 from harness.events import COMMON, KINDS
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Operation, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import JournalEntry, Liveness, Operation, ReplicaRecord, ReplicaState, ZnodeChange
 
 CORRUPT = "corrupt"
 ENDS = "lines"
@@ -87,6 +87,7 @@ SCHEMAS: dict[str, T.StructType] = {
     "zookeeper": ZNODE_CHANGE,
     "replicas": REPLICA_LINE,
     "state_changes": STATE_CHANGE,
+    "liveness": struct_of(Liveness),
 }
 """What a line holds, by the kinds of files that a run folder has."""
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
@@ -102,6 +103,7 @@ class Sources:
     zookeeper: DataFrame
     replicas: DataFrame
     state_changes: DataFrame
+    liveness: DataFrame
 
     size_bytes: int
     """Of all files."""

@@ -33,6 +33,7 @@ def judge(
     zookeeper: Annotated[Paths, typer.Option("--zookeeper", help=f"Changes of znodes: {_WHERE}")] = None,
     state_changes: Annotated[Paths, typer.Option("--state-changes", help=f"What brokers did: {_WHERE}")] = None,
     journal: Annotated[Paths, typer.Option("--journal", help=f"Faults and when they were healed: {_WHERE}")] = None,
+    liveness: Annotated[Paths, typer.Option("--liveness", help=f"What was alive when all was healed: {_WHERE}")] = None,
     settings: Annotated[
         Path | None, typer.Option("--settings", help="YAML file with what was allowed: docs/judging.md.")
     ] = None,
@@ -72,6 +73,7 @@ def judge(
         "zookeeper": zookeeper or [],
         "state_changes": state_changes or [],
         "journal": journal or [],
+        "liveness": liveness or [],
     }
     if not any(paths.values()):
         raise ScenarioError("there is nothing to judge: give --operations, or other evidence (docs/judging.md)")

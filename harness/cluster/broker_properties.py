@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.broker.configs.config import parse_config
+from harness.broker.configs.config import PROPERTIES, parse_config
 from harness.broker.configs.config_types import ConfigError
 from harness.cluster.layout import ClusterLayout
 from harness.cluster.ports import LOOPBACK
@@ -48,6 +48,11 @@ def profile(brokers: int) -> dict[str, str]:
         "offsets.topic.replication.factor": replication_factor,
         "auto.create.topics.enable": "false",
     }
+
+
+def effective(brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
+    """Return every property of a broker as text: the requested one, else the profile's, else Kafka's default."""
+    return {prop.name: prop.default or "" for prop in PROPERTIES} | profile(brokers) | dict(requested)
 
 
 def data_directories(requested: Mapping[str, str]) -> list[str]:

@@ -1,9 +1,10 @@
-"""The drive phase: topics, load, steady state, faults, steady state again, the end of the load.
+"""The drive phase: topics, load, steady state, faults, steady state again, signs of life, the end of the load.
 
 What fails in a fault is the answer of that fault's injection, and ends nothing; any other error ends the drive.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
@@ -14,15 +15,20 @@ from harness.cluster.driver import CanRunClients, ClusterDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
+from harness.experiment.asking import PROCESS, Asking
 from harness.experiment.journal import FaultLog, Journal
+from harness.experiment.liveness import Probe, Terms, Watch, in_force
 from harness.experiment.load import ClientProcesses, Load
+from harness.experiment.machine import ThisMachine
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
 from harness.progress import Progress
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
+from harness.store.history import ChainedWriter, now_ns
 from harness.store.phase_log import PhaseNotes
+from harness.store.recording import Recorder
 from harness.system.interruption import AGAIN_S
 
 TOPICS_TIMEOUT_S = 30.0
@@ -30,6 +36,8 @@ TOPICS_RETRY_S = 0.2
 FOLDER_POLL_S = 0.5
 STEADY_TIMEOUT_S = 60.0
 """Deadline for the steady state before the first fault."""
+PATIENCE = 2.0
+"""How many times the time that recovery takes is waited for on a machine that others use too."""
 
 CreateTopics = Callable[[Sequence[TopicSpec]], Awaitable[dict[str, str]]]
 """Tries once to create topics; returns what was wrong with each that is not there now."""
@@ -48,6 +56,7 @@ class Stage:
     faults: Mapping[str, Fault]
     """The plugins of the plan, by name."""
     create_topics: CreateTopics
+    probe: Probe
 
 
 async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress, notes: PhaseNotes) -> None:
@@ -67,27 +76,41 @@ async def drive(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress
         progress.message(f"{len(load.processes)} clients write to and read from {', '.join(load.topics)}")
         await steady(STEADY_TIMEOUT_S)
         progress.message("steady state: every partition has its leader and full ISR, every client moves on")
-        await _disturb(stage, scenario, plan, progress)
+        watch = await _disturb(stage, scenario, plan, progress)
         try:
             await steady(scenario.recovery_timeout_s)
             progress.message("steady state again")
         except DeadlineError as error:
             notes.remark(f"after the last heal: {error}", forbids_pass=True)
             progress.message(f"deviated: {error}")
+        try:
+            missing = await watch.finish()
+            progress.message(f"not alive: {missing[0]}" if missing else "every sign of life is there")
+        except ClusterError as error:
+            notes.remark(f"signs of life could not be looked for: {error}", forbids_pass=True)
     finally:
         await load.stop(notes)
         progress.message("the load has ended, consumers have read to the end")
 
 
-async def _disturb(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress) -> None:
-    """Carry out the faults, and hold the load for as long as the scenario says."""
+async def _disturb(stage: Stage, scenario: Scenario, plan: Plan, progress: Progress) -> Watch:
+    """Carry out the faults, and hold the load for as long as the scenario says; return a watch since the last heal."""
     clock = asyncio.get_running_loop().time
     end_s = clock() + scenario.duration_s
     nemesis = Nemesis(
         arena=stage.arena, journal=stage.journal, faults=plan.faults, plugins=stage.faults, progress=progress
     )
     await nemesis.run()
+    watch = Watch(
+        arena=stage.arena,
+        load=stage.load,
+        probe=stage.probe,
+        terms=Terms.of(scenario),
+        in_force=in_force(nemesis.unhealed, stage.faults),
+    )
+    await watch.begin()
     await asyncio.sleep(max(0.0, end_s - clock()))
+    return watch
 
 
 async def create_topics(create: CreateTopics, topics: Sequence[TopicSpec]) -> None:
@@ -123,6 +146,7 @@ async def drive_cluster(
         ClusterError: as `drive`; or the run folder was moved or removed.
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
+    from harness.broker.wire.tcp import TcpTransport
     from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
     from harness.zookeeper.observer import ZookeeperObserver
@@ -136,6 +160,14 @@ async def drive_cluster(
         await observer.start()
         stack.push_async_callback(observer.stop)
         view = await stack.enter_async_context(KazooView(status.zookeeper_connect))
+        operations = stack.enter_context(closing(ChainedWriter(folder.operations_of(PROCESS))))
+        ask = Asking(
+            TcpTransport(),
+            map(_address, status.bootstrap_servers.split(",")),
+            Recorder(PROCESS, operations.write, now_ns),
+            lambda: time.time_ns() // 1_000_000,
+        )
+        stack.callback(ask.close)
         stage = Stage(
             arena=Arena(driver=driver, view=view),
             load=Load(
@@ -147,8 +179,20 @@ async def drive_cluster(
             journal=stack.enter_context(closing(Journal(folder.journal))),
             faults=faults,
             create_topics=TopicAdmin(status.bootstrap_servers).create,
+            probe=Probe(
+                ask=ask,
+                machine=ThisMachine(),
+                clock_ns=now_ns,
+                write=stack.enter_context(closing(ChainedWriter(folder.liveness))).write,
+                patience=PATIENCE,
+            ),
         )
         await while_in_place(folder.root, drive(stage, scenario, plan, progress, notes))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
 
 
 async def while_in_place(folder: Path, work: Coroutine[Any, Any, None]) -> None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of
-from harness.broker.configs.config import PROPERTIES
-from harness.cluster.broker_properties import profile
+from harness.cluster.broker_properties import effective
 from harness.contracts import registry
-from harness.contracts.checks import Settings, read_by
+from harness.contracts.checks import Newer, Settings, read_by
 from harness.contracts.faults import MayForfeit
 from harness.errors import EvidenceError, HarnessError, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
@@ -21,6 +20,7 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, provable
+from harness.store.version import VERSION, read_version
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     )
 
 
+def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
+    """Return the names of the checks that judge a run; none for all.
+
+    Where the scenario names none, a run of an earlier version is judged by those that there was evidence for.
+
+    Raises:
+        EvidenceError: a later version of this program has written it.
+    """
+    version = read_version(folder)
+    if scenario.checks or version == VERSION:
+        return scenario.checks
+    checks = {name: registry.check(name) for name in registry.names(registry.Kind.CHECK)}
+    return [name for name, check in checks.items() if not isinstance(check, Newer) or check.since <= version]
+
+
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     """Return whether a fault may take committed records away, and the scenario says that it may."""
     fault = registry.fault(kind).Parameters.model_validate(parameters)
@@ -64,8 +79,7 @@ def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
 
 def _effective(scenario: Scenario, name: str) -> list[str]:
     """Return what holds for each topic: its own property, else the broker's, else the default."""
-    defaults = {prop.name: prop.default or "" for prop in PROPERTIES}
-    brokers = {**defaults, **profile(scenario.cluster.brokers), **scenario.cluster.properties}
+    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
@@ -227,7 +241,7 @@ def run_checks(
 
         kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
         with watched():
-            judgement = (judging or judge)(folder, settings, scenario.checks, progress)
+            judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
         return within_holes(judgement.checks, holes)
@@ -249,7 +263,7 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, scenario.checks, unreliable)
+            return run(folder, settings, checks_of(folder, scenario), unreliable)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{len(answers)} suites have answered")

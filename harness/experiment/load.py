@@ -18,6 +18,8 @@ from harness.store.phase_log import PhaseNotes
 STOP_TIMEOUT_S = 90.0
 """A consumer reads to the end first, within a deadline of its own that is shorter."""
 LOG_TAIL_LINES = 8
+READER = "consumer"
+"""The role of clients that read every partition."""
 
 
 class Clients(Protocol):
@@ -53,6 +55,11 @@ class Load:
     def processes(self) -> list[str]:
         """The names of the clients."""
         return [client.process for client in self._plan.clients]
+
+    @property
+    def readers(self) -> list[str]:
+        """The names of those that read every partition."""
+        return [client.process for client in self._plan.clients if client.role == READER]
 
     async def start(self) -> None:
         """Start every client; raises HarnessError when one cannot be started."""

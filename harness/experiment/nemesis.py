@@ -67,6 +67,8 @@ class Nemesis:
     progress: Progress
     plugins: Mapping[str, Fault]
     """Of the faults, by name."""
+    unhealed: list[Injection] = field(default_factory=list)
+    """What could not be healed."""
     _in_force_claims: dict[int, Claim] = field(default_factory=dict)
     """By injection."""
 
@@ -139,7 +141,8 @@ class Nemesis:
                 if not judged:
                     self._judge(planned, injection, effect)
             finally:  # a journal that cannot be written keeps nothing from being healed
-                await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress)
+                if not await heal(plugin, self.arena, self.journal, planned.injection, injection, self.progress):
+                    self.unhealed.append(injection)
 
     def _judge(self, planned: PlannedFault, injection: Injection | None, effect: Effect) -> None:
         step = STEP_OF[effect.verdict]

@@ -1,7 +1,7 @@
 """Steady state: every partition has a leader and its whole assignment in the ISR, and every client makes progress."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,10 @@ class ClientProgress:
     """Partitions that somebody sent a record to."""
     acknowledged: set[TopicPartition] = field(default_factory=set)
     """Partitions that acknowledged one that was sent since."""
+    alive: set[str] = field(default_factory=set)
+    """Processes that did anything."""
+    read: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """The last offset that a process has read of a partition."""
     _started: dict[str, set[int]] = field(default_factory=dict)
     """Of each process, the sends that began since."""
 
@@ -30,8 +34,19 @@ class ClientProgress:
         """Take in what was written since the last look."""
         raise NotImplementedError
 
-    def take(self, process: str, index: int, kind: str, type_: str, partition: TopicPartition) -> None:
-        """Take one line of a process's operations in."""
+    def take(
+        self,
+        process: str,
+        index: int,
+        kind: str,
+        type_: str,
+        partition: TopicPartition,
+        records: Iterable[tuple[str, int, int]],
+    ) -> None:
+        """Take one line of a process's operations in; of its records topic, partition and offset."""
+        self.alive.add(process)
+        for topic, number, offset in records:
+            self.read[process, topic, number] = offset
         started = self._started.setdefault(process, set())
         if kind == OpKind.SEND and type_ == OpType.INVOKE:
             started.add(index)
@@ -63,7 +78,9 @@ class FileProgress(ClientProgress):
             for text in whole.splitlines():
                 if not (line := without_link(json.loads(text))):
                     continue
-                self.take(path.stem, line["index"], line["kind"], line["type"], (line["topic"], line["partition"]))
+                partition = (line["topic"], line["partition"])
+                records = ((each["topic"], each["partition"], each["offset"]) for each in line.get("records", ()))
+                self.take(path.stem, line["index"], line["kind"], line["type"], partition, records)
 
 
 async def steady_state(

@@ -24,7 +24,16 @@ from harness.events import (
     PartitionState,
     ProduceResponse,
 )
-from harness.store.history import JournalEntry, Operation, OpKind, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import (
+    JournalEntry,
+    Liveness,
+    Operation,
+    OpKind,
+    Record,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +109,7 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
     Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
     ProduceResponse: dict.fromkeys(("correlation_id", "client", "duration_ms")),
     JournalEntry: {"targets": None, "parameters": None, "detail": "", "state": None},
+    Liveness: {"cpu_percent": 0, "load_percent": 0, "late_ms": 0},
 }
 """Fields that others may leave out although the harness never does."""
 _UNSAID: frozenset[str] = frozenset({"records", "targets", "parameters", "state"})
@@ -132,7 +142,8 @@ _WORDS = {int: "whole number", float: "number", str: "text", bool: "true or fals
 @cache
 def formats() -> dict[str, Format]:
     """Return every format by the kind of its evidence."""
-    return {form.kind: form for form in (_operations(), _replicas(), _zookeeper(), _state_changes(), _journal())}
+    made = (_operations(), _replicas(), _zookeeper(), _state_changes(), _journal(), _liveness())
+    return {form.kind: form for form in made}
 
 
 def _operations() -> Format:
@@ -211,6 +222,17 @@ def _journal() -> Format:
         kind="journal",
         option="--journal",
         about="Which faults were injected and healed, and when.",
+        tells="",
+        lines=(line,),
+    )
+
+
+def _liveness() -> Format:
+    line = LineKind(name="", about=_about(Liveness), fields=_fields(Liveness))
+    return Format(
+        kind="liveness",
+        option="--liveness",
+        about="What the cluster showed of life when all faults had been healed and it had been left in peace.",
         tells="",
         lines=(line,),
     )

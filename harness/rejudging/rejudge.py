@@ -14,6 +14,7 @@ from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
     assembled,
+    checks_of,
     holes_in,
     scenario_of,
     settings_of,
@@ -24,7 +25,6 @@ from harness.rejudging.differences import Difference, differences
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.store.version import read_version
 from harness.system.interruption import Background
 from harness.system.scratch import scratch_folder
 
@@ -97,10 +97,9 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
 
 
 def _case(folder: RunFolder) -> Case:
-    read_version(folder)
     scenario = scenario_of(folder)
     settings = settings_of(scenario, load_plan(folder.plan))
-    return Case(folder=folder, settings=settings, checks=tuple(scenario.checks))
+    return Case(folder=folder, settings=settings, checks=tuple(checks_of(folder, scenario)))
 
 
 def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:

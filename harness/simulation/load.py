@@ -88,5 +88,6 @@ class RecordedProgress(ClientProgress):
         """Take in what was recorded since the last look."""
         for process, recorded in self._operations.items():
             for each in recorded[self._looked[process] :]:
-                self.take(process, each.index, each.kind, each.type, (each.topic, each.partition))
+                records = ((record.topic, record.partition, record.offset) for record in each.records)
+                self.take(process, each.index, each.kind, each.type, (each.topic, each.partition), records)
             self._looked[process] = len(recorded)

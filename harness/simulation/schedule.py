@@ -13,22 +13,27 @@ from pathlib import Path
 
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError
+from harness.experiment.asking import PROCESS, Asking
 from harness.experiment.drive import Stage, drive, plugins_of
+from harness.experiment.liveness import Probe
 from harness.experiment.load import Load
+from harness.experiment.machine import NoMachine
 from harness.progress import Progress, Silent
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
-from harness.simulation.evidence import BrokerLog, MemoryJournal, znode_changes
+from harness.simulation.evidence import BrokerLog, MemoryJournal, now_ns, wall_ms, znode_changes
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import SimulatedTopicAdmin
+from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Operation, ZnodeChange, line_of
+from harness.store.history import JournalEntry, Liveness, Operation, ZnodeChange, line_of
 from harness.store.phase_log import Phase, PhaseNotes
+from harness.store.recording import Recorder
 from harness.store.result import Remark
 
 START_TIMEOUT_S = 30.0
@@ -47,6 +52,7 @@ class SimulatedHistory:
     """What every broker has logged."""
     znodes: list[ZnodeChange]
     journal: list[JournalEntry]
+    liveness: list[Liveness] = field(default_factory=list)
     disks: dict[int, MemoryStorage]
     """Every broker's disk when the load had ended."""
     remarks: list[Remark] = field(default_factory=list)
@@ -60,10 +66,11 @@ class SimulatedHistory:
         """Every file of lines but the dumps of replicas: its lines, by where it lies within a run folder."""
         within = RunFolder(Path())
         logs = {within.state_change_log(broker_id): log.lines() for broker_id, log in self.logs.items()}
-        others: dict[Path, Sequence[Operation | ZnodeChange | JournalEntry]] = {
+        others: dict[Path, Sequence[Operation | ZnodeChange | JournalEntry | Liveness]] = {
             **{within.operations_of(process): operations for process, operations in self.operations.items()},
             within.zookeeper: self.znodes,
             within.journal: self.journal,
+            within.liveness: self.liveness,
         }
         return logs | {path: list(map(line_of, values)) for path, values in others.items()}
 
@@ -134,16 +141,31 @@ async def _carried_out(
     arena = Arena(
         driver=SimulationDriver(cluster, processes), view=SimulatedView(cluster), logs=SimulatedStateChanges(cluster)
     )
+    asked: list[Operation] = []
+    liveness: list[Liveness] = []
     stage = Stage(
         arena=arena,
         load=Load(clients, plan, scenario.topics),
         journal=journal,
         faults=faults,
         create_topics=SimulatedTopicAdmin(cluster).create,
+        probe=Probe(
+            ask=Asking(
+                MemoryTransport(cluster.network, PROCESS),
+                cluster.bootstrap,
+                Recorder(PROCESS, asked.append, now_ns),
+                wall_ms,
+            ),
+            machine=NoMachine(),
+            clock_ns=now_ns,
+            write=liveness.append,
+            patience=1.0,
+        ),
     )
     await _start(cluster)
     await drive(stage, scenario, plan, progress, notes)
-    return history_of(cluster, clients.operations, journal.entries, notes.remarks)
+    operations = clients.operations | {PROCESS: asked}
+    return history_of(cluster, operations, journal.entries, notes.remarks, liveness)
 
 
 def history_of(
@@ -151,6 +173,7 @@ def history_of(
     operations: dict[str, list[Operation]],
     journal: list[JournalEntry],
     remarks: list[Remark],
+    liveness: Sequence[Liveness] = (),
 ) -> SimulatedHistory:
     """Return all evidence that a cluster and its load leave now."""
     loop = asyncio.get_running_loop()
@@ -160,6 +183,7 @@ def history_of(
         logs={broker_id: broker.log for broker_id, broker in cluster.brokers.items()},
         znodes=znode_changes(cluster.ensemble.history),
         journal=journal,
+        liveness=[*liveness],
         disks={broker_id: broker.disk for broker_id, broker in cluster.brokers.items()},
         remarks=[*remarks, *(Remark(text=text, phase=Phase.DRIVE, forbids_pass=True) for text in loop.complaints)],
         virtual_s=loop.time() - START_S,

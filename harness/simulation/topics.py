@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import CreateTopicsRequest, MetadataRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.scenario.model import TopicSpec
 from harness.simulation.clients.metadata import METADATA_VERSION
-from harness.simulation.clients.refusals import described
 from harness.simulation.cluster import CLIENT_PORT, SimulatedCluster, host_of
 from harness.simulation.transport import MemoryTransport
 

@@ -135,6 +135,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "zookeeper.jsonl"
 
     @property
+    def liveness(self) -> Path:
+        """What the cluster showed of life after the last heal."""
+        return self.root / "liveness.jsonl"
+
+    @property
     def replicas(self) -> Path:
         """Folder with one folder a broker: dumps of its replicas."""
         return self.root / "replicas"
@@ -156,6 +161,7 @@ class RunFolder(ResultFolder[Path]):
             "zookeeper": [self.zookeeper],
             "replicas": self.replicas.glob("*/*.jsonl"),
             "state_changes": self.brokers.glob("*/state-change*.jsonl"),
+            "liveness": [self.liveness],
         }
         return {kind: sorted(path for path in paths if path.is_file()) for kind, paths in candidates.items()}
 

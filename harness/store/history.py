@@ -1,8 +1,8 @@
 """What does each line of a run's JSONL files hold, and how are such files written and read?
 
-Five kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps (these here), and the
-brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so a killed process
-can tear the last line at most; readers stop there and say so. All but replica dumps are chained
+Six kinds of line: client operations, the fault journal, the ZooKeeper history, replica dumps, what was alive in the end
+(these here), and the brokers' state-change logs (`harness/events.py`). Writers append whole lines with one `write`, so
+a killed process can tear the last line at most; readers stop there and say so. All but replica dumps are chained
 (`harness/system/chain.py`).
 """
 
@@ -189,9 +189,59 @@ class ReplicaState:
     """Empty, or what is damaged and where reading stopped."""
 
 
+class Sign(StrEnum):
+    """What shows that a cluster is alive."""
+
+    REGISTERED = "registered"
+    """A broker whose process runs stands in ZooKeeper."""
+    LED = "led"
+    """A partition has a leader that is registered."""
+    IN_SYNC = "in_sync"
+    """Every replica whose broker runs is in its ISR."""
+    PRODUCE = "produce"
+    """A record sent with acks=all is acknowledged."""
+    FETCH = "fetch"
+    """That record is served."""
+    READ = "read"
+    """A reader of the load has come to that record."""
+    COMMIT = "commit"
+    """The coordinator of this partition of `__consumer_offsets` takes an offset."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class Liveness:
+    """One line of `liveness.jsonl`: one sign of life, as it was when the cluster had been left in peace."""
+
+    time_ns: int
+    """When it was looked for last; host's monotonic clock, as in `Operation`."""
+    sign: Sign
+    broker: int = -1
+    """Of `registered`."""
+    topic: str = ""
+    partition: int = -1
+    process: str = ""
+    """Of `read`, the client."""
+    shown: bool
+    """Whether the cluster showed it."""
+    since_ns: int
+    """When it was seen last; when the last fault had been healed, where it was not seen since."""
+    healed_ns: int
+    """When the last fault had been healed."""
+    detail: str = ""
+    """A sentence: what was seen instead."""
+    hindrance: str = ""
+    """A sentence: what keeps an intact cluster from showing it; empty when nothing does."""
+    cpu_percent: int
+    """How busy all processors of the machine were from then on; 0 in virtual time, as are the next two."""
+    load_percent: int
+    """Processes that wanted to run, on average of the last minute, for each 100 processors."""
+    late_ms: int
+    """The longest that the harness itself was kept from running."""
+
+
 LINK = ("line", "chain")
 """Fields by which a line says its place in the file."""
-Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState
+Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | Liveness
 
 
 def now_ns() -> int:

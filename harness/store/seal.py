@@ -17,7 +17,7 @@ from harness.store.result import StoredModel, reason_of
 from harness.store.version import SEALED, read_version
 from harness.system.chain import Reading, read_chain
 
-MUST_END = ("operations", "journal", "zookeeper")
+MUST_END = ("operations", "journal", "zookeeper", "liveness")
 """Kinds of evidence whose writers say when they have ended; a broker writes each line before it does what it says."""
 UNCHAINED = ("replicas",)
 """Kinds whose files the harness writes at once, just before they are sealed."""

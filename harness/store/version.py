@@ -5,6 +5,7 @@
 2: the present lines of `harness/store/history.py` and `harness/events.py`, neither chained nor sealed: what was lost
    without a trace is not known.
 3: lines are chained (`harness/system/chain.py`), and the folder is sealed (`harness/store/seal.py`).
+4: `liveness.jsonl`.
 
 A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
 needs a new version, and code that reads the older ones.
@@ -16,9 +17,11 @@ from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 
-VERSION = 3
+VERSION = 4
 SEALED = 3
 """The first version whose runs are sealed."""
+WATCHED = 4
+"""The first version whose runs say what was alive in the end."""
 UNNUMBERED = 1
 """The version of runs without `format.json`."""
 

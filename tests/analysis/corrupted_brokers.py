@@ -3,9 +3,10 @@
 import json
 from itertools import pairwise
 
+from harness.store.history import Sign
 from tests.analysis.corrupted_replicas import acknowledged, last_isr, replica, states
 from tests.analysis.model_cluster import LOOSE, ORDERS
-from tests.analysis.model_evidence import STATE_CHANGES, ZOOKEEPER, Evidence, Line, state_change_log
+from tests.analysis.model_evidence import LIVENESS, STATE_CHANGES, ZOOKEEPER, Evidence, Line, state_change_log
 
 
 def _change(line: Line, state: Line, **fields: object) -> None:
@@ -305,3 +306,18 @@ def lose_line(run: Evidence) -> bool:
     line = _last(run, "hw", role="follower")
     run.remove(STATE_CHANGES, [line] if line and told else [])
     return line is not None and bool(told)
+
+
+def stay_away(run: Evidence) -> bool:
+    return _hide(run, Sign.REGISTERED)
+
+
+def take_nothing(run: Evidence) -> bool:
+    return _hide(run, Sign.PRODUCE)
+
+
+def _hide(run: Evidence, sign: Sign) -> bool:
+    line = next(run.lines(LIVENESS, sign=sign.value), None)
+    if line is not None:
+        line |= {"shown": False, "since_ns": line["healed_ns"], "detail": "it is not", "hindrance": ""}
+    return line is not None

@@ -104,6 +104,9 @@ CORRUPTIONS = {
     "the controller chooses somebody who is not there": Corruption(brokers.choose_absent, {"I22"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
+    # what the cluster shows in the end
+    "a broker that runs never registers": Corruption(brokers.stay_away, {"I31"}),
+    "a partition takes no record any more": Corruption(brokers.take_nothing, {"I32"}),
     # what is wrong with the evidence itself
     "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),

@@ -10,6 +10,7 @@ from harness.analysis.sources import SCHEMAS
 from harness.events import Event, encode
 from harness.store.history import (
     JournalEntry,
+    Liveness,
     Operation,
     OpKind,
     OpType,
@@ -25,7 +26,7 @@ Files = dict[str, list[Line]]
 
 MS = 1_000_000
 WALL_AHEAD_NS = 1_700_000_000_000_000_000
-OPERATIONS, JOURNAL, ZOOKEEPER, REPLICAS, STATE_CHANGES = SCHEMAS
+OPERATIONS, JOURNAL, ZOOKEEPER, REPLICAS, STATE_CHANGES, LIVENESS = SCHEMAS
 UNREADABLE = "unreadable"
 """A line that holds this is written as no JSON."""
 
@@ -80,6 +81,9 @@ class Evidence:
 
     def journal(self, entry: JournalEntry) -> None:
         self.add(JOURNAL, "journal.jsonl", entry)
+
+    def sign(self, line: Liveness) -> None:
+        self.add(LIVENESS, "liveness.jsonl", line)
 
     def dump(self, line: ReplicaState | ReplicaRecord) -> None:
         self.add(REPLICAS, replica_dump(line.broker, line.topic, line.partition), line)

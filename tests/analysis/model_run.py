@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from harness.events import FetchResponse, ProduceResponse
-from harness.store.history import OpKind, OpType, Record
+from harness.store.history import Liveness, OpKind, OpType, Record, Sign
 from tests.analysis.model_cluster import OFFSETS, Cluster, Partition
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_log import NONE, Entry
@@ -86,6 +87,7 @@ class Run:
             for broker in cluster.followers(partition):
                 self._rejoin(partition, broker)
                 cluster.fetch(partition, broker)
+        healed_ns = cluster.out.now_ns
         cluster.out.tick(SETTLED_MS)
         for partition in self.data:
             self.produce("p0", partition)
@@ -98,6 +100,34 @@ class Run:
             self.commit(partition)
             self.read_back(partition)
         cluster.dump()
+        self.look(healed_ns)
+
+    def look(self, healed_ns: int) -> None:
+        """Look for every sign of life; brokers that nobody brought back keep the cluster from some."""
+        cluster, out = self.cluster, self.cluster.out
+        signs: list[tuple[Sign, dict[str, Any]]] = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]
+        signs += [(sign, each.names) for each in cluster.partitions for sign in (Sign.LED, Sign.IN_SYNC)]
+        signs += [(sign, each.names) for each in self.data for sign in (Sign.PRODUCE, Sign.FETCH)]
+        signs += [(Sign.READ, {**each.names, "process": CONSUMERS[0]}) for each in self.data]
+        signs += [(Sign.COMMIT, each.names) for each in cluster.partitions if each.topic == OFFSETS]
+        dead = sorted(set(cluster.brokers) - set(cluster.alive()))
+        for sign, of in signs:
+            shown = not dead or self.random.random() < 0.5
+            out.sign(
+                Liveness(
+                    time_ns=out.now_ns,
+                    sign=sign,
+                    **of,
+                    shown=shown,
+                    since_ns=out.now_ns if shown else healed_ns,
+                    healed_ns=healed_ns,
+                    detail="" if shown else "it is not",
+                    hindrance="" if shown else f"{dead} do not run",
+                    cpu_percent=self.random.randint(0, 100),
+                    load_percent=self.random.randint(0, 199),
+                    late_ms=self.random.randint(0, 1999),
+                )
+            )
 
     @property
     def data(self) -> list[Partition]:

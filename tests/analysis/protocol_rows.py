@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from harness.store.history import Sign
 from tests.analysis.fact_rows import RUN, TOPIC, Row
 
+S = 1_000_000_000
 _HERE = {"run_id": RUN, "topic": TOPIC, "partition": 0}
 
 
@@ -113,3 +115,10 @@ def injected(*, healed_s: float | None) -> Row:
     healed_ns = None if healed_s is None else int(healed_s * 1e9)
     row = {"run_id": RUN, "injection": 0, "fault": "kill", "intended_ns": 0, "injected_ns": 1, "healed_ns": healed_ns}
     return "fault_windows", row
+
+
+def sign(sign: Sign, wrong: str = "", **other: Any) -> Row:
+    """A sign of life that was looked for 60 s after the last heal, at 10 s, on a machine at rest."""
+    row = {"run_id": RUN, "sign": sign.value, "shown": not wrong, "detail": wrong, "time_ns": 70 * S}
+    row |= {"healed_ns": 10 * S, "since_ns": 10 * S, "cpu_percent": 30, "load_percent": 50, "late_ms": 3}
+    return "liveness", row | other

@@ -125,6 +125,7 @@ def write_intact_run(root: Path) -> RunFolder:
     run.read_back(orders)
     run.ask_end(orders, "c0")
     cluster.dump()
+    run.look(cluster.out.now_ns)
     for files in cluster.out.files.values():
         for file, lines in files.items():
             (root / file).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.events import COMMON, KINDS, PartitionState, encode
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import JournalEntry, Liveness, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,7 @@ def lines_of(folder: RunFolder) -> dict[Path, list[Any]]:
     return {
         folder.operations_of("p0"): [example(Operation, records=(example(Record),))],
         folder.journal: [example(JournalEntry)],
+        folder.liveness: [example(Liveness)],
         folder.zookeeper: [example(ZnodeChange)],
         folder.replica_dump(1, "orders", 0): [
             example(ReplicaState, type="replica", leader_epochs=((0, 0), (1, 5))),
@@ -95,7 +96,7 @@ def test_a_folder_without_any_evidence_reads_as_no_lines(spark: "SparkSession", 
     from harness.analysis.sources import read
 
     sources = read(spark, [RunFolder(tmp_path / "empty")])
-    assert [frame.count() for frame in sources.frames.values()] == [0] * 5
+    assert [frame.count() for frame in sources.frames.values()] == [0] * 6
     assert sources.size_bytes == 0
     assert {"run_id", "file"} <= set(sources.state_changes.columns)
 

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from harness.analysis.judge import Judgement
 from harness.analysis.together import Case, judge_together
-from harness.experiment.judge import Checked, assembled, scenario_of, settings_of
+from harness.experiment.judge import Checked, assembled, checks_of, scenario_of, settings_of
 from harness.rejudging.differences import differences
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
@@ -49,7 +49,7 @@ def judged(
     older = folders["older"]
     settings = settings_of(scenario_of(older), load_plan(older.plan))
     asked = [
-        Case(folder=older, settings=settings, checks=()),
+        Case(folder=older, settings=settings, checks=tuple(checks_of(older, scenario_of(older)))),
         Case(folder=folders["losing"], settings=SETTINGS, checks=("lost-write", "I3")),
     ]
     scratch = tmp_path_factory.mktemp("scratch")

@@ -16,8 +16,10 @@ from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.simulation.evidence import MemoryJournal
 from harness.simulation.loop import run
+from harness.store.history import Liveness
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import forbidding
+from tests.experiment.test_liveness import FakeAsks, probe_of
 from tests.experiment.test_nemesis import FakeFault, planned
 from tests.fake_cluster import FakeCluster
 from tests.simulation.scenarios import KILL_LEADER, scenario
@@ -60,6 +62,7 @@ class Played:
     fault: FakeFault = field(default_factory=FakeFault)
     notes: PhaseNotes = field(default_factory=PhaseNotes)
     journal: MemoryJournal = field(default_factory=MemoryJournal)
+    liveness: list[Liveness] = field(default_factory=list)
     made: Scenario = field(default_factory=lambda: scenario(KILL_LEADER, recovery_timeout_s=5.0))
 
     def play(self) -> float:
@@ -72,6 +75,7 @@ class Played:
             journal=self.journal,
             faults={"fake": self.fault},
             create_topics=nothing_wrong,
+            probe=probe_of(FakeAsks(), self.liveness),
         )
 
         async def timed() -> float:
@@ -97,6 +101,8 @@ def test_the_load_is_held_for_as_long_as_the_scenario_says_and_then_ended(played
     assert played.clients.calls == ["start reader", "stop reader"]
     assert [entry.step for entry in played.journal.entries] == ["intended", "injected", "confirmed", "healed"]
     assert played.notes.remarks == []
+    assert played.liveness
+    assert all(each.shown for each in played.liveness)
 
 
 def test_an_error_of_a_fault_is_its_answer_and_ends_nothing(played: Played) -> None:
@@ -125,6 +131,8 @@ def test_a_cluster_that_does_not_recover_is_a_remark_and_forbids_pass(
     (remark,) = played.notes.remarks
     assert remark.text.startswith("after the last heal: steady state: not within 5 s")
     assert remark.forbids_pass
+    (missing,) = (each for each in played.liveness if not each.shown)
+    assert (missing.sign, missing.detail, missing.hindrance) == ("in_sync", "orders-0 has the ISR [1] of [0, 1, 2]", "")
     assert played.clients.calls[-1] == "stop reader"
 
 

@@ -74,6 +74,7 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
         "zookeeper": [f"file://{files['zookeeper'][0]}"],
         "state_changes": [str(run.brokers)],
         "journal": [str(files["journal"][0])],
+        "liveness": [str(files["liveness"][0])],
     }
     tables = {kind: [as_parquet(kind, paths, root / f"{kind}.parquet")] for kind, paths in files.items()}
     settings = AllowedSettings(min_insync_replicas=2)

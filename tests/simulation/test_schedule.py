@@ -107,6 +107,8 @@ def test_the_run_folder_of_a_schedule_holds_what_a_real_one_holds(tmp_path: Path
             "phases.jsonl",
             "journal.jsonl",
             "zookeeper.jsonl",
+            "liveness.jsonl",
+            "operations/liveness.jsonl",
             "operations/producer-1.jsonl",
             "operations/consumer-1.jsonl",
             *(f"brokers/{broker}/state-change.jsonl" for broker in range(3)),

@@ -76,6 +76,7 @@ SWEEPS = {
     "producer-state-lost": Sweep(finding="duplicate"),
     "no-leader-epoch-fence": Sweep(finding="I24"),
     "no-broker-epoch": Sweep(finding="I14"),
+    "bounced-brokers-ignored": Sweep(finding="I31"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 4)}
@@ -84,12 +85,11 @@ FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 WITHOUT_SWEEP = {
     "leads-on-without-disk": "costs availability while a disk is full, and no check asks about that",
     "controller-never-resigns": "its writes are fenced and its requests refused, so nothing comes of it",
-    "bounced-brokers-ignored": "seen as a steady state that does not come back, and by no check",
     "no-truncation-with-same-leader": "takes a LeaderAndIsr that is lost, and controllers send each until it arrives",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
-    "registration-of-old-session": "costs availability when a session ends late, and no check asks about that",
+    "registration-of-old-session": "takes a session that ends after its broker has registered in the next one",
     "isr-join-without-epoch-start": "no check asks who joins an ISR, and it takes two failures at once to lose by it",
-    "high-watermark-ignores-joining": "costs availability, and no check asks about that",
+    "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
     "no-crc-recovery": "a torn batch makes a replica's dump incomplete, so that checks of replicas say UNKNOWN",
 }

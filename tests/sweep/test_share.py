@@ -26,7 +26,7 @@ def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [3])
     assert (schedule.number, schedule.seed, schedule.error) == (3, schedule_seed(7, 3), "")
     assert schedule.digest == simulate(SMALL, schedule.seed).digest()
-    assert set(schedule.evidence) == {"operations", "journal", "zookeeper", "replicas", "state_changes"}
+    assert set(schedule.evidence) == {"operations", "journal", "zookeeper", "replicas", "state_changes", "liveness"}
     lines = [line for files in schedule.evidence.values() for _, of_file in files for line in of_file]
     assert schedule.size_bytes == sum(len(line) for line in lines)
     assert all(isinstance(json.loads(line), dict) for line in lines)

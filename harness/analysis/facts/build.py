@@ -22,6 +22,7 @@ from harness.analysis.facts.epochs import (
 )
 from harness.analysis.facts.evidence import evidence
 from harness.analysis.facts.faults import fault_windows
+from harness.analysis.facts.liveness import liveness
 from harness.analysis.facts.logs import high_watermarks, replica_records, replicas, truncations
 from harness.analysis.facts.offsets import committed_offsets
 from harness.analysis.facts.protocol import (
@@ -66,6 +67,7 @@ def facts_from_lines(sources: Sources) -> Facts:
         schemas.TRUNCATIONS.name: truncations(lines),
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
+        schemas.LIVENESS.name: liveness(sources.liveness),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
     } | _protocol_facts(sources.zookeeper, lines)
 

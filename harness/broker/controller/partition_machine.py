@@ -8,6 +8,7 @@ from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, elected, initial
 from harness.broker.controller.selectors import Candidates, Refusal, Selection, Strategy
 from harness.broker.controller.transitions import PARTITION_PREVIOUS, PartitionStatus
+from harness.broker.slices import InSteps
 from harness.broker.zookeeper.client import BadVersion, Create, NodeExists, OpResult, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_state, read_partition_states
 from harness.broker.zookeeper.pipeline import all_of
@@ -96,7 +97,7 @@ class PartitionMachine:
             await self._initialize(new, _Contest(Strategy.INITIALIZE, trigger))
             await self._elect(old, _Contest(strategy, trigger, allow_unclean))
         else:
-            for partition in legal:
+            async for partition in InSteps(legal):
                 self._move(partition, target)
         self._env.send_batch()
         return self._failures
@@ -105,7 +106,7 @@ class PartitionMachine:
         """Write the first state of new partitions; one without a live replica stays new."""
         epoch = self._context.epoch.value
         states: dict[TopicPartition, PartitionStateZnode] = {}
-        for partition in partitions:
+        async for partition in InSteps(partitions):
             assigned = self._context.replicas(partition)
             live = tuple(replica for replica in assigned if self._context.is_online(replica, partition))
             if live:
@@ -118,7 +119,7 @@ class PartitionMachine:
         created = await self._env.writes.write_all(
             [Create(path=partition_state_path(*p), data=state.encode()) for p, state in states.items()]
         )
-        for (partition, state), result in zip(states.items(), created, strict=True):
+        async for (partition, state), result in InSteps([*zip(states.items(), created, strict=True)]):
             if await self._is_created(partition, state, result):
                 self._initialized(partition, VersionedState(state=state, zk_version=0), contest)
             else:
@@ -153,7 +154,7 @@ class PartitionMachine:
             ]
             results = await self._env.writes.write_all(writes)
             remaining = []
-            for ballot, result in zip(ballots, results, strict=True):
+            async for ballot, result in InSteps([*zip(ballots, results, strict=True)]):
                 if isinstance(result, Stat):
                     self._elected(ballot, VersionedState(state=ballot.wanted, zk_version=result.version), contest)
                 elif isinstance(result, BadVersion):
@@ -167,7 +168,7 @@ class PartitionMachine:
         states = await read_partition_states(self._env.session.current, partitions)
         unclean = await self._unclean_decisions(states, contest)
         ballots = []
-        for partition in partitions:
+        async for partition in InSteps(partitions):
             previous = states.get(partition)
             if previous is None:
                 self._no_leader(partition, contest, "there is no state znode")

@@ -7,6 +7,7 @@ from harness.broker.controller.context import Replica
 from harness.broker.controller.environment import Environment
 from harness.broker.controller.leadership import as_evidence, without_replica
 from harness.broker.controller.transitions import REPLICA_PREVIOUS, ReplicaStatus
+from harness.broker.slices import InSteps
 from harness.broker.zookeeper.client import BadVersion, Set, Stat
 from harness.broker.zookeeper.partition_state import VersionedState, read_partition_states
 from harness.broker.zookeeper.znodes import PartitionStateZnode, partition_state_path
@@ -48,10 +49,10 @@ class ReplicaMachine:
             for broker_id in sorted({replica[2] for replica in legal}):
                 await self._take_offline(broker_id, [replica for replica in legal if replica[2] == broker_id])
         elif target in (ReplicaStatus.NEW, ReplicaStatus.ONLINE):
-            for replica in legal:
+            async for replica in InSteps(legal):
                 self._take_up(replica, target)
         else:
-            for replica in legal:
+            async for replica in InSteps(legal):
                 self._take_away(replica, target)
         self._env.send_batch()
 
@@ -79,11 +80,11 @@ class ReplicaMachine:
     async def _take_offline(self, broker_id: int, replicas: Sequence[Replica]) -> None:
         """Stop replicas of one broker, and take them out of the ISR where there is one."""
         partitions: list[TopicPartition] = [(topic, number) for topic, number, _ in replicas]
-        for partition in partitions:
+        async for partition in InSteps(partitions):
             self._env.batch.add_stop_replica([broker_id], partition, delete=False)
         led = [partition for partition in partitions if partition in self._context.leadership]
         states = await self._remove_from_isr(broker_id, led)
-        for partition, state in states.items():
+        async for partition, state in InSteps([*states.items()]):
             self._context.leadership[partition] = state
             if partition[0] in self._context.deleting:
                 continue
@@ -92,7 +93,7 @@ class ReplicaMachine:
         never_led = [partition for partition in partitions if partition not in self._context.leadership]
         if never_led:
             self._env.batch.add_update_metadata(self._context.live_or_shutting_down, never_led)
-        for replica in replicas:
+        async for replica in InSteps(replicas):
             if replica[:2] in states or replica[:2] in never_led:
                 self._move(replica, ReplicaStatus.OFFLINE)
 
@@ -128,7 +129,7 @@ class ReplicaMachine:
                 ]
             )
             remaining = []
-            for (partition, state), result in zip(wanted.items(), results, strict=True):
+            async for (partition, state), result in InSteps([*zip(wanted.items(), results, strict=True)]):
                 if isinstance(result, Stat):
                     done[partition] = VersionedState(state=state, zk_version=result.version)
                     self._log_removal(partition, broker_id, readable[partition], done[partition])

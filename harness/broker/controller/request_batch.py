@@ -1,4 +1,4 @@
-"""Collects what one change means to each broker, and makes it into as few requests as Kafka would. Pure.
+"""Collects what one change means to each broker, and makes it into requests, nearly as few as Kafka would. Pure.
 
 After Kafka's `AbstractControllerBrokerRequestBatch`: LeaderAndIsr first, UpdateMetadata next, StopReplica last.
 """
@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from harness.broker import slices
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext
 from harness.broker.wire.messages import ApiMessage, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
@@ -137,8 +138,13 @@ class RequestBatch:
         self._metadata.clear()
 
     def _take_leader_and_isr(self) -> Iterable[ControlRequest]:
-        for broker_id in self._live(self._leader_and_isr):
-            leaderships = self._leader_and_isr[broker_id]
+        """A broker obeys each in one step of its loop, so they name no more partitions than one step may take."""
+        parts = [
+            (broker_id, {key: self._leader_and_isr[broker_id][key] for key in some})
+            for broker_id in self._live(self._leader_and_isr)
+            for some in slices.sliced(sorted(self._leader_and_isr[broker_id]), slices.PARTITIONS_A_REQUEST)
+        ]
+        for broker_id, leaderships in parts:
             message = LeaderAndIsrRequest(
                 controller_id=self.controller_id,
                 controller_epoch=self.context.epoch.value,

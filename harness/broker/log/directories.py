@@ -80,7 +80,7 @@ class LogDirectories:
         name = self.directory_of(topic, partition)
         if name is not None:
             return self._directories[name].logs.get_or_create(topic, partition, settings)
-        chosen = min(self._online(), key=lambda each: len(each.logs.logs()))
+        chosen = min(self._online(), key=lambda each: each.logs.count)
         return chosen.logs.get_or_create(topic, partition, settings)
 
     def delete(self, topic: str, partition: int) -> str | None:

@@ -120,6 +120,11 @@ class LogManager:
         """
         self._storage.remove(folder)
 
+    @property
+    def count(self) -> int:
+        """How many logs there are."""
+        return len(self._logs)
+
     def logs(self) -> list[Log]:
         """Return all logs, sorted by topic and partition."""
         return [log for _, log in sorted(self._logs.items())]

@@ -22,6 +22,10 @@ _log = logging.getLogger(__name__)
 
 LOOK_TIMEOUT_S = 10.0
 """How long a scrape waits for a busy broker."""
+HOLD_LOOK_S = 0.02
+"""How often it is measured whether the loop is held."""
+HOLD_TIME_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds of the buckets for that; no step should take more than the fifth."""
 REQUEST_TIME_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets for request times; a long poll takes half a second."""
 
@@ -184,6 +188,13 @@ class PrometheusExporter:
             buckets=REQUEST_TIME_S,
             registry=self._registry,
         )
+        self._held = Histogram(
+            "kafka_network_socketserver_loopholdtime_seconds",
+            "How long the broker's one loop had no turn for what was due.",
+            buckets=HOLD_TIME_S,
+            registry=self._registry,
+        )
+        self._watch: asyncio.Task[None] | None = None
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._server: ScrapeServer | None = None
@@ -205,14 +216,25 @@ class PrometheusExporter:
             self._server = serve(host, port, make_wsgi_app(self._registry))
         except OSError as error:
             raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
+        self._watch = asyncio.create_task(self._watch_loop(), name="loop-watch")
         _log.info("metrics.started url=http://%s:%d/metrics", host, self.port)
 
     async def stop(self) -> None:
         """Give up the port; who is asking right now is still answered."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         if self._server is not None:
             await asyncio.to_thread(self._server.shutdown)
             self._server.server_close()
             self._server = None
+
+    async def _watch_loop(self) -> None:
+        now_s = asyncio.get_running_loop().time
+        while True:
+            due_s = now_s() + HOLD_LOOK_S
+            await asyncio.sleep(HOLD_LOOK_S)
+            self._held.observe(max(0.0, now_s() - due_s))
 
 
 def _camel(api_key: ApiKey) -> str:

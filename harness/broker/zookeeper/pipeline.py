@@ -1,14 +1,18 @@
-"""Many ZooKeeper calls on their way at once."""
+"""Many ZooKeeper calls on their way at once, and not so many that their answers hold the loop."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
+
+from harness.broker import slices
 
 T = TypeVar("T")
 
 
 async def all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results in order; every call has ended, well or badly, before the first error is raised."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    await asyncio.gather(*tasks, return_exceptions=True)
+    tasks: list[asyncio.Future[T]] = []
+    for some in slices.sliced([*calls], slices.DECISIONS_A_STEP):
+        tasks += (begun := [asyncio.ensure_future(call) for call in some])
+        await asyncio.gather(*begun, return_exceptions=True)
     return [task.result() for task in tasks]

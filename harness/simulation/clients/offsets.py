@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import FindCoordinatorRequest, OffsetCommitRequest, OffsetFetchRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.steps import RETRY_S
 from harness.simulation.clients.metadata import NOBODY, ClusterClient, now_s
-from harness.simulation.clients.refusals import Refused, described
+from harness.simulation.clients.refusals import Refused
 from harness.values import TopicPartition
 
 COMMIT_DEADLINE_S = 5.0

@@ -11,7 +11,7 @@ from functools import partial
 
 from harness.broker.log.batch import UNNUMBERED, Numbering, build_batch
 from harness.broker.log.records import Record
-from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.messages import ProduceRequest
 from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.outcomes import REFUSED_WHATEVER_THE_STATE
@@ -19,7 +19,6 @@ from harness.client_rules.sending import Sending
 from harness.client_rules.steps import partitions_of
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.metadata import ClusterClient, now_s
-from harness.simulation.clients.refusals import described
 from harness.simulation.evidence import wall_ms
 from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.store.history import Operation

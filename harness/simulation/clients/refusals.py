@@ -1,14 +1,6 @@
-"""Errors that brokers answer with, by name."""
+"""What a client raises where a broker refuses."""
 
-from harness.broker.wire.error_codes import ErrorCode
-
-
-def described(code: int) -> str:
-    """Return the name of an error."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
+from harness.broker.wire.error_codes import described
 
 
 class Refused(Exception):

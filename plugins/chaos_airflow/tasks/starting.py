@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AROUND_DRIVING_S = 300.0
-"""What the drive phase may need beside load and recovery: topics, the first steady state, a slow heal."""
+AROUND_DRIVING_S = 420.0
+"""What the drive phase may need beside load and recovery: topics, steady state, a slow heal, signs of life."""
 
 
 def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: timedelta) -> RunFolder | None:

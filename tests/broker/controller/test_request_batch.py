@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.broker import slices
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import ControllerEpoch
@@ -81,6 +82,21 @@ def test_leader_and_isr_says_all_there_is_about_a_partition(batch: RequestBatch)
     assert [(leader.broker_id, leader.host_name, leader.port) for leader in message.live_leaders] == [
         (1, "h", 1),
         (2, "h", 2),
+    ]
+
+
+def test_what_a_broker_obeys_in_one_step_names_few_partitions(
+    batch: RequestBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "PARTITIONS_A_REQUEST", 1)
+    for partition in (T1, T0):
+        batch.add_leader_and_isr([2, 1], partition, state(1, 1), is_new=True)
+    assert [(request.api, request.broker_id, request.partitions) for request in batch.take()] == [
+        ("LeaderAndIsr", 1, ("t-0",)),
+        ("LeaderAndIsr", 1, ("t-1",)),
+        ("LeaderAndIsr", 2, ("t-0",)),
+        ("LeaderAndIsr", 2, ("t-1",)),
+        *(("UpdateMetadata", broker_id, ("t-0", "t-1")) for broker_id in (1, 2, 3)),
     ]
 
 

@@ -121,7 +121,7 @@ def test_a_start_that_fails_stops_what_it_started(machine: Machine, tmp_path: Pa
         pytest.param(Request(scenario="smok"), "unknown scenario", id="no such scenario"),
         pytest.param(Request(scenario="smoke", driver="dockr"), "unknown driver", id="no such driver"),
         pytest.param(
-            Request(scenario="smoke", set=["duration_s=3600"]), "could need 1:05:30", id="longer than the task"
+            Request(scenario="smoke", set=["duration_s=3600"]), "could need 1:07:30", id="longer than the task"
         ),
     ],
 )

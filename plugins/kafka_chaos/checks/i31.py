@@ -1,0 +1,34 @@
+"""I31: is the cluster whole again when it is left in peace: brokers registered, partitions led, replicas in sync?
+
+What recovery may wait for is bounded by the configuration: until a session is missed (`zookeeper.session.timeout.ms`),
+until a follower is taken out of the ISR (`replica.lag.time.max.ms`), until a request is given up. After that time
+nothing is on its way any more, and what is missing stays missing. What the faults have left beyond repair is a note.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.analysis.liveness import OfLiveness
+from harness.contracts.checks import Check, Settings
+from harness.store.history import Sign
+
+
+class Whole(OfLiveness):
+    """Signs of life that are seen in ZooKeeper."""
+
+    name: ClassVar[str] = "I31"
+    title: ClassVar[str] = "I31 wholeness"
+    promise: ClassVar[str] = (
+        "Left in peace after the last heal, every running broker registers, every partition gets a leader, and every "
+        "live replica joins the ISR (Kafka's KafkaController and Partition.maybeExpandIsr)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("liveness",)
+    signs: ClassVar[tuple[Sign, ...]] = (Sign.REGISTERED, Sign.LED, Sign.IN_SYNC)
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a broker or partition."""
+        return self.missing(facts, "A cluster that is left in peace becomes whole")
+
+
+PLUGIN: type[Check] = Whole
