@@ -75,6 +75,7 @@ ORIGINS: dict[str, Origin] = {
     "isr_proposals": _state_changes("isr_propose"),
     "acknowledgements": _state_changes("produce_resp"),
     "consumer_fetches": _state_changes("fetch_resp"),
+    "producer_id_blocks": _znodes("/latest_producer_id_block"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "evidence": dict.fromkeys(PLACES, "lines that are unreadable, missing, or there twice"),

@@ -121,6 +121,16 @@ CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
+PRODUCER_ID_BLOCKS = PROTOCOL_TABLES.declare(
+    "producer_id_blocks",
+    "one block of producer ids that a broker claimed in ZooKeeper",
+    Column("zxid", "bigint", "transaction that claimed it; orders all claims"),
+    Column("zk_version", "int", "version of the znode that holds it"),
+    Column("broker", "int", "broker that claimed it"),
+    Column("first", "bigint", "its first id"),
+    Column("last", "bigint", "its last id"),
+)
+
 TOPICS = PROTOCOL_TABLES.declare(
     "topics",
     "one topic that ever was in ZooKeeper, as it is in the end",

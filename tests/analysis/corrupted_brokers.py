@@ -104,6 +104,13 @@ def same_controller_epoch(run: Evidence) -> bool:
     return len(epochs) > 2
 
 
+def claim_again(run: Evidence) -> bool:
+    blocks = list(run.lines(ZOOKEEPER, path="/latest_producer_id_block"))
+    if len(blocks) > 1:
+        blocks[-1]["data"] = blocks[-2]["data"]
+    return len(blocks) > 1
+
+
 # State-change logs
 
 

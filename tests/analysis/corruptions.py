@@ -84,6 +84,7 @@ CORRUPTIONS = {
     "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}),
     "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23"}),
     "the controller epoch does not grow": Corruption(brokers.same_controller_epoch, {"I2"}),
+    "a broker claims producer ids that are taken": Corruption(brokers.claim_again, {"I25"}),
     # what brokers say
     "two brokers lead in one epoch": Corruption(brokers.second_leader, {"I1"}),
     "two brokers have one controller epoch": Corruption(brokers.second_controller, {"I2"}),

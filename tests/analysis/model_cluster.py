@@ -90,6 +90,7 @@ class Cluster:
         self.brokers = {broker: Broker(broker) for broker in BROKERS}
         self.controller = NONE
         self.controller_epoch = 0
+        self.next_producer_id = 0
         self.injections: dict[int, int] = {}
         """Number of the injection that ended a broker."""
         self.out.znode("/controller_epoch", "0")
@@ -164,6 +165,13 @@ class Cluster:
         version = self.out.znode("/controller_epoch", str(self.controller_epoch), multi=True)
         elected = ControllerElected(controller_epoch=self.controller_epoch, epoch_zk_version=version)
         self.say(self.controller, elected)
+
+    def claim_producer_ids(self) -> int:
+        """Have the controller's broker claim the next block of producer ids; return its first."""
+        first, self.next_producer_id = self.next_producer_id, self.next_producer_id + 1000
+        block = {"version": 1, "broker": self.controller, "block_start": str(first), "block_end": str(first + 999)}
+        self.out.znode("/latest_producer_id_block", json.dumps(block))
+        return first
 
     # What the controller decides.
     def prefer(self, partition: Partition) -> None:

@@ -47,11 +47,12 @@ class Run:
     positions: dict[tuple[str, str, int], _Position] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     indexes: dict[str, int] = field(default_factory=dict)
-    producer_id: int = 1000
+    producer_id: int = field(init=False)
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(self.random)
+        self.producer_id = self.cluster.claim_producer_ids()
 
     def step(self) -> None:
         """Do one thing, whatever is possible just now."""
@@ -154,7 +155,7 @@ class Run:
 
     def _begin_anew(self) -> None:
         """Give the idempotent producer a new id."""
-        self.producer_id += 1
+        self.producer_id = self.cluster.claim_producer_ids()
         self.sequences.clear()
 
     def _entries(self, partition: Partition, values: list[str], *, idempotent: bool) -> list[Entry]:

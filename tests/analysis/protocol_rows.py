@@ -75,6 +75,12 @@ def appended(broker: int, first: int, last: int, *, epoch: int = 0, **other: Any
     return "appends", row | {"first_offset": first, "last_offset": last, "batches": 1} | other
 
 
+def block(version: int, first: int, **other: Any) -> Row:
+    """A thousand producer ids that broker 1 claimed."""
+    row = {"run_id": RUN, "zxid": 50 + version, "zk_version": version, "broker": 1, "first": first}
+    return "producer_id_blocks", row | {"last": first + 999} | other
+
+
 def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
     """A topic in the end."""
     row = {"run_id": RUN, "topic": name, "present": present, "zxid": 50}

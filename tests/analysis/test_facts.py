@@ -1,5 +1,6 @@
 """Facts from literal lines: every case writes a run folder, all of them are read at once."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -315,6 +316,23 @@ def made_anew(out: RunWriter) -> None:
 def test_a_topic_made_anew_begins_another_life(rows: Rows) -> None:
     table = rows(made_anew, "partition_states", "zxid")
     assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
+
+
+@case
+def claimed_ids(out: RunWriter) -> None:
+    out.znode("/latest_producer_id_block", "")
+    for broker, first in ((1, 0), (2, 1000)):
+        block = {"version": 1, "broker": broker, "block_start": str(first), "block_end": str(first + 999)}
+        out.znode("/latest_producer_id_block", json.dumps(block))
+    out.znode("/latest_producer_id_block", None)
+
+
+def test_a_block_of_producer_ids_is_whoever_wrote_it(rows: Rows) -> None:
+    table = rows(claimed_ids, "producer_id_blocks", "zxid")
+    assert [(row["zk_version"], row["broker"], row["first"], row["last"]) for row in table] == [
+        (1, 1, 0, 999),
+        (2, 2, 1000, 1999),
+    ]
 
 
 @case

@@ -34,7 +34,7 @@ from harness.analysis.facts.protocol import (
     state_writes,
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
-from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
+from harness.analysis.facts.znodes import controller_epochs, producer_id_blocks, registrations, topic_configs, topics
 from harness.analysis.frames import checkpointed, is_local, union
 from harness.analysis.hadoop import Folder, remove
 from harness.analysis.schemas import TABLES
@@ -80,6 +80,7 @@ def _protocol_facts(zookeeper: DataFrame, lines: DataFrame) -> Facts:
         protocol_tables.ISR_PROPOSALS.name: isr_proposals(lines),
         protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
         protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
+        protocol_tables.PRODUCER_ID_BLOCKS.name: producer_id_blocks(zookeeper),
         protocol_tables.TOPICS.name: topics(zookeeper),
         protocol_tables.TOPIC_CONFIGS.name: topic_configs(zookeeper),
     }
