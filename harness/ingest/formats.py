@@ -97,7 +97,7 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
         "sequence": -1,
     },
     BrokerStart: {"config_digest": None, "clean_marker": None, "planted_bugs": None},
-    Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
+    Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size", "acks")),
     ProduceResponse: dict.fromkeys(("correlation_id", "client", "duration_ms")),
     JournalEntry: {"targets": None, "parameters": None, "detail": "", "state": None},
 }

@@ -87,6 +87,7 @@ class Run:
             for broker in cluster.followers(partition):
                 self._rejoin(partition, broker)
                 cluster.fetch(partition, broker)
+        cluster.update_metadata()
         cluster.out.tick(SETTLED_MS)
         for partition in self.data:
             self.produce("p0", partition)
@@ -136,7 +137,9 @@ class Run:
             return
         base = partition.led.end
         values = [f"{process}-{index}" for index in keys]
-        self.cluster.append(partition, self._entries(partition, values, idempotent=self.idempotent and acks == -1))
+        self.cluster.append(
+            partition, self._entries(partition, values, idempotent=self.idempotent and acks == -1), acks
+        )
         lost = records is None and self.random.random() < 0.2
         if acks == -1 and not lost:
             self._replicate(partition)
