@@ -36,7 +36,7 @@ class AppendedInSync:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader and epoch that wrote too early, and one a size of the ISR that was no reason."""
-        written = with_required_isr(facts["appends"].where(F.col("acks_all") > 0), facts, settings)
+        written = with_required_isr(facts["appends"], facts, settings)
         refused = facts["refusals"].where(F.col("error") == NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return self._written(written).unionByName(self._refused(with_required_isr(refused, facts, settings)))
 
