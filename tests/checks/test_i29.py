@@ -2,7 +2,7 @@ from typing import Any
 
 from tests.analysis.fact_rows import Row, state
 from tests.analysis.protocol_rows import cached, injected, registered, topic
-from tests.checks.answers import Case, fails, passes, table_of, unknown
+from tests.checks.answers import Case, fails, noted, passes, table_of, unknown
 
 REGISTERED = [registered(1), registered(2)]
 STATE = state(0, leader=1, epoch=0, isr=[1, 2], time_ns=1)
@@ -63,6 +63,26 @@ CASES = {
         topic("gone", present=False),
         text="broker 2 has leader 1 of gone-0",
         facts=["metadata_caches", "topics"],
+    ),
+    "it was deleted when the broker was away": noted(
+        registered(1),
+        registered(2, czxid=51),
+        STATE,
+        topic(present=True),
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
+    ),
+    "it was deleted in the transaction in which the broker came": fails(
+        registered(1),
+        registered(2, czxid=50),
+        STATE,
+        topic(present=True),
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
     ),
     "a deleted topic's last state is no concern": known(
         cached(), cached(2), topic("gone", present=False), state(0, leader=1, epoch=0, isr=[1], topic="gone", time_ns=1)

@@ -3,7 +3,9 @@
 Clients and followers go where a broker's metadata cache sends them. It is fed by the controller alone, so what the
 controller forgets to say stays wrong for good (KIP-380, Kafka's `MetadataCache`). Compared is what each registered
 broker held when the load ended with what ZooKeeper had held for a while by then: a leader that has just moved is not,
-and who lives and what was deleted only where the last fault had been healed for that long.
+and who lives and what was deleted only where the last fault had been healed for that long. A broker that was not
+registered when a topic went is never told, in Kafka 2.5 neither: where its process lived on, that it remembers the
+topic is a note.
 """
 
 from typing import ClassVar
@@ -13,7 +15,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Check, Settings, Severity
 
 SETTLED_S = 2
 """Longer than a controller takes to tell everybody."""
@@ -44,11 +46,11 @@ class MetadataCaches:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
-        registered = facts["registrations"].where(stands).select("run_id", "broker").distinct()
+        registered = facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid"))
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
         caches = (
             facts["metadata_caches"]
-            .join(registered, on=list(_CACHE), how="left_semi")
+            .join(registered, on=list(_CACHE), how="inner")
             .join(healed, on="run_id", how="left")
         )
         quiet = caches.where(F.coalesce(_before_end(F.col("healed_ns")), F.lit(True)))
@@ -112,6 +114,7 @@ class MetadataCaches:
         return finding(
             rows,
             self.name,
+            severity=F.when(F.col("czxid") > F.col("zxid"), Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
             message=(
                 "No broker knows a topic that was deleted: broker {broker} has leader {leader} of {topic}-{partition}."
             ),
