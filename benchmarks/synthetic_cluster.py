@@ -221,6 +221,7 @@ class Cluster:
                 producer_epoch=-1,
                 base_sequence=-1,
                 isr_size=len(partition.isr) if leads else 0,
+                acks=-1 if leads else None,
             ),
         )
 
@@ -326,6 +327,7 @@ class Cluster:
                 request_broker_epoch=-1,
                 verdict="applied",
                 partitions=[controlled],
+                live_brokers=None,
             ),
         )
 

@@ -14,6 +14,8 @@ from harness.values import value_class
 
 NO_LEADER = -1
 NO_OFFSET = -1
+FORGOTTEN = -2
+"""As leader in UpdateMetadata: the topic is being deleted, and the metadata cache knows it no more."""
 
 COMMON: tuple[tuple[str, type], ...] = (
     ("ts", int),  # wall clock, nanoseconds since 1970; never used to order events of two brokers
@@ -275,6 +277,9 @@ class ControlReceive(Event):
     verdict: str
     """applied, stale_controller_epoch or stale_broker_epoch."""
     partitions: list[ControlledPartition]
+    """Of UpdateMetadata: what the metadata cache holds of them from then on, or the leader `FORGOTTEN`."""
+    live_brokers: list[int] | None
+    """Of UpdateMetadata that is applied: who lives by the metadata cache from then on."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -322,6 +327,22 @@ class Append(PartitionEvent):
     producer_epoch: int
     base_sequence: int
     isr_size: int
+    acks: int | None
+    """What the producer waits for: 0, 1 or -1 for all; null on a follower."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class BatchRefused(PartitionEvent):
+    """The log of a leader refused a batch of an idempotent producer; nothing was written."""
+
+    ev: ClassVar[str] = "batch_refused"
+    leader_epoch: int
+    log_start_offset: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    last_sequence: int
+    error: int
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -417,6 +438,12 @@ class OffsetForLeaderEpoch(PartitionEvent):
     answer_epoch: int
     end_offset: int
     error: int
+    leader_epoch: int
+    """The one in which it answers; -1 when it refuses."""
+    log_end_offset: int
+    """Of its log then; -1 when it refuses."""
+    leader_epochs: list[tuple[int, int]]
+    """All epochs that its log has then, each with its first offset."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

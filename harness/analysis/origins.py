@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from harness.events import (
     Append,
+    BatchRefused,
     BecomeFollower,
     BecomeLeader,
     BrokerRegistered,
@@ -15,6 +16,7 @@ from harness.events import (
     FetchResponse,
     HighWatermark,
     IsrPropose,
+    OffsetForLeaderEpoch,
     ProduceResponse,
     Truncate,
     ZkWrite,
@@ -75,7 +77,12 @@ ORIGINS: dict[str, Origin] = {
     "leader_isrs": _state_changes("hw"),
     "isr_proposals": _state_changes("isr_propose"),
     "acknowledgements": _state_changes("produce_resp"),
+    "refusals": _state_changes("produce_resp"),
+    "refused_retries": _state_changes("batch_refused", "append", "become_leader"),
     "consumer_fetches": _state_changes("fetch_resp"),
+    "producer_id_blocks": _znodes("/latest_producer_id_block"),
+    "metadata_caches": _state_changes("ctl_recv", "broker_start") | {"operations": "every line"},
+    "epoch_answers": _state_changes("ofle"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "liveness": {"liveness": "every line"},
@@ -88,6 +95,7 @@ FINDINGS = "findings"
 
 FACT_EVENTS: tuple[type[Event], ...] = (
     Append,
+    BatchRefused,
     BecomeFollower,
     BecomeLeader,
     BrokerRegistered,
@@ -98,6 +106,7 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     FetchResponse,
     HighWatermark,
     IsrPropose,
+    OffsetForLeaderEpoch,
     ProduceResponse,
     Truncate,
     ZkWrite,

@@ -108,6 +108,40 @@ ACKNOWLEDGEMENTS = PROTOCOL_TABLES.declare(
     Column("high_watermark", "bigint", "high watermark at that answer"),
 )
 
+REFUSALS = PROTOCOL_TABLES.declare(
+    "refusals",
+    "one error with which a leader refused batches in one leader epoch, with one acks level, while its ISR had one "
+    "size",
+    BROKER,
+    *NAMED,
+    EPOCH,
+    Column("acks", "int", "0, 1 or -1 for all"),
+    Column("error", "int", "Kafka's number of the error"),
+    Column("isr_size", "int", "members of the ISR when it answered"),
+    Column("answers", "bigint", "number of answers"),
+    Column("seq", "bigint", "line of one of them"),
+)
+
+REFUSED_RETRIES = PROTOCOL_TABLES.declare(
+    "refused_retries",
+    "one batch that a leader refused for its numbers although it had written the same one, as leader or follower",
+    *LINE,
+    *NAMED,
+    EPOCH,
+    Column("producer_id", "bigint", "id of the producer"),
+    Column("producer_epoch", "int", "its epoch"),
+    Column("base_sequence", "int", "number of the first record"),
+    Column("error", "int", "Kafka's number of the error"),
+    Column("offset", "bigint", "where it had written it"),
+    Column("last_offset", "bigint", "offset of its last record there"),
+    Column("log_start_offset", "bigint", "where its log began when it refused"),
+    Column("leader_end_offset", "bigint", "its log end when it took the lead; null when it never said so"),
+    Column("written_since", "boolean", "whether it wrote it after that; null likewise"),
+    Column("overwritten", "boolean", "whether it wrote at or before those offsets again until it refused"),
+    Column("later_batches", "bigint", "batches that it wrote behind it until then, of the same producer and epoch"),
+    Column("later_epoch", "boolean", "whether one of a later epoch of the producer was among them"),
+)
+
 CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
     "consumer_fetches",
     "what a broker served to consumers in one leader epoch that believed in one leader epoch",
@@ -119,6 +153,45 @@ CONSUMER_FETCHES = PROTOCOL_TABLES.declare(
     Column("seq", "bigint", "line of the answer that went furthest past the high watermark, or least stayed below it"),
     Column("offset", "bigint", "last offset of that answer"),
     Column("high_watermark", "bigint", "high watermark at that answer"),
+)
+
+PRODUCER_ID_BLOCKS = PROTOCOL_TABLES.declare(
+    "producer_id_blocks",
+    "one block of producer ids that a broker claimed in ZooKeeper",
+    Column("zxid", "bigint", "transaction that claimed it; orders all claims"),
+    Column("zk_version", "int", "version of the znode that holds it"),
+    Column("broker", "int", "broker that claimed it"),
+    Column("first", "bigint", "its first id"),
+    Column("last", "bigint", "its last id"),
+)
+
+METADATA_CACHES = PROTOCOL_TABLES.declare(
+    "metadata_caches",
+    "one partition that the metadata cache of a broker's last life held when the load ended; or a cache without any",
+    BROKER,
+    Column("incarnation", "string", "that life"),
+    Column("ended_ns", "bigint", "when the last client's operation began or ended"),
+    Column("live_brokers", "array<int>", "who lived by that cache; null where it was never told, and in older logs"),
+    *NAMED,
+    Column("seq", "bigint", "line that said so last"),
+    Column("leader", "int", "leader; -1 for none"),
+    EPOCH,
+)
+
+EPOCH_ANSWERS = PROTOCOL_TABLES.declare(
+    "epoch_answers",
+    "one answer of a leader to where a leader epoch ends, or a refusal",
+    *LINE,
+    *NAMED,
+    Column("leader_epoch", "int", "leader epoch in which it answers; -1 when it refuses, null in older logs"),
+    Column("sender", "int", "follower that asked; negative for a consumer"),
+    Column("current_leader_epoch", "int", "leader epoch that it believes in; -1 when it did not say"),
+    Column("asked_epoch", "int", "epoch whose end it asked for"),
+    Column("answer_epoch", "int", "largest epoch not above that; -1 when the leader does not know"),
+    Column("end_offset", "bigint", "where that ends; -1 likewise"),
+    Column("error", "int", "Kafka's number of the error; 0 for none"),
+    Column("log_end_offset", "bigint", "the leader's log end then; null in older logs"),
+    Column("leader_epochs", "array<array<bigint>>", "all epochs of its log then, with their start; null in older logs"),
 )
 
 TOPICS = PROTOCOL_TABLES.declare(

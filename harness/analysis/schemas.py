@@ -141,6 +141,8 @@ APPENDS = _DECLARED.declare(
     Column("first_offset", "bigint", "lowest offset that it wrote"),
     Column("last_offset", "bigint", "highest offset that it wrote"),
     Column("batches", "bigint", "number of batches"),
+    Column("acks_all", "bigint", "as leader: batches among them with acks=all; null in older logs"),
+    Column("smallest_isr", "int", "fewest members of its ISR when it wrote one of those; null where it wrote none"),
 )
 
 CONTROLLER_EPOCHS = _DECLARED.declare(

@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.broker.wire.messages import UpdateMetadataRequest
-from harness.events import NO_LEADER
+from harness.events import FORGOTTEN, NO_LEADER
 from harness.values import value_class
-
-DELETED = -2
-"""As leader in UpdateMetadata: the topic is being deleted, forget the partition."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -62,7 +59,7 @@ class MetadataCache:
         }
         for topic in request.topic_states:
             for state in topic.partition_states:
-                if state.leader == DELETED:
+                if state.leader == FORGOTTEN:
                     self._forget(topic.topic_name, state.partition_index)
                     deleted.append((topic.topic_name, state.partition_index))
                     continue

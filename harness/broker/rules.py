@@ -32,6 +32,12 @@ class ProtocolRules:
         effect="acknowledged records are lost when the leader dies",
     )
     """acks=all is answered only when the high watermark has passed the records (`DelayedProduce`)."""
+    few_in_sync_append_nothing: bool = _guard(
+        "appends-below-min-isr",
+        origin="a leader looks whether enough replicas are in sync when it answers acks=all, not before it writes",
+        effect="records that were refused are in the log, and consumers read them",
+    )
+    """Below min.insync.replicas nothing with acks=all is written (`Partition.append_as_leader`)."""
     high_watermark_waits_for_isr: bool = _guard(
         "high-watermark-without-isr",
         origin="the leader's own log end is its high watermark, whatever the followers have",
@@ -56,6 +62,12 @@ class ProtocolRules:
         effect="a retry after a failover writes the same records once more",
     )
     """After a restart or a truncation what producers wrote is read from the log again (`Log`, KIP-98)."""
+    producer_batches_are_remembered: bool = _guard(
+        "one-batch-remembered",
+        origin="a log remembers the last batch of an idempotent producer only (before KAFKA-5494)",
+        effect="a retry of an earlier batch that is in the log is refused: the producer takes it for lost",
+    )
+    """A log remembers the last five batches of a producer, as many as it may have in flight (`Log`, KAFKA-5494)."""
     disk_failure_takes_replicas_offline: bool = _guard(
         "leads-on-without-disk",
         origin="a leader whose disk is full or broken answers errors and keeps the lead (before KIP-112 it died)",

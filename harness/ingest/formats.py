@@ -21,6 +21,7 @@ from harness.events import (
     BrokerStart,
     ControlledPartition,
     Event,
+    OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
 )
@@ -107,6 +108,7 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
     },
     BrokerStart: {"config_digest": None, "clean_marker": None, "planted_bugs": None},
     Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
+    OffsetForLeaderEpoch: dict.fromkeys(("leader_epoch", "log_end_offset", "leader_epochs")),
     ProduceResponse: dict.fromkeys(("correlation_id", "client", "duration_ms")),
     JournalEntry: {"targets": None, "parameters": None, "detail": "", "state": None},
     Liveness: {"cpu_percent": 0, "load_percent": 0, "late_ms": 0},

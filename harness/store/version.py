@@ -4,8 +4,10 @@
    a truncation, the `profile` of an election, and the ISR of a raised high watermark.
 2: the present lines of `harness/store/history.py` and `harness/events.py`, neither chained nor sealed: what was lost
    without a trace is not known.
-3: lines are chained (`harness/system/chain.py`), and the folder is sealed (`harness/store/seal.py`).
-4: `liveness.jsonl`.
+3: lines are chained (`harness/system/chain.py`), and the folder is sealed (`harness/store/seal.py`). State-change logs
+   may lack the acks of an append, what was refused of idempotent producers, who lives by an UpdateMetadata, and the
+   epochs by which a leader answers.
+4: `liveness.jsonl`, and the lines that version 3 may lack.
 
 A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
 needs a new version, and code that reads the older ones.

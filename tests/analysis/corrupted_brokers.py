@@ -19,12 +19,13 @@ def _last(run: Evidence, ev: str, **fields: object) -> Line | None:
     return max(lines, key=lambda line: line["mono"], default=None)
 
 
-def _say(run: Evidence, broker: int, ev: str, **fields: object) -> None:
-    """Have a broker say one thing more."""
+def _say(run: Evidence, broker: int, ev: str, **fields: object) -> bool:
+    """Have a broker say one thing more; return that it did."""
     lines = run.files[STATE_CHANGES][state_change_log(broker)]
     names = ("ts", "mono", "seq", "broker", "inc", "session", "broker_epoch")
     common = {name: lines[-1][name] for name in names}
     lines.append({**common, "seq": common["seq"] + 1, "ev": ev, **fields})
+    return True
 
 
 def _set(run: Evidence, **fields: object) -> bool:
@@ -103,6 +104,13 @@ def same_controller_epoch(run: Evidence) -> bool:
     if len(epochs) > 2:
         epochs[-1]["data"] = epochs[-2]["data"]
     return len(epochs) > 2
+
+
+def claim_again(run: Evidence) -> bool:
+    blocks = list(run.lines(ZOOKEEPER, path="/latest_producer_id_block"))
+    if len(blocks) > 1:
+        blocks[-1]["data"] = blocks[-2]["data"]
+    return len(blocks) > 1
 
 
 # State-change logs
@@ -237,7 +245,7 @@ def obey_old_controller(run: Evidence) -> bool:
 def stop_late(run: Evidence) -> bool:
     for broker in (1, 2, 3):
         last = run.files[STATE_CHANGES][state_change_log(broker)][-1]
-        told = list(run.lines(STATE_CHANGES, ev="ctl_recv", broker=broker, inc=last["inc"]))
+        told = list(run.lines(STATE_CHANGES, ev="ctl_recv", api="LeaderAndIsr", broker=broker, inc=last["inc"]))
         if told and told[-1]["partitions"][0]["leader_epoch"] > 0:
             stopped = {**told[-1]["partitions"][0], "leader_epoch": told[-1]["partitions"][0]["leader_epoch"] - 1}
             names = ("sender", "controller_epoch", "request_broker_epoch", "verdict")
@@ -270,6 +278,81 @@ def acknowledge_alone(run: Evidence) -> bool:
     if line is not None:
         line["isr_size"] = 1
     return line is not None
+
+
+def append_alone(run: Evidence) -> bool:
+    line = _last(run, "append", acks=-1)
+    if line is not None:
+        line["isr_size"] = 1
+    return line is not None
+
+
+def refuse_late(run: Evidence) -> bool:
+    line = _last(run, "produce_resp", acks=-1)
+    if line is None:
+        return False
+    again = {name: line[name] for name in ("topic", "partition", "acks", "isr_size", "high_watermark", "leader_epoch")}
+    return _say(run, line["broker"], "produce_resp", **again, base_offset=-1, last_offset=-1, error=20)
+
+
+def refuse_retry(run: Evidence) -> bool:
+    written = run.lines(STATE_CHANGES, ev="append", role="leader", topic=ORDERS)
+    line = next((line for line in written if line["producer_id"] >= 0), None)
+    if line is None:
+        return False
+    names = ("topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "base_sequence")
+    of_producer = {name: line[name] for name in ("broker", "partition", "producer_id")}
+    later = sum(1 for _ in run.lines(STATE_CHANGES, ev="append", topic=ORDERS, **of_producer)) - 1
+    return later < 5 and _say(
+        run,
+        line["broker"],
+        "batch_refused",
+        **{name: line[name] for name in names},
+        last_sequence=line["base_sequence"] + line["last_offset"] - line["base_offset"],
+        log_start_offset=0,
+        error=45,
+    )
+
+
+def _last_update(run: Evidence) -> Line:
+    return max(run.lines(STATE_CHANGES, ev="ctl_recv", api="UpdateMetadata"), key=lambda line: line["mono"])
+
+
+def forget_live_broker(run: Evidence) -> bool:
+    _last_update(run)["live_brokers"].pop()
+    return True
+
+
+def forget_partition(run: Evidence) -> bool:
+    _last_update(run)["partitions"].pop()
+    return True
+
+
+def answer_wrongly(run: Evidence) -> bool:
+    acted = {(line["partition"], line["asked_epoch"]) for line in run.lines(STATE_CHANGES, ev="truncate", topic=ORDERS)}
+    for line in run.lines(STATE_CHANGES, ev="ofle", topic=ORDERS):
+        if (line["partition"], line["asked_epoch"]) not in acted:
+            line["end_offset"] += 1
+            return True
+    return False
+
+
+def answer_in_another_epoch(run: Evidence) -> bool:
+    for line in run.lines(STATE_CHANGES, ev="ofle", topic=ORDERS):
+        line["leader_epoch"] += 1
+        return True
+    return False
+
+
+def act_unanswered(run: Evidence) -> bool:
+    cut = next(run.lines(STATE_CHANGES, ev="truncate", topic=ORDERS), None)
+    if cut is None:
+        return False
+    names = ("topic", "partition", "asked_epoch")
+    question = {name: cut[name] for name in names} | {"sender": cut["broker"]}
+    for line in run.lines(STATE_CHANGES, ev="ofle", current_leader_epoch=cut["leader_epoch"], **question):
+        line["sender"] = 9
+    return True
 
 
 def acknowledge_early(run: Evidence) -> bool:

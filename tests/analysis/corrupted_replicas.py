@@ -119,6 +119,18 @@ def flat_cache(run: Evidence) -> bool:
     return True
 
 
+def forget_epoch(run: Evidence) -> bool:
+    line = replica(run, last_isr(run, 0)[-1], 0)
+    line["leader_epochs"] = line["leader_epochs"][1:]
+    return bool(held(run, 0, 0))
+
+
+def epoch_of_nobody(run: Evidence) -> bool:
+    line = replica(run, last_isr(run, 0)[-1], 0)
+    line["leader_epochs"] = [*line["leader_epochs"], [99, line["log_end_offset"] + 1]]
+    return True
+
+
 def foreign_epoch(run: Evidence) -> bool:
     found = very_last(run)
     for record in held(run, *found[1]).values() if found else ():

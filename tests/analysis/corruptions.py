@@ -26,6 +26,7 @@ _OF_CLIENTS = frozenset(
         "I10",
         "I16",
         "I20",
+        "I29",
         "aborted-read",
         "duplicate",
         "inconsistent-offsets",
@@ -42,7 +43,9 @@ _OF_CLIENTS = frozenset(
         "unseen",
     }
 )
-_OF_BROKERS = frozenset(f"I{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24))
+_OF_BROKERS = frozenset(
+    f"I{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30)
+)
 
 CORRUPTIONS = {
     # what clients see
@@ -72,18 +75,21 @@ CORRUPTIONS = {
     "one replica lacks the last acknowledged record": Corruption(replicas.lack_last, {"I6", "I9", "I10"}),
     "one replica holds another value": Corruption(replicas.other_value, {"I9", "I10"}),
     "one replica holds other bytes": Corruption(replicas.other_bytes, {"I9"}),
-    "an epoch cache is no staircase": Corruption(replicas.flat_cache, {"I12"}),
-    "a record bears an epoch in which nobody wrote it": Corruption(replicas.foreign_epoch, {"I12"}),
+    "an epoch cache is no staircase": Corruption(replicas.flat_cache, {"I12", "I27"}),
+    "a record bears an epoch in which nobody wrote it": Corruption(replicas.foreign_epoch, {"I12", "I27"}),
+    "an epoch cache has forgotten an epoch": Corruption(replicas.forget_epoch, {"I27"}),
+    "an epoch cache has an epoch that nobody wrote in": Corruption(replicas.epoch_of_nobody, {"I27"}),
     "a batch is in the log with a number that it has not": Corruption(replicas.repeat_sequence, {"I21"}),
     # what ZooKeeper holds
     "the leader is not in its ISR": Corruption(brokers.leave_isr, {"I3"}),
     "the ISR names a broker without a replica": Corruption(brokers.stranger_in_isr, {"I3", "I6", "I8"}),
     "a leader is elected from outside the ISR": Corruption(brokers.elect_outsider, {"I4"}),
     "a leader is elected from outside where the configuration forbids it": Corruption(brokers.forbid_unclean, {"I4"}),
-    "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19"}),
+    "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19", "I26"}),
     "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}),
-    "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23"}),
+    "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23", "I29"}),
     "the controller epoch does not grow": Corruption(brokers.same_controller_epoch, {"I2"}),
+    "a broker claims producer ids that are taken": Corruption(brokers.claim_again, {"I25"}),
     # what brokers say
     "two brokers lead in one epoch": Corruption(brokers.second_leader, {"I1"}),
     "two brokers have one controller epoch": Corruption(brokers.second_controller, {"I2"}),
@@ -92,7 +98,7 @@ CORRUPTIONS = {
     "a high watermark goes back": Corruption(brokers.mark_back, {"I11"}),
     "a leader goes by a replica that has nothing": Corruption(brokers.wait_for_stranger, {"I7"}),
     "a leader does not wait for a member of the ISR": Corruption(brokers.wait_for_fewer, {"I8"}),
-    "a follower cuts what is committed": Corruption(brokers.cut_committed, {"I11"}),
+    "a follower cuts what is committed": Corruption(brokers.cut_committed, {"I11", "I30"}),
     "a follower joins the ISR too early": Corruption(brokers.join_early, {"I13"}),
     "a broker obeys an old controller": Corruption(brokers.obey_old_controller, {"I14"}),
     "a broker obeys a request for its earlier life": Corruption(brokers.obey_for_earlier_life, {"I14"}),
@@ -101,6 +107,14 @@ CORRUPTIONS = {
     "a broker takes the registration of another session": Corruption(brokers.other_session, {"I18"}),
     "acks=all is answered with one in sync": Corruption(brokers.acknowledge_alone, {"I19"}),
     "acks=all is answered before it is committed": Corruption(brokers.acknowledge_early, {"I19"}),
+    "acks=all is written with one in sync": Corruption(brokers.append_alone, {"I26"}),
+    "acks=all is refused when it is written, with enough in sync": Corruption(brokers.refuse_late, {"I26"}),
+    "a retry of what is in the log is refused": Corruption(brokers.refuse_retry, {"I28"}),
+    "a broker takes a live broker for dead": Corruption(brokers.forget_live_broker, {"I29"}),
+    "a broker does not know a partition": Corruption(brokers.forget_partition, {"I29"}),
+    "a leader says a wrong end of an epoch": Corruption(brokers.answer_wrongly, {"I30"}),
+    "a leader answers who believes in another epoch": Corruption(brokers.answer_in_another_epoch, {"I30"}),
+    "a follower acts on what nobody answered it": Corruption(brokers.act_unanswered, {"I30"}),
     "the controller chooses somebody who is not there": Corruption(brokers.choose_absent, {"I22"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
@@ -116,6 +130,6 @@ CORRUPTIONS = {
         frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}),
     ),
     "a replica's dump is missing": Corruption(
-        replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "unseen"})
+        replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "I27", "unseen"})
     ),
 }

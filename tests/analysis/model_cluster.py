@@ -18,11 +18,13 @@ from harness.events import (
     Event,
     HighWatermark,
     IsrPropose,
+    OffsetForLeaderEpoch,
     PartitionState,
     Truncate,
     ZkWrite,
 )
 from harness.store.history import InjectionStep, JournalEntry, ReplicaRecord, ReplicaState
+from harness.values import ACKS_ALL
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_log import NONE, Entry, Replica
 
@@ -90,6 +92,7 @@ class Cluster:
         self.brokers = {broker: Broker(broker) for broker in BROKERS}
         self.controller = NONE
         self.controller_epoch = 0
+        self.next_producer_id = 0
         self.injections: dict[int, int] = {}
         """Number of the injection that ended a broker."""
         self.out.znode("/controller_epoch", "0")
@@ -164,6 +167,41 @@ class Cluster:
         version = self.out.znode("/controller_epoch", str(self.controller_epoch), multi=True)
         elected = ControllerElected(controller_epoch=self.controller_epoch, epoch_zk_version=version)
         self.say(self.controller, elected)
+
+    def update_metadata(self) -> None:
+        """Have the controller tell everybody who lives and who leads."""
+        states = [
+            ControlledPartition(
+                **partition.names,
+                leader=partition.leader,
+                leader_epoch=partition.epoch,
+                isr=partition.isr,
+                zk_version=partition.version,
+                replicas=partition.assigned,
+                verdict="applied",
+            )
+            for partition in self.partitions
+        ]
+        for broker in self.alive():
+            self.say(
+                broker,
+                ControlReceive(
+                    api="UpdateMetadata",
+                    sender=self.controller,
+                    controller_epoch=self.controller_epoch,
+                    request_broker_epoch=self.brokers[broker].czxid,
+                    verdict="applied",
+                    partitions=states,
+                    live_brokers=self.alive(),
+                ),
+            )
+
+    def claim_producer_ids(self) -> int:
+        """Have the controller's broker claim the next block of producer ids; return its first."""
+        first, self.next_producer_id = self.next_producer_id, self.next_producer_id + 1000
+        block = {"version": 1, "broker": self.controller, "block_start": str(first), "block_end": str(first + 999)}
+        self.out.znode("/latest_producer_id_block", json.dumps(block))
+        return first
 
     # What the controller decides.
     def prefer(self, partition: Partition) -> None:
@@ -270,6 +308,7 @@ class Cluster:
                     request_broker_epoch=self.brokers[broker].czxid,
                     verdict="applied",
                     partitions=[asked],
+                    live_brokers=None,
                 ),
             )
             known: dict[str, Any] = {
@@ -296,6 +335,21 @@ class Cluster:
         while replica.latest_epoch not in (NONE, asked):
             asked = replica.latest_epoch
             answer, answer_end = partition.led.end_of(asked)
+            self.say(
+                partition.leader,
+                OffsetForLeaderEpoch(
+                    **partition.names,
+                    sender=broker,
+                    current_leader_epoch=partition.epoch,
+                    asked_epoch=asked,
+                    answer_epoch=answer,
+                    end_offset=answer_end,
+                    error=0,
+                    leader_epoch=partition.epoch,
+                    log_end_offset=partition.led.end,
+                    leader_epochs=[*partition.led.cache],
+                ),
+            )
             local, local_end = replica.common_end(answer)
             if local == NONE:
                 to = min(answer_end, replica.end)
@@ -323,12 +377,12 @@ class Cluster:
                 )
             replica.cut(to)
 
-    def append(self, partition: Partition, entries: list[Entry]) -> None:
+    def append(self, partition: Partition, entries: list[Entry], acks: int = ACKS_ALL) -> None:
         """Write a batch to the leader's log."""
         base = partition.led.end
         for entry in entries:
             partition.led.append(entry)
-        self._appended(partition, partition.leader, base, entries)
+        self._appended(partition, partition.leader, base, entries, acks)
         self._advance(partition)
 
     def fetch(self, partition: Partition, follower: int, limit: int | None = None) -> None:
@@ -395,7 +449,9 @@ class Cluster:
         replica.high_watermark = to
         self.say(broker, mark)
 
-    def _appended(self, partition: Partition, broker: int, base: int, entries: list[Entry]) -> None:
+    def _appended(
+        self, partition: Partition, broker: int, base: int, entries: list[Entry], acks: int | None = None
+    ) -> None:
         self.say(
             broker,
             Append(
@@ -410,6 +466,7 @@ class Cluster:
                 producer_epoch=0 if entries[0].producer_id != NONE else NONE,
                 base_sequence=entries[0].sequence,
                 isr_size=len(partition.isr),
+                acks=acks,
             ),
         )
 

@@ -48,11 +48,12 @@ class Run:
     positions: dict[tuple[str, str, int], _Position] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     indexes: dict[str, int] = field(default_factory=dict)
-    producer_id: int = 1000
+    producer_id: int = field(init=False)
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(self.random)
+        self.producer_id = self.cluster.claim_producer_ids()
 
     def step(self) -> None:
         """Do one thing, whatever is possible just now."""
@@ -87,6 +88,7 @@ class Run:
             for broker in cluster.followers(partition):
                 self._rejoin(partition, broker)
                 cluster.fetch(partition, broker)
+        cluster.update_metadata()
         healed_ns = cluster.out.now_ns
         cluster.out.tick(SETTLED_MS)
         for partition in self.data:
@@ -165,7 +167,9 @@ class Run:
             return
         base = partition.led.end
         values = [f"{process}-{index}" for index in keys]
-        self.cluster.append(partition, self._entries(partition, values, idempotent=self.idempotent and acks == -1))
+        self.cluster.append(
+            partition, self._entries(partition, values, idempotent=self.idempotent and acks == -1), acks
+        )
         lost = records is None and self.random.random() < 0.2
         if acks == -1 and not lost:
             self._replicate(partition)
@@ -184,7 +188,7 @@ class Run:
 
     def _begin_anew(self) -> None:
         """Give the idempotent producer a new id."""
-        self.producer_id += 1
+        self.producer_id = self.cluster.claim_producer_ids()
         self.sequences.clear()
 
     def _entries(self, partition: Partition, values: list[str], *, idempotent: bool) -> list[Entry]:

@@ -65,6 +65,20 @@ def acknowledged(offset: int, *, high_watermark: int, isr_size: int = 2, **other
     return "acknowledgements", row | {"seq": 0, "offset": offset, "high_watermark": high_watermark} | other
 
 
+def refused(isr_size: int, *, error: int = 20, **other: Any) -> Row:
+    """Broker 1, leader in epoch 0, refused what was sent with acks=all."""
+    row = {**_HERE, "broker": 1, "leader_epoch": 0, "acks": -1, "error": error, "isr_size": isr_size, "answers": 3}
+    return "refusals", row | {"seq": 0} | other
+
+
+def refused_retry(offset: int, **other: Any) -> Row:
+    """Broker 1, leader in epoch 3 since its log ended at 10, refused a record that it had written at `offset`."""
+    row = {**_HERE, **_line(1), "leader_epoch": 3, "producer_id": 7, "producer_epoch": 0, "base_sequence": 4}
+    row |= {"error": 45, "offset": offset, "last_offset": offset, "log_start_offset": 0, "leader_end_offset": 10}
+    row |= {"written_since": False, "overwritten": False, "later_batches": 0, "later_epoch": False}
+    return "refused_retries", row | other
+
+
 def served(offset: int, *, high_watermark: int, believed: int = -1, **other: Any) -> Row:
     """Broker 1, leader in epoch 3, served consumers up to `offset`."""
     row = {**_HERE, "broker": 1, "leader_epoch": 3, "current_leader_epoch": believed, "answers": 1, "seq": 0}
@@ -75,6 +89,25 @@ def appended(broker: int, first: int, last: int, *, epoch: int = 0, **other: Any
     """A broker wrote offsets `first` to `last` in a leader epoch; broker 1 leads."""
     row = {**_HERE, "broker": broker, "role": "leader" if broker == 1 else "follower", "leader_epoch": epoch}
     return "appends", row | {"first_offset": first, "last_offset": last, "batches": 1} | other
+
+
+def cached(broker: int = 1, **other: Any) -> Row:
+    """A broker's cache in the end: brokers 1 and 2 live, and 1 leads in epoch 0; the load ended after 100 s."""
+    row = {**_HERE, "broker": broker, "incarnation": f"inc-{broker}", "ended_ns": 100 * 10**9, "live_brokers": [1, 2]}
+    return "metadata_caches", row | {"seq": 0, "leader": 1, "leader_epoch": 0} | other
+
+
+def answered(epoch: int, end: int, *, to: int, **other: Any) -> Row:
+    """Broker 1, leader in epoch 3, answered broker 2 where epoch `to` ends; its log is at 10, its epochs 0, 2 and 3."""
+    row = {**_HERE, **_line(1), "leader_epoch": 3, "sender": 2, "current_leader_epoch": 3, "asked_epoch": to}
+    row |= {"answer_epoch": epoch, "end_offset": end, "error": 0, "log_end_offset": 10}
+    return "epoch_answers", row | {"leader_epochs": [[0, 0], [2, 4], [3, 7]]} | other
+
+
+def block(version: int, first: int, **other: Any) -> Row:
+    """A thousand producer ids that broker 1 claimed."""
+    row = {"run_id": RUN, "zxid": 50 + version, "zk_version": version, "broker": 1, "first": first}
+    return "producer_id_blocks", row | {"last": first + 999} | other
 
 
 def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:

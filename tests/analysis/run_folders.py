@@ -120,6 +120,7 @@ def write_intact_run(root: Path) -> RunFolder:
     produce()
     for partition in cluster.partitions:
         cluster.expand(partition, 1)
+    cluster.update_metadata()
     run.read("c0", orders, 1000)
     run.commit(orders)
     run.read_back(orders)

@@ -1,5 +1,6 @@
 """Facts from literal lines: every case writes a run folder, all of them are read at once."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,10 +11,16 @@ import pytest
 
 from harness.analysis.schemas import DUPLICATED, MISSING
 from harness.events import (
+    FORGOTTEN,
+    Append,
+    BatchRefused,
     BecomeLeader,
     BrokerStart,
+    ControlledPartition,
     ControllerElected,
+    ControlReceive,
     Election,
+    OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
     Truncate,
@@ -315,6 +322,203 @@ def made_anew(out: RunWriter) -> None:
 def test_a_topic_made_anew_begins_another_life(rows: Rows) -> None:
     table = rows(made_anew, "partition_states", "zxid")
     assert [(row["life"], row["previous_leader"]) for row in table] == [(1, None), (2, None)]
+
+
+@case
+def claimed_ids(out: RunWriter) -> None:
+    out.znode("/latest_producer_id_block", "")
+    for broker, first in ((1, 0), (2, 1000)):
+        block = {"version": 1, "broker": broker, "block_start": str(first), "block_end": str(first + 999)}
+        out.znode("/latest_producer_id_block", json.dumps(block))
+    out.znode("/latest_producer_id_block", None)
+
+
+def test_a_block_of_producer_ids_is_whoever_wrote_it(rows: Rows) -> None:
+    table = rows(claimed_ids, "producer_id_blocks", "zxid")
+    assert [(row["zk_version"], row["broker"], row["first"], row["last"]) for row in table] == [
+        (1, 1, 0, 999),
+        (2, 2, 1000, 1999),
+    ]
+
+
+def wrote(acks: int | None, *, isr_size: int, role: str = "leader") -> Append:
+    return Append(
+        topic="orders",
+        partition=0,
+        role=role,
+        leader_epoch=0,
+        base_offset=0,
+        last_offset=4,
+        batch_epoch=0,
+        crc=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        isr_size=isr_size,
+        acks=acks,
+    )
+
+
+def numbered(base_sequence: int, offset: int, *, records: int = 1, **other: Any) -> Append:
+    batch = wrote(-1, isr_size=2)
+    numbers = {"producer_id": 7, "producer_epoch": 0, "base_sequence": base_sequence}
+    return replace(batch, base_offset=offset, last_offset=offset + records - 1, **(numbers | other))
+
+
+def refused(base_sequence: int, *, records: int = 1, **other: Any) -> BatchRefused:
+    return BatchRefused(
+        topic="orders",
+        partition=0,
+        leader_epoch=3,
+        log_start_offset=0,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=base_sequence,
+        last_sequence=base_sequence + records - 1,
+        **({"error": 45} | other),
+    )
+
+
+@case
+def retried(out: RunWriter) -> None:
+    for sequence in range(3):
+        out.event(1, numbered(sequence, sequence))
+    out.event(1, leads(3, log_end_offset=3))
+    out.event(1, numbered(3, 3, records=2))
+    out.event(1, refused(1))
+    out.event(1, refused(3, records=2, error=47))
+    for other in (refused(3), refused(9), refused(1, error=2)):
+        out.event(1, other)
+    out.event(1, numbered(1, 1))
+    out.event(1, numbered(0, 5, producer_epoch=1))
+    out.event(1, refused(0))
+    out.event(2, refused(0))
+
+
+def test_a_refused_retry_has_what_its_leader_wrote_then_and_since(rows: Rows) -> None:
+    names = ("base_sequence", "offset", "written_since", "overwritten", "later_batches", "later_epoch", "broker")
+    table = [tuple(row[name] for name in names) for row in rows(retried, "refused_retries", "seq")]
+    assert table == [
+        (1, 1, False, False, 2, False, 1),
+        (3, 3, True, False, 0, False, 1),
+        (0, 0, False, False, 3, True, 1),
+    ]
+    assert {row["leader_end_offset"] for row in rows(retried, "refused_retries")} == {3}
+
+
+@case
+def written_over(out: RunWriter) -> None:
+    out.event(1, numbered(0, 4))
+    out.event(1, numbered(0, 3, producer_id=8, records=2))
+    out.event(1, refused(0))
+
+
+def test_a_refused_retry_may_be_of_what_was_written_over(rows: Rows) -> None:
+    (row,) = rows(written_over, "refused_retries")
+    assert (row["overwritten"], row["later_batches"]) == (True, 0)
+    assert (row["leader_end_offset"], row["written_since"]) == (None, None)
+
+
+def updated(live: list[int], *leaders: tuple[str, int, int], api: str = "UpdateMetadata") -> ControlReceive:
+    partitions = [
+        ControlledPartition(
+            topic=topic,
+            partition=0,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=[1],
+            zk_version=0,
+            replicas=[1],
+            verdict="applied",
+        )
+        for topic, leader, epoch in leaders
+    ]
+    return ControlReceive(
+        api=api,
+        sender=1,
+        controller_epoch=1,
+        request_broker_epoch=-1,
+        verdict="applied",
+        partitions=partitions,
+        live_brokers=live if api == "UpdateMetadata" else None,
+    )
+
+
+@case
+def told(out: RunWriter) -> None:
+    started = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
+    out.event(1, started)
+    out.event(1, updated([1, 2], ("orders", 1, 0), ("gone", 1, 0), ("kept", 2, 4)))
+    out.event(1, updated([], ("orders", 9, 9), api="LeaderAndIsr"))
+    out.event(1, updated([1], ("orders", 2, 1), ("gone", FORGOTTEN, 0)))
+    out.event(2, started)
+    send(out, 0, OpType.INVOKE)
+    out.clock.tick()
+    out.event(1, updated([1, 2, 3], ("orders", 3, 2)))
+
+
+def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows: Rows) -> None:
+    names = ("broker", "topic", "leader", "leader_epoch", "live_brokers")
+    table = {tuple(str(row[name]) for name in names) for row in rows(told, "metadata_caches")}
+    assert table == {
+        ("1", "orders", "2", "1", "[1]"),
+        ("1", "kept", "2", "4", "[1]"),
+        ("2", "None", "None", "None", "None"),
+    }
+
+
+@case
+def where_an_epoch_ends(out: RunWriter) -> None:
+    out.event(
+        1,
+        OffsetForLeaderEpoch(
+            topic="orders",
+            partition=0,
+            sender=2,
+            current_leader_epoch=3,
+            asked_epoch=0,
+            answer_epoch=0,
+            end_offset=7,
+            error=0,
+            leader_epoch=3,
+            log_end_offset=9,
+            leader_epochs=[(0, 0), (3, 7)],
+        ),
+    )
+
+
+def test_an_answer_has_the_epochs_of_its_leader(rows: Rows) -> None:
+    (row,) = rows(where_an_epoch_ends, "epoch_answers")
+    assert (row["leader_epochs"], row["log_end_offset"], row["error"]) == ([[0, 0], [3, 7]], 9, 0)
+    assert (row["broker"], row["sender"], row["leader_epoch"], row["end_offset"]) == (1, 2, 3, 7)
+
+
+@case
+def written_in_sync(out: RunWriter) -> None:
+    for acks, isr_size in ((-1, 3), (-1, 2), (1, 1)):
+        out.event(1, wrote(acks, isr_size=isr_size))
+    out.event(2, wrote(None, isr_size=0, role="follower"))
+    out.event(3, wrote(None, isr_size=1))
+
+
+def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: Rows) -> None:
+    table = rows(written_in_sync, "appends", "broker")
+    assert [(row["batches"], row["acks_all"], row["smallest_isr"]) for row in table] == [
+        (3, 2, 2),
+        (1, None, None),
+        (1, None, None),
+    ]
+
+
+@case
+def refused_answers(out: RunWriter) -> None:
+    for error in (20, 20, 19, 0):
+        out.event(1, answered(-1, 0, error=error))
+
+
+def test_refusals_are_counted_by_their_error(rows: Rows) -> None:
+    table = rows(refused_answers, "refusals", "error")
+    assert [(row["error"], row["isr_size"], row["answers"]) for row in table] == [(19, 3, 1), (20, 3, 2)]
 
 
 @case

@@ -1,5 +1,6 @@
-from harness.broker.metadata_cache import DELETED, AliveBroker, MetadataCache
+from harness.broker.metadata_cache import AliveBroker, MetadataCache
 from harness.broker.wire.messages import UpdateMetadataRequest
+from harness.events import FORGOTTEN
 from tests.broker.metadata_update import metadata_update
 
 
@@ -49,7 +50,7 @@ def test_the_last_update_wins_even_with_an_older_leader_epoch() -> None:
 def test_a_deleted_partition_is_forgotten_and_with_the_last_one_its_topic() -> None:
     cache = MetadataCache()
     cache.update(update(a={0: (1, 0), 1: (1, 0)}))
-    cache.update(update(a={0: (DELETED, 0)}))
+    cache.update(update(a={0: (FORGOTTEN, 0)}))
     assert (cache.topics(), cache.partition("a", 0)) == (["a"], None)
-    cache.update(update(a={1: (DELETED, 0)}, b={0: (DELETED, 0)}))
+    cache.update(update(a={1: (FORGOTTEN, 0)}, b={0: (FORGOTTEN, 0)}))
     assert cache.topics() == []

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from harness.broker.log.log import InvalidRecords
 from harness.broker.replicas.fetch_sessions import FetchSessionError
 from harness.broker.replicas.fetching import FetchLimits, PartitionFetch, Read
 from harness.broker.replicas.partition import PartitionError
@@ -16,7 +18,8 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.events import IsrResult, Truncate
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.loop import run
-from tests.broker.log.logs import SMALL, batch, new_log, opened
+from harness.values import ACKS_ALL
+from tests.broker.log.logs import SMALL, batch, from_producer, new_log, opened
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster
 
 Play = Callable[[ReplicaCluster], Awaitable[Any]]
@@ -124,6 +127,15 @@ async def high_watermark_with_a_follower_about_to_join(cluster: ReplicaCluster) 
     return cluster[1].replica().high_watermark
 
 
+async def what_a_leader_alone_writes(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1, isr=[1])
+    replica = cluster[1].replica()
+    cluster.network.isolate(1)
+    with suppress(PartitionError):
+        replica.append_as_leader(batch(), acks=ACKS_ALL, min_insync_replicas=2)
+    return replica.log.log_end_offset
+
+
 async def what_a_consumer_gets_of_a_leader_alone(cluster: ReplicaCluster) -> Any:
     await cluster.elect(1)
     cluster.network.isolate(1)
@@ -176,6 +188,7 @@ async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaClus
         pytest.param(
             "high-watermark-ignores-joining", high_watermark_with_a_follower_about_to_join, 0, 1, id="about to join"
         ),
+        pytest.param("appends-below-min-isr", what_a_leader_alone_writes, 0, 1, id="few in sync"),
         pytest.param("reads-uncommitted", what_a_consumer_gets_of_a_leader_alone, False, True, id="reading"),
         pytest.param("no-leader-epoch-fence", answer_to_an_old_epoch, "FENCED_LEADER_EPOCH", "served", id="fence"),
         pytest.param(
@@ -206,6 +219,25 @@ def test_a_torn_batch_is_found_after_a_crash(bugs: list[str], end: int) -> None:
         log.append_as_leader(batch(), 0)
     storage.files["t-0/00000000000000000000.log"].data[-3:] = b"\0\0\0"
     assert opened(storage, rules=rules_with(bugs))[0].log_end_offset == end
+
+
+@pytest.mark.parametrize(
+    ("bugs", "error"),
+    [
+        pytest.param([], None, id="right"),
+        pytest.param(["one-batch-remembered"], ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="bug"),
+    ],
+)
+def test_an_earlier_batch_is_sent_again(bugs: list[str], error: ErrorCode | None) -> None:
+    log, _ = opened(MemoryStorage(), rules=rules_with(bugs))
+    for sequence in range(2):
+        log.append_as_leader(from_producer(sequence), 0)
+    refused = None
+    try:
+        log.append_as_leader(from_producer(0), 0)
+    except InvalidRecords as refusal:
+        refused = refusal.error_code
+    assert (refused, log.log_end_offset) == (error, 2)
 
 
 def test_every_planted_bug_turns_one_guard_off_and_every_guard_has_one() -> None:

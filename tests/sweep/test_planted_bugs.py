@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole]
 SEED = 1
 PLANTED = Path(__file__).parent / "planted"
 LIGHT = ("workloads.0.parameters.rate_per_s=40", "topics.0.config={min.insync.replicas: 1}")
+FEW_REPLICAS = (LIGHT[0], "topics.0.replication_factor=2")
 FORBIDDEN = (
     "workloads.0.parameters={rate_per_s: 40, producers: 1}",
     "topics.0.config={min.insync.replicas: 1}",
@@ -74,6 +75,8 @@ SWEEPS = {
     "truncation-in-one-round": Sweep(finding="I9"),
     "truncate-to-high-watermark": Sweep(scenario="acks-all-on-append", sets=LIGHT, finding="I15"),
     "producer-state-lost": Sweep(finding="duplicate"),
+    "one-batch-remembered": Sweep(scenario=str(PLANTED / "producer-state-lost.yaml"), finding="I28"),
+    "appends-below-min-isr": Sweep(scenario="kill-leader", sets=FEW_REPLICAS, finding="I26"),
     "no-leader-epoch-fence": Sweep(finding="I24"),
     "no-broker-epoch": Sweep(finding="I14"),
     "bounced-brokers-ignored": Sweep(finding="I31"),

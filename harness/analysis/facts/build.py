@@ -24,18 +24,22 @@ from harness.analysis.facts.evidence import evidence
 from harness.analysis.facts.faults import fault_windows
 from harness.analysis.facts.liveness import liveness
 from harness.analysis.facts.logs import high_watermarks, replica_records, replicas, truncations
+from harness.analysis.facts.metadata import metadata_caches
 from harness.analysis.facts.offsets import committed_offsets
+from harness.analysis.facts.producers import refused_retries
 from harness.analysis.facts.protocol import (
     acknowledgements,
     consumer_fetches,
     control_requests,
     elections,
+    epoch_answers,
     isr_proposals,
     leader_isrs,
+    refusals,
     state_writes,
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
-from harness.analysis.facts.znodes import controller_epochs, registrations, topic_configs, topics
+from harness.analysis.facts.znodes import controller_epochs, producer_id_blocks, registrations, topic_configs, topics
 from harness.analysis.frames import checkpointed, is_local, union
 from harness.analysis.hadoop import Folder, remove
 from harness.analysis.schemas import TABLES
@@ -68,6 +72,7 @@ def facts_from_lines(sources: Sources) -> Facts:
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
         schemas.LIVENESS.name: liveness(sources.liveness),
+        protocol_tables.METADATA_CACHES.name: metadata_caches(lines, sources.operations),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
     } | _protocol_facts(sources.zookeeper, lines)
 
@@ -81,7 +86,11 @@ def _protocol_facts(zookeeper: DataFrame, lines: DataFrame) -> Facts:
         protocol_tables.LEADER_ISRS.name: leader_isrs(lines),
         protocol_tables.ISR_PROPOSALS.name: isr_proposals(lines),
         protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
+        protocol_tables.REFUSALS.name: refusals(lines),
+        protocol_tables.REFUSED_RETRIES.name: refused_retries(lines),
         protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
+        protocol_tables.PRODUCER_ID_BLOCKS.name: producer_id_blocks(zookeeper),
+        protocol_tables.EPOCH_ANSWERS.name: epoch_answers(lines),
         protocol_tables.TOPICS.name: topics(zookeeper),
         protocol_tables.TOPIC_CONFIGS.name: topic_configs(zookeeper),
     }

@@ -7,6 +7,7 @@ from harness.analysis.facts.znodes import changes, with_time_ns
 from harness.analysis.frames import PARTITION_KEY, conform, events_of, in_order
 from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
 from harness.events import NO_LEADER
+from harness.values import ACKS_ALL
 
 STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
 _TOPIC_PATH = r"^/brokers/topics/([^/]+)$"
@@ -98,11 +99,14 @@ def appends(state_changes: DataFrame) -> DataFrame:
     """One row a broker and leader epoch in which it wrote to its log, as leader or as follower."""
     return conform(
         state_changes.where(F.col("ev") == "append")
+        .withColumn("for_all", F.col("acks") == ACKS_ALL)
         .groupBy("run_id", "broker", "topic", "partition", "role", "leader_epoch")
         .agg(
             F.min("base_offset").alias("first_offset"),
             F.max("last_offset").alias("last_offset"),
             F.count("*").alias("batches"),
+            F.sum(F.col("for_all").cast("int")).alias("acks_all"),
+            F.min(F.when(F.col("for_all"), F.col("isr_size"))).alias("smallest_isr"),
         ),
         APPENDS,
     )

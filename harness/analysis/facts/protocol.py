@@ -14,8 +14,10 @@ from harness.analysis.protocol_tables import (
     CONSUMER_FETCHES,
     CONTROL_REQUESTS,
     ELECTIONS,
+    EPOCH_ANSWERS,
     ISR_PROPOSALS,
     LEADER_ISRS,
+    REFUSALS,
     STATE_WRITES,
 )
 
@@ -93,6 +95,21 @@ def acknowledgements(state_changes: DataFrame) -> DataFrame:
         .agg(F.count("*").alias("answers"), F.min("base_offset").alias("first_offset"), _furthest())
         .select("*", "furthest.*"),
         ACKNOWLEDGEMENTS,
+    )
+
+
+def epoch_answers(state_changes: DataFrame) -> DataFrame:
+    """One row an answer to OffsetForLeaderEpoch."""
+    return conform(events_of(state_changes, "ofle"), EPOCH_ANSWERS)
+
+
+def refusals(state_changes: DataFrame) -> DataFrame:
+    """One row a leader, leader epoch, acks level, error and size of its ISR: what it refused."""
+    return conform(
+        state_changes.where((F.col("ev") == "produce_resp") & (F.col("error") != "0"))
+        .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "acks", "error", "isr_size")
+        .agg(F.count("*").alias("answers"), F.min("seq").alias("seq")),
+        REFUSALS,
     )
 
 

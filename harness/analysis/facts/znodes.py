@@ -4,10 +4,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order
-from harness.analysis.protocol_tables import REGISTRATIONS, TOPIC_CONFIGS, TOPICS
+from harness.analysis.protocol_tables import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
 from harness.analysis.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
+_PRODUCER_ID_PATH = "/latest_producer_id_block"
 _CONFIG_PATH = r"^/config/topics/([^/]+)$"
 _ASSIGNMENT = """transform(
     map_entries(from_json(own.data, 'partitions map<string, array<int>>').partitions),
@@ -99,6 +100,26 @@ def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
         "run_id", F.lit("broker").alias("source"), "broker", "czxid", "session"
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), REGISTRATIONS)
+
+
+def producer_id_blocks(zookeeper: DataFrame) -> DataFrame:
+    """One row a block of producer ids, as the znode held one after the other."""
+    block = F.from_json("data", "broker int, block_start string, block_end string")
+    return conform(
+        changes(zookeeper)
+        .where((F.col("path") == _PRODUCER_ID_PATH) & (F.col("type") != "delete"))
+        .withColumn("block", block)
+        .where(F.col("block.block_start").isNotNull())
+        .select(
+            "run_id",
+            "zxid",
+            F.col("version").alias("zk_version"),
+            "block.broker",
+            F.col("block.block_start").alias("first"),
+            F.col("block.block_end").alias("last"),
+        ),
+        PRODUCER_ID_BLOCKS,
+    )
 
 
 def topics(zookeeper: DataFrame) -> DataFrame:

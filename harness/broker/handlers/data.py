@@ -12,7 +12,7 @@ from harness.broker.replicas.appending import Appender, AppendResult, ProducePar
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
 from harness.broker.replicas.fetching import CONSUMER, FetchLimits, FetchServer, PartitionFetch, Read
 from harness.broker.replicas.offset_lookup import NOTHING, find_offset
-from harness.broker.replicas.partition import PartitionError
+from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
 from harness.broker.wire.dispatch import CloseConnection, RequestContext
@@ -27,7 +27,8 @@ from harness.broker.wire.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from harness.events import Fenced, OffsetForLeaderEpoch
+from harness.broker.wire.sentinels import NO_EPOCH
+from harness.events import NO_OFFSET, Fenced, OffsetForLeaderEpoch
 from harness.values import TopicPartition
 
 READ_UNCOMMITTED = 0
@@ -221,8 +222,10 @@ class DataHandlers:
     def _epoch_end(self, topic: str, query: _EpochQuery, replica_id: int) -> _EpochPartition:
         key = (topic, query.partition)
         error, end = ErrorCode.NONE, UNDEFINED_END
+        led: Partition | None = None
         try:
-            end = self.replicas.led(*key, query.current_leader_epoch).end_of_epoch(query.leader_epoch)
+            led = self.replicas.led(*key, query.current_leader_epoch)
+            end = led.end_of_epoch(query.leader_epoch)
         except PartitionError as refusal:
             error = refusal.error
             self._log_fenced("OffsetForLeaderEpoch", key, query.current_leader_epoch, replica_id, error)
@@ -236,6 +239,9 @@ class DataHandlers:
                 answer_epoch=end.epoch,
                 end_offset=end.end_offset,
                 error=error,
+                leader_epoch=NO_EPOCH if led is None else led.leader_epoch,
+                log_end_offset=NO_OFFSET if led is None else led.log.log_end_offset,
+                leader_epochs=[] if led is None else [*led.log.epochs],
             )
         )
         return _EpochPartition(

@@ -19,7 +19,7 @@ from harness.broker.log.batch import (
 from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
 from harness.broker.log.compression import COMPRESSION_TYPES
 from harness.broker.log.epoch_cache import LeaderEpochCache
-from harness.broker.log.producers import ProducerStates
+from harness.broker.log.producers import REMEMBERED_BATCHES, ProducerStates
 from harness.broker.log.segment import Segment
 from harness.broker.log.settings import LogSettings
 from harness.broker.log.storage import Storage
@@ -110,7 +110,10 @@ class Log:
         """What the log holds of idempotent producers; read from its batches if that is not known."""
         if self._producers is None:
             held = (header for segment in self.segments for header in segment.headers())
-            self._producers = ProducerStates(held if self.rules.producer_state_outlives_restart else ())
+            self._producers = ProducerStates(
+                held if self.rules.producer_state_outlives_restart else (),
+                REMEMBERED_BATCHES if self.rules.producer_batches_are_remembered else 1,
+            )
         return self._producers
 
     def append_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo:

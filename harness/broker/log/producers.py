@@ -8,7 +8,7 @@ wrong after a power loss, and would save reading 61 bytes a batch, once, when su
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.broker.log.batch import BatchHeader
@@ -36,15 +36,16 @@ class ProducerState:
     """One producer: its epoch, and its last batches in that epoch."""
 
     epoch: int
-    batches: deque[RememberedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    batches: deque[RememberedBatch]
 
 
 class ProducerStates:
     """All producers with an id that wrote to one log."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_remembered")
 
-    def __init__(self, written: Iterable[BatchHeader] = ()) -> None:
+    def __init__(self, written: Iterable[BatchHeader] = (), remembered: int = REMEMBERED_BATCHES) -> None:
+        self._remembered = remembered
         self._by_id: dict[int, ProducerState] = {}
         for header in written:
             self.note(header)
@@ -97,7 +98,9 @@ class ProducerStates:
             return
         state = self._by_id.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
-            state = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
+            state = self._by_id[header.producer_id] = ProducerState(
+                header.producer_epoch, deque(maxlen=self._remembered)
+            )
         state.batches.append(
             RememberedBatch(
                 header.base_sequence,

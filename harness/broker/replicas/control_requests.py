@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from harness.broker.metadata_cache import MetadataCache
+from harness.broker.metadata_cache import MetadataCache, PartitionInfo
 from harness.broker.replicas.fetcher import Fetchers
 from harness.broker.replicas.partition import LeaderAndIsr, Partition
 from harness.broker.replicas.replicas import Replicas, now_s
@@ -228,12 +228,17 @@ class ControlRequests:
         self.replicas.brokers_changed()
         for listener in self._deletion_listeners if deleted else ():
             listener(deleted)
-        partitions = [
-            _controlled((topic.topic_name, state.partition_index), _state(state), ControlOutcome.APPLIED)
+        keys = [
+            ((topic.topic_name, state.partition_index), state)
             for topic in request.topic_states
             for state in topic.partition_states
         ]
-        self._log_applied("UpdateMetadata", request, partitions)
+        believed = [
+            _controlled(key, self.metadata.partition(*key) or _state(state), ControlOutcome.APPLIED)
+            for key, state in keys
+        ]
+        live_brokers = [broker.broker_id for broker in self.metadata.alive_brokers()]
+        self.state_log.emit(received("UpdateMetadata", request, "applied", believed, live_brokers))
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
     # --- all three ---
@@ -283,7 +288,13 @@ _STOP_ERRORS: dict[ControlOutcome, ErrorCode] = {
 }
 
 
-def received(api: str, request: ControlMessage, verdict: str, partitions: list[ControlledPartition]) -> ControlReceive:
+def received(
+    api: str,
+    request: ControlMessage,
+    verdict: str,
+    partitions: list[ControlledPartition],
+    live_brokers: list[int] | None = None,
+) -> ControlReceive:
     """Return the event of a control request."""
     return ControlReceive(
         api=api,
@@ -292,6 +303,7 @@ def received(api: str, request: ControlMessage, verdict: str, partitions: list[C
         request_broker_epoch=request.broker_epoch,
         verdict=verdict,
         partitions=partitions,
+        live_brokers=live_brokers,
     )
 
 
@@ -328,7 +340,9 @@ def _stopped_partitions(request: StopReplicaRequest) -> Iterator[tuple[TopicPart
             yield (topic_state.topic_name, state.partition_index), state.leader_epoch, state.delete_partition
 
 
-def _controlled(key: TopicPartition, state: LeaderAndIsr, outcome: ControlOutcome) -> ControlledPartition:
+def _controlled(
+    key: TopicPartition, state: LeaderAndIsr | PartitionInfo, outcome: ControlOutcome
+) -> ControlledPartition:
     return ControlledPartition(
         topic=key[0],
         partition=key[1],

@@ -7,9 +7,10 @@ does is on the state-change log before the method returns.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from harness.broker.log.batch import BatchHeader
+from harness.broker.log.batch import BatchHeader, first_header
 from harness.broker.log.epoch_cache import EpochEnd
-from harness.broker.log.log import AppendInfo, Log, OffsetOutOfRange
+from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange
+from harness.broker.log.producers import last_sequence
 from harness.broker.replicas.replication import (
     NEVER_S,
     FollowerProgress,
@@ -28,6 +29,7 @@ from harness.events import (
     NO_LEADER,
     NO_OFFSET,
     Append,
+    BatchRefused,
     BecomeFollower,
     BecomeLeader,
     HighWatermark,
@@ -199,10 +201,15 @@ class Partition:
             InvalidRecords: the log refused them; nothing was written.
         """
         self.check_leads()
-        if acks == ACKS_ALL and not self.has_enough_insync(min_insync_replicas):
+        enough = self.has_enough_insync(min_insync_replicas) or not self.rules.few_in_sync_append_nothing
+        if acks == ACKS_ALL and not enough:
             raise PartitionError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        info = self.log.append_as_leader(records, self.leader_epoch)
-        self._log_appended("leader", info.batches)
+        try:
+            info = self.log.append_as_leader(records, self.leader_epoch)
+        except InvalidRecords as error:
+            self._log_refused(records, error.error_code)
+            raise
+        self._log_appended("leader", info.batches, acks)
         return info
 
     def has_enough_insync(self, min_insync_replicas: int) -> bool:
@@ -336,7 +343,7 @@ class Partition:
         )
         return True
 
-    def _log_appended(self, role: str, batches: list[BatchHeader]) -> None:
+    def _log_appended(self, role: str, batches: list[BatchHeader], acks: int | None = None) -> None:
         topic, partition = self.key
         for batch in batches:
             self.state_log.emit(
@@ -353,8 +360,28 @@ class Partition:
                     producer_epoch=batch.producer_epoch,
                     base_sequence=batch.base_sequence,
                     isr_size=len(self.isr),
+                    acks=acks,
                 )
             )
+
+    def _log_refused(self, records: bytes, error: ErrorCode) -> None:
+        header = first_header(records)
+        if header is None or header.producer_id < 0:
+            return
+        topic, partition = self.key
+        self.state_log.emit(
+            BatchRefused(
+                topic=topic,
+                partition=partition,
+                leader_epoch=self.leader_epoch,
+                log_start_offset=self.log.log_start_offset,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                base_sequence=header.base_sequence,
+                last_sequence=last_sequence(header),
+                error=error,
+            )
+        )
 
     def _log_truncation(self, to: int, cause: TruncationCause) -> None:
         topic, partition = self.key

@@ -430,3 +430,5 @@ async def test_offset_for_leader_epoch(
     [event] = cluster[broker_id].of(OffsetForLeaderEpoch)
     assert (event.error, event.answer_epoch, event.end_offset) == expected
     assert (event.sender, event.current_leader_epoch, event.asked_epoch) == (2, current, asked)
+    own = (2, 3, [(0, 0), (2, 2)]) if not event.error else (-1, -1, [])
+    assert (event.leader_epoch, event.log_end_offset, event.leader_epochs) == own

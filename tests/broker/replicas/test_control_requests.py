@@ -5,7 +5,16 @@ import pytest
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey
-from harness.events import BecomeFollower, BecomeLeader, ControlReceive, EpochAssign, Fenced, HighWatermarkCheckpoint
+from harness.events import (
+    FORGOTTEN,
+    BecomeFollower,
+    BecomeLeader,
+    ControlReceive,
+    EpochAssign,
+    Fenced,
+    HighWatermarkCheckpoint,
+)
+from tests.broker.metadata_update import metadata_update
 from tests.broker.replica_cluster import CONTROLLER, TOPIC, ReplicaCluster, context
 from tests.raising import raising
 
@@ -212,3 +221,16 @@ async def test_the_isr_and_replicas_of_the_event_are_those_of_the_request() -> N
         await cluster.elect(1, isr=[1, 3])
         [partition] = cluster[1].of(ControlReceive)[-1].partitions
         assert replace(partition, verdict="") == replace(partition, isr=[1, 3], replicas=[1, 2, 3], verdict="")
+
+
+async def test_update_metadata_is_logged_as_the_cache_has_it_from_then_on() -> None:
+    async with ReplicaCluster() as cluster:
+        logged = []
+        for leader in (2, FORGOTTEN):
+            update = metadata_update({1: ["REPL"], 3: ["REPL"]}, {"t": {0: (leader, 5, [2, 3])}}, CONTROLLER)
+            update.controller_epoch, update.broker_epoch = cluster.controller_epoch, 50
+            await cluster[1].control.update_metadata(update, context(ApiKey.UPDATE_METADATA, 6))
+            event = cluster[1].of(ControlReceive)[-1]
+            logged.append([(held.topic, held.leader, held.leader_epoch) for held in event.partitions])
+            assert event.live_brokers == [1, 3]
+        assert logged == [[("t", 2, 5)], [("t", FORGOTTEN, 5)]]

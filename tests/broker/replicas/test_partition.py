@@ -5,15 +5,16 @@ import pytest
 from harness.broker.log.checkpoint import HIGH_WATERMARKS, write_offsets
 from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
+from harness.broker.log.log import InvalidRecords
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
-from harness.events import Event, HighWatermark, Truncate
+from harness.events import Append, BatchRefused, Event, HighWatermark, Truncate
 from harness.simulation.disk import MemoryStorage
-from tests.broker.log.logs import SMALL, batch
+from tests.broker.log.logs import SMALL, batch, from_producer
 from tests.broker.recording_state_log import RecordingStateLog
 from tests.raising import raising
 
@@ -160,6 +161,28 @@ def test_acks_all_needs_enough_replicas_in_sync(isr: tuple[int, ...], min_insync
             partition.append_as_leader(batch(), acks=-1, min_insync_replicas=min_insync)
         assert refusal.value.error is ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == (1 if allowed else 0)
+
+
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_an_append_says_what_its_producer_waits_for(acks: int) -> None:
+    partition, events = replica()
+    partition.make_leader(state(), NOW_S)
+    partition.append_as_leader(batch(), acks=acks, min_insync_replicas=1)
+    (event,) = (event for event in events if isinstance(event, Append))
+    assert (event.role, event.acks, event.isr_size) == ("leader", acks, 2)
+
+
+def test_a_batch_of_an_idempotent_producer_that_is_refused_is_logged_with_its_numbers() -> None:
+    partition, events = replica()
+    partition.make_leader(state(leader_epoch=4), NOW_S)
+    partition.append_as_leader(from_producer(0), acks=-1, min_insync_replicas=1)
+    for sent in (from_producer(5, 3), b"no batch"):
+        with pytest.raises(InvalidRecords):
+            partition.append_as_leader(sent, acks=-1, min_insync_replicas=1)
+    (event,) = (event for event in events if isinstance(event, BatchRefused))
+    assert (event.producer_id, event.producer_epoch, event.base_sequence, event.last_sequence) == (7, 0, 5, 7)
+    assert (event.leader_epoch, event.log_start_offset) == (4, 0)
+    assert event.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_disk_that_refuses_the_epoch_leaves_the_replica_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

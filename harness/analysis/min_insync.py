@@ -1,0 +1,43 @@
+"""How many replicas in sync does acks=all take on a partition, by all that its topic's configuration ever was?"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Settings
+
+REQUIREMENT_FACTS = ("partition_states", "topic_configs")
+"""What it is known by."""
+
+
+def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+    """Add how many it took: `at_least`, and `at_most`; null where nobody knows.
+
+    A topic with fewer replicas than its `min.insync.replicas` needs all of them. One that never said its own has what
+    the scenario says, and that may be more elsewhere; of internal topics, whose default no scenario names, nothing is
+    known.
+    """
+    size = F.size("assignment")
+    replicas = (
+        facts["partition_states"]
+        .groupBy(*PARTITION_KEY)
+        .agg(F.min(size).alias("fewest_replicas"), F.max(size).alias("most_replicas"))
+    )
+    own = F.col("min_insync_replicas")
+    configured = (
+        facts["topic_configs"]
+        .groupBy("run_id", "topic")
+        .agg(F.min(own).alias("lowest"), F.max(own).alias("highest"), F.bool_and(own.isNotNull()).alias("always"))
+    )
+    internal = F.col("topic").startswith("__")
+    lowest = F.when(F.col("always"), F.col("lowest")).when(
+        ~internal, F.least("lowest", F.lit(settings.min_insync_replicas))
+    )
+    highest = F.when(F.col("always"), F.col("highest"))
+    return (
+        rows.join(replicas, on=list(PARTITION_KEY), how="left")
+        .join(configured, on=["run_id", "topic"], how="left")
+        .withColumn("at_least", F.when(lowest.isNotNull(), F.least(lowest, F.coalesce("fewest_replicas", F.lit(1)))))
+        .withColumn("at_most", F.when(highest.isNotNull(), F.least(highest, "most_replicas")))
+        .drop("lowest", "highest", "always", "fewest_replicas", "most_replicas")
+    )

@@ -1,0 +1,70 @@
+"""I26: did leaders write nothing with acks=all while too few replicas were in sync?
+
+A leader refuses it before it writes: what it refused afterwards would be in the log, and consumers would read what the
+producer was told is not there. Too few *after* the append it says only where its ISR shrank in between (Kafka's
+`Partition.appendRecordsToLeader`, `DelayedProduce`). Every append is compared with the least that its topic ever took,
+and every such refusal with the most.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unsaid
+from harness.analysis.min_insync import REQUIREMENT_FACTS, with_required_isr
+from harness.contracts.checks import Check, Settings
+
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+
+
+class AppendedInSync:
+    """What leaders wrote with acks=all, and what they refused when they had written it, by the size of their ISR."""
+
+    name: ClassVar[str] = "I26"
+    title: ClassVar[str] = "I26 appended-in-sync"
+    promise: ClassVar[str] = (
+        "With fewer than min.insync.replicas in the ISR nothing is appended with acks=all, nor refused afterwards with "
+        "more (Partition)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("appends",)
+    reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Leaders must say with which acks they wrote."""
+        return unsaid(facts["appends"].where(F.col("role") == "leader").withColumn("acks", F.col("acks_all")), "acks")
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a leader and epoch that wrote too early, and one a size of the ISR that was no reason."""
+        written = with_required_isr(facts["appends"], facts, settings)
+        refused = facts["refusals"].where(F.col("error") == NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return self._written(written).unionByName(self._refused(with_required_isr(refused, facts, settings)))
+
+    def _written(self, rows: DataFrame) -> DataFrame:
+        return finding(
+            rows.where(F.col("smallest_isr") < F.col("at_least")),
+            self.name,
+            message=(
+                "Nothing is appended with acks=all while too few are in sync: broker {broker}, leader of "
+                "{topic}-{partition} in epoch {leader_epoch}, wrote with {smallest_isr} in the ISR where {at_least} "
+                "are needed."
+            ),
+            evidence=F.array(
+                event("appends", "broker", "leader_epoch", "first_offset", "last_offset", "acks_all", "smallest_isr")
+            ),
+        )
+
+    def _refused(self, rows: DataFrame) -> DataFrame:
+        return finding(
+            rows.where(F.col("isr_size") >= F.col("at_most")),
+            self.name,
+            message=(
+                "What was appended is refused only where the ISR shrank: broker {broker}, leader of "
+                "{topic}-{partition} in epoch {leader_epoch}, refused {answers} batches that it had written, with "
+                "{isr_size} in the ISR where {at_most} are enough."
+            ),
+            evidence=F.array(event("refusals", "broker", "seq", "leader_epoch", "error", "isr_size", "answers")),
+        )
+
+
+PLUGIN: type[Check] = AppendedInSync

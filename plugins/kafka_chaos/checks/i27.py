@@ -1,0 +1,100 @@
+"""I27: does every replica's epoch cache say of each record which leader epoch it is of, and of nothing else?
+
+Who truncates goes by the cache alone. A record whose epoch has no entry, or lies where another's entry reaches, is kept
+or dropped with the wrong ones; an entry beyond the log's end, which only the start of a leadership may leave there,
+claims what no record bears out (KIP-101, KAFKA-7415, Kafka's `LeaderEpochFileCache`). The last entry of a log that
+retention has emptied stands at the log's start.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, incomplete_dumps, phrase
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Check, Settings
+
+_REPLICA = (*PARTITION_KEY, "broker")
+
+
+class EpochCaches:
+    """Every replica's epoch cache, beside its records and the leaderships of its broker."""
+
+    name: ClassVar[str] = "I27"
+    title: ClassVar[str] = "I27 epoch-cache"
+    promise: ClassVar[str] = (
+        "Every record's epoch has its entry in the replica's epoch cache, and no entry is without records or the start "
+        "of a leadership (KIP-101)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs")
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """The dumps must be whole."""
+        return incomplete_dumps(facts)
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a replica and epoch whose records are under another entry, and one an entry of nothing."""
+        replicas = facts["replicas"].select(
+            *_REPLICA, "log_start_offset", "log_end_offset", F.col("leader_epochs").alias("entries")
+        )
+        known = replicas.where(F.col("entries").isNotNull())
+        return self._records(known, facts["replica_records"]).unionByName(self._entries(known, facts["leader_epochs"]))
+
+    def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
+        rows = (
+            records.where(F.col("leader_epoch") >= 0)
+            .join(replicas, on=list(_REPLICA), how="inner")
+            .where(F.col("offset") >= F.col("log_start_offset"))
+            .groupBy(*_REPLICA, "leader_epoch")
+            .agg(
+                F.min("offset").alias("held_from"),
+                F.max("offset").alias("held_to"),
+                F.first("entries").alias("entries"),
+            )
+            .withColumn("from_epoch", _epoch_at(F.col("held_from")))
+            .withColumn("to_epoch", _epoch_at(F.col("held_to")))
+            .where((F.col("from_epoch") != F.col("leader_epoch")) | (F.col("to_epoch") != F.col("leader_epoch")))
+        )
+        return finding(
+            rows.withColumn("offset", F.col("held_from")),
+            self.name,
+            message=phrase(
+                "The epoch cache knows the epoch of every record: broker {broker} holds records of epoch "
+                "{leader_epoch} of {topic}-{partition} from offset {held_from} to {held_to}, its cache has {cache}.",
+                cache=F.to_json("entries"),
+            ),
+            evidence=F.array(
+                event("replica_records", "broker", "leader_epoch", "held_from", "held_to"),
+                event("replicas", "broker", "entries"),
+            ),
+        )
+
+    def _entries(self, replicas: DataFrame, leader_epochs: DataFrame) -> DataFrame:
+        start = F.col("log_start_offset")
+        led = leader_epochs.select(*PARTITION_KEY, F.col("leader").alias("broker"), "leader_epoch")
+        beyond = (
+            replicas.select("*", F.explode("entries").alias("entry"))
+            .select("*", F.col("entry")[0].cast("int").alias("leader_epoch"), F.col("entry")[1].alias("offset"))
+            .where((F.col("offset") >= F.col("log_end_offset")) & ((F.col("offset") > start) | (start == 0)))
+        )
+        return finding(
+            beyond.join(led, on=[*_REPLICA, "leader_epoch"], how="left_anti"),
+            self.name,
+            message=(
+                "No entry of an epoch cache is without records: that of {topic}-{partition} on broker {broker} has "
+                "epoch {leader_epoch} from offset {offset} on, where the log ends at {log_end_offset} and the broker "
+                "never led in that epoch."
+            ),
+            evidence=F.array(event("replicas", "broker", "entries", "log_start_offset", "log_end_offset")),
+        )
+
+
+def _epoch_at(offset: Column) -> Column:
+    """Return the epoch whose entry an offset lies under; -1 where none does."""
+    before = F.filter("entries", lambda entry: entry[1] <= offset)
+    return F.coalesce(F.array_max(F.transform(before, lambda entry: entry[0])), F.lit(-1))
+
+
+PLUGIN: type[Check] = EpochCaches

@@ -1,0 +1,70 @@
+"""I28: was a retry of a batch that is in the log answered as a duplicate, and not refused?
+
+A producer whose answer was lost sends the batch again. The leader, who has it, says where it is; if it refused the
+numbers, the producer would take for lost what everybody reads. Kafka remembers the last five batches of a producer, as
+many as it may have in flight, and reads them from the log when it has lost them (KIP-98, KAFKA-5494, Kafka's
+`ProducerStateManager`). What a leader has is what it wrote since it took the lead, and before below the end that its
+log had then, unless it wrote over it.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, unreadable, unsaid
+from harness.contracts.checks import Check, Settings
+
+REMEMBERED_BATCHES = 5
+
+
+class Retries:
+    """Every refused batch that its leader had written."""
+
+    name: ClassVar[str] = "I28"
+    title: ClassVar[str] = "I28 retries-are-duplicates"
+    promise: ClassVar[str] = (
+        "A retry of one of a producer's last five batches in the log is answered as a duplicate, never refused "
+        "(KIP-98, KAFKA-5494)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("appends",)
+    reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Brokers must log what they refuse, as those do that say with which acks they wrote, and no line may lack."""
+        written = facts["appends"].where(F.col("role") == "leader")
+        older = unsaid(written.withColumn("batch_refused", F.col("acks_all")), "batch_refused")
+        return older.unionByName(unreadable(facts["evidence"], "brokers/"))
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a refusal."""
+        led = F.col("written_since") | (F.col("last_offset") < F.col("leader_end_offset"))
+        in_log = led & ~F.col("overwritten") & (F.col("offset") >= F.col("log_start_offset"))
+        remembered = (F.col("later_batches") < REMEMBERED_BATCHES) & ~F.col("later_epoch")
+        return finding(
+            facts["refused_retries"].where(in_log & remembered),
+            self.name,
+            message=(
+                "A retry is answered as a duplicate: broker {broker}, leader of {topic}-{partition} in epoch "
+                "{leader_epoch}, refused with error {error} the batch of producer {producer_id} that begins with "
+                "number {base_sequence}, which it has at offset {offset} with {later_batches} behind it."
+            ),
+            evidence=F.array(
+                event(
+                    "refused_retries",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "producer_id",
+                    "producer_epoch",
+                    "base_sequence",
+                    "offset",
+                    "later_batches",
+                    "leader_end_offset",
+                    "written_since",
+                )
+            ),
+        )
+
+
+PLUGIN: type[Check] = Retries

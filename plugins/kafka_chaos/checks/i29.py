@@ -1,0 +1,133 @@
+"""I29: did every broker know in the end what ZooKeeper holds: who lives, which partitions there are, and who leads?
+
+Clients and followers go where a broker's metadata cache sends them. It is fed by the controller alone, so what the
+controller forgets to say stays wrong for good (KIP-380, Kafka's `MetadataCache`). Compared is what each registered
+broker held when the load ended with what ZooKeeper had held for a while by then: a leader that has just moved is not,
+and who lives and what was deleted only where the last fault had been healed for that long. A broker that was not
+registered when a topic went is never told, in Kafka 2.5 neither: where its process lived on, that it remembers the
+topic is a note.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, ids, phrase
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Check, Settings, Severity
+
+SETTLED_S = 2
+"""Longer than a controller takes to tell everybody."""
+_CACHE = ("run_id", "broker")
+
+
+class MetadataCaches:
+    """The metadata cache of every registered broker, beside ZooKeeper."""
+
+    name: ClassVar[str] = "I29"
+    title: ClassVar[str] = "I29 metadata-caches"
+    promise: ClassVar[str] = (
+        "After the last heal every broker's metadata cache has the live brokers, partitions and leaders of ZooKeeper, "
+        "and no deleted topic (MetadataCache)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
+    reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Brokers must log what they know, and every fault must have been healed."""
+        live = F.max("live_brokers").alias("live")
+        older = facts["metadata_caches"].groupBy("run_id").agg(live).where(F.col("live").isNull())
+        unsaid = F.lit("the brokers' logs are older: they do not say live_brokers").alias("reason")
+        endless = facts["fault_windows"].where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
+        unhealed = endless.select("run_id", phrase("fault {fault} was never healed").alias("reason"))
+        return older.select("run_id", unsaid).unionByName(unhealed)
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding a broker with other live brokers, and one a partition that it has otherwise."""
+        stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
+        registered = facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid"))
+        healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
+        caches = (
+            facts["metadata_caches"]
+            .join(registered, on=list(_CACHE), how="inner")
+            .join(healed, on="run_id", how="left")
+        )
+        quiet = caches.where(F.coalesce(_before_end(F.col("healed_ns")), F.lit(True)))
+        return (
+            self._brokers(quiet, registered)
+            .unionByName(self._partitions(caches, facts))
+            .unionByName(self._deleted(quiet, facts["topics"]))
+        )
+
+    def _brokers(self, caches: DataFrame, registered: DataFrame) -> DataFrame:
+        live = registered.groupBy("run_id").agg(F.array_sort(F.collect_set("broker")).alias("live"))
+        believed = caches.groupBy(*_CACHE).agg(F.array_sort(F.max("live_brokers")).alias("believed"))
+        rows = believed.join(live, on="run_id", how="inner").where(~F.col("believed").eqNullSafe(F.col("live")))
+        return finding(
+            rows,
+            self.name,
+            message=phrase(
+                "Every broker knows who lives: broker {broker} takes {believed} for alive, registered are {live}.",
+                believed=ids("believed"),
+                live=ids("live"),
+            ),
+            evidence=F.array(event("metadata_caches", "broker", "believed"), event("registrations", "live")),
+        )
+
+    def _partitions(self, caches: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        gone = facts["topics"].where(~F.col("present") | F.col("deletion_pending"))
+        states = (
+            facts["partition_states"]
+            .groupBy(*PARTITION_KEY)
+            .agg(F.max_by(F.struct("zxid", "leader", "leader_epoch", "time_ns"), "zxid").alias("state"))
+            .join(gone, on=["run_id", "topic"], how="left_anti")
+        )
+        held = caches.select(*_CACHE, "topic", "partition", F.struct("seq", "leader", "leader_epoch").alias("held"))
+        brokers = caches.groupBy(*_CACHE).agg(F.max("ended_ns").alias("ended_ns"))
+        same = (F.col("held.leader") == F.col("state.leader")) & (
+            F.col("held.leader_epoch") == F.col("state.leader_epoch")
+        )
+        rows = (
+            brokers.join(states, on="run_id", how="inner")
+            .where(_before_end(F.col("state.time_ns")))
+            .join(held, on=[*_CACHE, "topic", "partition"], how="left")
+            .where(~F.coalesce(same, F.lit(False)))
+            .withColumn("leader_epoch", F.col("state.leader_epoch"))
+        )
+        return finding(
+            rows,
+            self.name,
+            message=phrase(
+                "Every broker knows who leads: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
+                "leader {state.leader} in epoch {state.leader_epoch}.",
+                believed=F.when(F.col("held").isNull(), "nothing").otherwise(
+                    phrase("leader {held.leader} in epoch {held.leader_epoch}")
+                ),
+            ),
+            evidence=F.array(event("metadata_caches", "broker", "held"), event("partition_states", "state")),
+        )
+
+    def _deleted(self, caches: DataFrame, topics: DataFrame) -> DataFrame:
+        deleted = topics.where(~F.col("present")).select("run_id", "topic", "zxid")
+        rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
+        return finding(
+            rows,
+            self.name,
+            severity=F.when(F.col("czxid") > F.col("zxid"), Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
+            message=(
+                "No broker knows a topic that was deleted: broker {broker} has leader {leader} of {topic}-{partition}."
+            ),
+            evidence=F.array(
+                event("metadata_caches", "broker", "incarnation", "seq", "leader", "leader_epoch"),
+                event("topics", "topic", "zxid"),
+            ),
+        )
+
+
+def _before_end(instant_ns: Column) -> Column:
+    """Whether something had settled when the load ended."""
+    return (F.col("ended_ns") - instant_ns) / 1e9 >= SETTLED_S
+
+
+PLUGIN: type[Check] = MetadataCaches

@@ -1,0 +1,132 @@
+"""I30: did leaders say truly where their epochs end, and did followers act on what they were told in their own epoch?
+
+A follower drops whatever the answer does not bear out. So the answer must be what the leader's own epochs said just
+then (KIP-101, KIP-279, Kafka's `LeaderEpochFileCache.endOffsetFor`), given to nobody who believes in another leader
+epoch (KIP-320); and what a follower acts on must have been answered to it, by the leader of the epoch that it is in,
+for the epoch that it asked about.
+"""
+
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.findings import event, finding, phrase, unreadable, unsaid
+from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Check, Settings
+
+_UNDEFINED = -1
+
+
+class EpochAnswers:
+    """Every answer to where a leader epoch ends, and every truncation that followed one."""
+
+    name: ClassVar[str] = "I30"
+    title: ClassVar[str] = "I30 epoch-answers"
+    promise: ClassVar[str] = (
+        "An OffsetForLeaderEpoch answer is what the leader's own epochs say, and a follower acts only on one to the "
+        "question of its current epoch (KIP-101, KIP-320)."
+    )
+    needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
+    reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
+
+    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
+        """Leaders must say what their epochs were, and no line may lack: an answer may stand in it."""
+        return unsaid(facts["epoch_answers"], "leader_epochs").unionByName(unreadable(facts["evidence"], "brokers/"))
+
+    def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        """One finding an answer that is wrong or was not due, and one a truncation that nobody's answer bears out."""
+        answers = facts["epoch_answers"].where(F.col("error") == 0)
+        return self._answers(answers).unionByName(self._acted(facts["truncations"], answers))
+
+    def _answers(self, answers: DataFrame) -> DataFrame:
+        believed = F.col("current_leader_epoch")
+        right_epoch, right_end = _right_answer()
+        right = F.struct(right_epoch.alias("epoch"), right_end.alias("end"))
+        wrong = F.when(
+            (F.col("answer_epoch") != F.col("right.epoch")) | (F.col("end_offset") != F.col("right.end")),
+            phrase("its own epochs say epoch {right.epoch} and offset {right.end}"),
+        ).when(
+            (believed != _UNDEFINED) & (believed != F.col("leader_epoch")),
+            phrase("it was asked by one who believes in epoch {current_leader_epoch}"),
+        )
+        rows = (
+            answers.where(F.col("leader_epochs").isNotNull())
+            .withColumn("right", right)
+            .withColumn("wrong", wrong)
+            .where(F.col("wrong").isNotNull())
+        )
+        return finding(
+            rows,
+            self.name,
+            message=(
+                "A leader says truly where an epoch ends: for epoch {asked_epoch} of {topic}-{partition} in epoch "
+                "{leader_epoch} broker {broker} answered epoch {answer_epoch} and offset {end_offset}, but {wrong}."
+            ),
+            evidence=F.array(
+                event(
+                    "epoch_answers",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "sender",
+                    "current_leader_epoch",
+                    "asked_epoch",
+                    "answer_epoch",
+                    "end_offset",
+                    "log_end_offset",
+                    "leader_epochs",
+                )
+            ),
+        )
+
+    def _acted(self, truncations: DataFrame, answers: DataFrame) -> DataFrame:
+        question = (*PARTITION_KEY, "leader_epoch", "asked_epoch", "answer_epoch")
+        given = answers.select(
+            *PARTITION_KEY,
+            F.col("sender").alias("broker"),
+            F.col("current_leader_epoch").alias("leader_epoch"),
+            "asked_epoch",
+            "answer_epoch",
+            F.col("end_offset").alias("answer_end_offset"),
+        )
+        told = truncations.where(F.col("asked_epoch") != _UNDEFINED)
+        rows = told.join(given, on=[*question, "broker", "answer_end_offset"], how="left_anti")
+        return finding(
+            rows.withColumn("offset", F.col("to_offset")),
+            self.name,
+            message=(
+                "A follower acts only on what it was answered in its epoch: broker {broker} cut {topic}-{partition} to "
+                "{to_offset} in epoch {leader_epoch}, and nobody answered it epoch {answer_epoch} and offset "
+                "{answer_end_offset} for epoch {asked_epoch}."
+            ),
+            evidence=F.array(
+                event(
+                    "truncations",
+                    "broker",
+                    "incarnation",
+                    "seq",
+                    "leader_epoch",
+                    "asked_epoch",
+                    "answer_epoch",
+                    "answer_end_offset",
+                    "to_offset",
+                )
+            ),
+        )
+
+
+def _right_answer() -> tuple[Column, Column]:
+    """Return the largest epoch not above the one in question, and where it ends; the newest ends with the log."""
+    entries, asked = F.col("leader_epochs"), F.col("asked_epoch").cast("bigint")
+    nothing = F.lit(_UNDEFINED).cast("bigint")
+    newest = F.coalesce(F.array_max(F.transform(entries, lambda entry: entry[0])), nothing)
+    older = F.filter(entries, lambda entry: entry[0] <= asked)
+    newer = F.filter(entries, lambda entry: entry[0] > asked)
+    known = (asked != nothing) & (asked <= newest)
+    epoch = F.coalesce(F.array_max(F.transform(older, lambda entry: entry[0])), asked)
+    end = F.coalesce(F.array_min(F.transform(newer, lambda entry: entry[1])), F.col("log_end_offset"))
+    return F.when(known, epoch).otherwise(nothing), F.when(known, end).otherwise(nothing)
+
+
+PLUGIN: type[Check] = EpochAnswers
