@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,13 +11,11 @@ import pytest
 
 from chaos_airflow.standalone.home import Settings
 from chaos_airflow.standalone.server import Server, serving
+from tests.shared import shared
 
 LOOK_EVERY_S = 0.5
 TAIL_LINES = 20
 ENDED = frozenset({"success", "failed"})
-NAME = "airflow_server"
-"""What modules that use it have in their text; `tests/conftest.py` gives all of them to one worker."""
-RUNNING = pytest.StashKey[ExitStack]()
 OPTIONS = {
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a JVM may start on a busy machine meanwhile
@@ -120,25 +117,9 @@ def airflow_server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPat
         users={"admin": "admin", "viewer": "viewer"},
         options=OPTIONS,
     )
-    with ExitStack() as running:
+    with shared(pytestconfig, "airflow") as running:
         server = running.enter_context(serving(settings))
-        pytestconfig.stash[RUNNING] = running
         yield Airflow(server, running.enter_context(server.client()))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End Airflow after the last module that uses it: idle, it takes a tenth of a core.
-
-    A worker of pytest-xdist has these modules one after the other; in a single process others come between.
-    """
-    running = item.config.stash.get(RUNNING, None)
-    if running is not None and hasattr(item.config, "workerinput") and not (nextitem and _uses_airflow(nextitem)):
-        running.close()
-
-
-def _uses_airflow(item: pytest.Item) -> bool:
-    return NAME in item.path.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -147,7 +128,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what failed in Airflow with a test that fails; by then nobody can look at its logs any more."""
     report = yield
-    airflow = getattr(item, "funcargs", {}).get(NAME)
+    airflow = getattr(item, "funcargs", {}).get("airflow_server")
     if report.failed and airflow is not None:
         try:
             failed = "\n\n".join(airflow.failed_since(call.start))

@@ -1,11 +1,10 @@
 """What tests of several rooms share."""
 
+import gc
 import os
-import re
 import signal
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.airflow_server import airflow_server, pytest_runtest_makereport, pytest_runtest_teardown
+from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header
+from tests.shared import group_of, pytest_runtest_teardown, shared
 
 __all__ = [
     "airflow_server",
@@ -43,15 +43,6 @@ if TYPE_CHECKING:
     from harness.cluster.containers.engine import Engine
 
 
-TOGETHER = {
-    re.compile(r"mark\.spark\b"): "spark",
-    re.compile(r"\bairflow_server\b"): "airflow",
-    re.compile(r"\bcluster: dict\b"): "cluster",
-}
-"""What a module says that shares a Spark session, an Airflow or a cluster: of parallel workers only one starts it."""
-
-
-ROOT = Path(__file__).resolve().parents[1]
 LONG = (
     "airflow",
     "spark",
@@ -81,18 +72,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
 
 
-@cache
-def _group_of(module: str) -> str:
-    """Return whom a module shares with; by its text, as who divides the work has imported no test."""
-    text = Path(ROOT, module).read_text(encoding="utf-8")
-    return next((group for pattern, group in TOGETHER.items() if pattern.search(text)), module)
-
-
 class ByModule(LoadScopeScheduling):
     """Gives each worker whole modules, because what a module's tests share is made once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _group_of(nodeid.partition("::")[0])
+        return group_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         longest = next((scope for scope in LONG if scope in self.workqueue), None)
@@ -107,11 +91,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     """One Spark session for all tests that are marked `spark`."""
     from harness.analysis.session import spark_session, tuned
 
-    with spark_session() as session, tuned(session, 0):
+    with shared(pytestconfig, "spark") as running:
+        running.callback(gc.collect)  # what speaks to its JVM when it goes has nobody to speak to later
+        session = running.enter_context(spark_session())
+        running.enter_context(tuned(session, 0))
         yield session
 
 

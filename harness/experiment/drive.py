@@ -15,7 +15,6 @@ from harness.cluster.driver import CanRunClients, ClusterDriver
 from harness.contracts import registry
 from harness.contracts.faults import Arena, Fault
 from harness.errors import ClusterError, DeadlineError, PluginError
-from harness.experiment.asking import PROCESS, Asking
 from harness.experiment.journal import FaultLog, Journal
 from harness.experiment.liveness import Probe, Terms, Watch, in_force
 from harness.experiment.load import ClientProcesses, Load
@@ -147,6 +146,7 @@ async def drive_cluster(
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.broker.wire.tcp import TcpTransport
+    from harness.experiment.asking import PROCESS, Asking
     from harness.experiment.topics import TopicAdmin
     from harness.zookeeper.kazoo_view import KazooView
     from harness.zookeeper.observer import ZookeeperObserver
