@@ -3,10 +3,10 @@
 .PHONY: help demo airflow test test-all nightly lint mutation clean lock kafka-libs
 VENV ?= .venv
 KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
-WORKERS ?= 3
 SCALE ?= 1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
+# WORKERS: of pytest. Quick tests compute and each worker imports all of them first; others wait for clusters too.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
@@ -23,12 +23,12 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 test: ## what must hold before a change is shown: lint, types, import contracts, every quick test, one whole run
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
-	$(RUN) pytest --numprocesses $(WORKERS) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
+	$(RUN) pytest --numprocesses $(or $(WORKERS),2) -m quick --junitxml=artifacts/test.xml; tests=$$?; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
 test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) pytest --numprocesses $(WORKERS) -m rest --junitxml=artifacts/test-all.xml
+	@$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m rest --junitxml=artifacts/test-all.xml
 
 nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt

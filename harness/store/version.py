@@ -23,7 +23,7 @@ VERSION = 4
 SEALED = 3
 """The first version whose runs are sealed."""
 WATCHED = 4
-"""The first version whose runs say what was alive in the end."""
+"""The first version whose runs say what was alive in the end, and whose brokers what they refused and knew."""
 UNNUMBERED = 1
 """The version of runs without `format.json`."""
 

@@ -8,7 +8,7 @@ from harness.store.folder import RunFolder
 from harness.store.version import VERSION, WATCHED
 from tests.simulation.scenarios import scenario
 
-NEWER = {"i31", "i32"}
+NEWER = {"i26", "i28", "i29", "i30", "i31", "i32"}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding, unsaid
 from harness.analysis.min_insync import REQUIREMENT_FACTS, with_required_isr
 from harness.contracts.checks import Check, Settings
+from harness.store.version import WATCHED
 
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 
@@ -29,6 +30,7 @@ class AppendedInSync:
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
+    since: ClassVar[int] = WATCHED
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Leaders must say with which acks they wrote."""

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, unreadable, unsaid
 from harness.contracts.checks import Check, Settings
+from harness.store.version import WATCHED
 
 REMEMBERED_BATCHES = 5
 
@@ -29,6 +30,7 @@ class Retries:
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
+    since: ClassVar[int] = WATCHED
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Brokers must log what they refuse, as those do that say with which acks they wrote, and no line may lack."""

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings, Severity
+from harness.store.version import WATCHED
 
 SETTLED_S = 2
 """Longer than a controller takes to tell everybody."""
@@ -33,6 +34,7 @@ class MetadataCaches:
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
+    since: ClassVar[int] = WATCHED
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Brokers must log what they know, and every fault must have been healed."""

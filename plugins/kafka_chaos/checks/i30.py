@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding, phrase, unreadable, unsaid
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings
+from harness.store.version import WATCHED
 
 _UNDEFINED = -1
 
@@ -29,6 +30,7 @@ class EpochAnswers:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
+    since: ClassVar[int] = WATCHED
 
     def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
         """Leaders must say what their epochs were, and no line may lack: an answer may stand in it."""
