@@ -67,8 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
-        if "spark" in getattr(item, "fixturenames", ()) and "spark" not in marks:
-            raise pytest.UsageError(f"{item.nodeid} shares the Spark session: mark it `spark`")
+        if "spark" in getattr(item, "fixturenames", ()) and {"spark", group_of(item.nodeid)} - marks:
+            raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
         item.add_marker("rest" if marks & REST and "smoke" not in marks else "quick")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TOGETHER = {
-    re.compile(r"mark\.spark\b"): "spark",
+    re.compile(r"mark\.spark\b|\btable_of\b"): "spark",
     re.compile(r"\bairflow_server\b"): "airflow",
     re.compile(r"\bcluster: dict\b"): "cluster",
 }

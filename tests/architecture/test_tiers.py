@@ -16,7 +16,8 @@ PARTS = list(range(20))
 class Item:
     """A collected test with some marks and fixtures."""
 
-    def __init__(self, marks: Sequence[str], fixtures: Sequence[str]) -> None:
+    def __init__(self, marks: Sequence[str], fixtures: Sequence[str], module: str = "tests/checks/test_i1.py") -> None:
+        self.nodeid = f"{module}::test_it"
         self.marks = list(marks)
         self.fixturenames = fixtures
 
@@ -43,6 +44,18 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
     item = Item(marks, fixtures)
     pytest_collection_modifyitems([cast("pytest.Item", item)])
     assert {"quick", "rest"} & set(item.marks) == {tier}
+
+
+@pytest.mark.parametrize(
+    ("marks", "module"),
+    [
+        pytest.param([], "tests/checks/test_i1.py", id="a test without the mark"),
+        pytest.param(["spark"], "tests/system/test_pids.py", id="a module that another worker may have"),
+    ],
+)
+def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> None:
+    with pytest.raises(pytest.UsageError, match="shares the Spark session"):
+        pytest_collection_modifyitems([cast("pytest.Item", Item(marks, ["spark"], module))])
 
 
 def test_a_day_has_its_sample_and_another_day_another(monkeypatch: pytest.MonkeyPatch) -> None:
