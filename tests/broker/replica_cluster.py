@@ -392,11 +392,13 @@ class ReplicaCluster:
         await self.settled()
 
     async def settled(self, partition: int = 0) -> None:
-        """Wait until every replica that is up has the same log and high watermark."""
+        """Wait until every replica that is up has the same log, from where the last one starts, and high watermark."""
 
         def equal() -> bool:
             up = [self.brokers[broker_id] for broker_id in self._up(None)]
             ends = {(b.replica(partition).log.log_end_offset, b.replica(partition).high_watermark) for b in up}
-            return len(ends) == 1 and len({tuple(b.prints(partition)) for b in up}) == 1
+            start = max(b.replica(partition).log.log_start_offset for b in up)
+            logs = {tuple(each for each in b.prints(partition) if each[0] >= start) for b in up}
+            return len(ends) == len(logs) == 1
 
         await self.until(equal, "equal replicas")

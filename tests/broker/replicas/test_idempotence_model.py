@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.broker.replicas.appending import AppendResult
@@ -93,11 +93,20 @@ class Story:
         await cluster.tell(target)
 
 
+UNFINISHED_DELETION = [*[("send", 1, 0)] * 3, ("elect", 2, 0), ("delete", 2, 0)]
+"""Nobody has followed when somebody else leads, who starts earlier for good: as in Kafka, it was not acknowledged."""
+
+
 @settings(max_examples=80)
 @given(steps=steps)
+@example(steps=UNFINISHED_DELETION)
 def test_every_acknowledged_batch_is_there_once_and_in_order(steps: list[tuple[str, int, int]]) -> None:
     async def play() -> None:
         async with ReplicaCluster() as cluster:
+
+            def start_of(broker: int) -> int:
+                return cluster[broker].replica().log.log_start_offset
+
             await cluster.elect(1)
             story = Story(cluster)
             for step in steps:
@@ -107,13 +116,11 @@ def test_every_acknowledged_batch_is_there_once_and_in_order(steps: list[tuple[s
             leader = cluster.state()[0].leader
             await cluster.until(lambda: set(cluster.state()[0].isr) == {1, 2, 3}, "full ISR")
             await story.send(leader)
-            await cluster.until(
-                lambda: len({cluster[b].replica().log.log_start_offset for b in BROKERS}) == 1, "equal log starts"
-            )
+            await cluster.until(lambda: min(map(start_of, BROKERS)) >= start_of(leader), "log starts that follow")
             await cluster.settled()
             written = [(batch.base_offset, batch.base_sequence) for batch in cluster[leader].batches()]
             assert [sequence for _, sequence in written] == list(range(written[0][1], written[0][1] + len(written)))
-            start = cluster[leader].replica().log.log_start_offset
+            start = start_of(leader)
             assert {offset: sequence for offset, sequence in story.acknowledged.items() if offset >= start} == {
                 offset: sequence for offset, sequence in written if offset >= start and sequence < story.sequence
             }
