@@ -4,7 +4,8 @@
 
 The phases take turns. Within its phase the instant is drawn over the time that the phase took in a whole run before,
 and so is whether the command alone dies or all of its processes at once. Exit code 1: something was left, or a run that
-was killed has a verdict; each is said with the number of its kill, and the seed draws the same kills again.
+was killed has a verdict; each is said with the number of its kill, and the seed draws the same kills again. Without a
+Docker engine nothing is killed on it, and that is said.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.cluster.containers.engine import Engine, EngineUnavailable
+from harness.scenario.capabilities import missing
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entries
 from harness.store.result import RunResult
@@ -240,6 +242,14 @@ def _in_order(of: tuple[str, Phase]) -> tuple[str, int]:
     return of[0], list(Phase).index(of[1])
 
 
+def _can_run(driver: str, console: Console) -> bool:
+    """Whether this machine can run clusters so; where it cannot, say why."""
+    lacking = missing(driver, ())
+    for reason in lacking.values():
+        console.print(f"{driver}: left out: {reason}", markup=False)
+    return not lacking
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -251,9 +261,10 @@ def main() -> None:
     options = parser.parse_args()
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="kills-"))).absolute()
     console = Console()
-    durations = {driver: durations_of(driver, Place(folder / driver)) for driver in options.drivers}
+    drivers = [driver for driver in options.drivers if _can_run(driver, console)]
+    durations = {driver: durations_of(driver, Place(folder / driver)) for driver in drivers}
     outcomes = []
-    for kill in drawn(options.kills, options.drivers, options.seed, durations):
+    for kill in drawn(options.kills, drivers, options.seed, durations):
         outcome = carried_out(kill, Place(folder / f"kill-{kill.number}"))
         outcomes.append(outcome)
         whose = "all processes" if kill.everything else "the command"

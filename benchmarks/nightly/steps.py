@@ -10,6 +10,7 @@ DAMAGES = 2_000
 FEWEST_DAMAGES = 8
 SCHEDULES = 10_000
 INPUTS = 1_000_000
+KILLS = 100
 SOAK_S = 3_600
 SHORTEST_SOAK_S = 20
 FAULT_EVERY_S = 15
@@ -62,7 +63,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     python = (sys.executable, "-m")
     chaos = (*python, "harness")
     histories, inputs, every = scaled(HISTORIES, FEWEST_HISTORIES), scaled(INPUTS), max(1, round(1 / scale))
-    damages = scaled(DAMAGES, FEWEST_DAMAGES)
+    damages, kills = scaled(DAMAGES, FEWEST_DAMAGES), scaled(KILLS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     sample = "all" if scale >= 1 else "of the day"
     faults = max(1, soak_s // FAULT_EVERY_S)
@@ -99,6 +100,11 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
                 *("--set", f"duration_s={soak_s}", "--set", f"mix.count={faults}"),
             ),
             doubtful=inconclusive,
+        ),
+        Step(
+            name="kills",
+            about=f"{kills:,} experiments killed at any instant of any phase: nothing is left, and none passes.",
+            command=(*python, "benchmarks.kills", "--kills", str(kills), "--seed", str(seed)),
         ),
         Step(
             name="fuzzing",

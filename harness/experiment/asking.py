@@ -58,6 +58,7 @@ class Asking:
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self._connections: dict[Address, Connection] = {}
+        self._connecting: dict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tries = count()
         self._values = count(1)
 
@@ -137,10 +138,11 @@ class Asking:
         return self._bootstrap[next(self._tries) % len(self._bootstrap)]
 
     async def _ask(self, address: Address, message: Message, version: int) -> Message:
-        connection = self._connections.get(address)
-        if connection is None or connection.closed:
-            connection = await self._transport.connect(*address, client_id=PROCESS, timeout_s=REQUEST_TIMEOUT_S)
-            self._connections[address] = connection
+        async with self._connecting[address]:  # of two that ask at once, one connects
+            connection = self._connections.get(address)
+            if connection is None or connection.closed:
+                connection = await self._transport.connect(*address, client_id=PROCESS, timeout_s=REQUEST_TIMEOUT_S)
+                self._connections[address] = connection
         return await connection.request(message, version, timeout_s=REQUEST_TIMEOUT_S)
 
     # --- what is asked ---

@@ -126,7 +126,10 @@ try:
 except HarnessError as error:
     print(error)
 """
-    assert run(script, tmp_path, JAVA_HOME=str(tmp_path)).stdout.endswith("the end of its log: BindException: in use\n")
+    said = run(script, tmp_path, JAVA_HOME=str(tmp_path)).stdout
+    assert "the end of its log: BindException: in use" in said
+    assert "B.java" not in said
+    assert "20 more" not in said
 
 
 def test_a_process_that_ends_while_another_thread_judges_leaves_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""The harness's own client of a cluster."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from harness.broker.wire.transport import Message, PeerError
+from harness.experiment.asking import PROCESS, Asking
+from harness.store.recording import Recorder
+
+
+@dataclass
+class Deaf:
+    """A connection over which nothing is answered, and what opens it."""
+
+    opened: int = 0
+    closed: bool = False
+    recorded: list[object] = field(default_factory=list)
+
+    async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "Deaf":
+        self.opened += 1
+        await asyncio.sleep(0)
+        return self
+
+    async def request(self, message: Message, version: int, *, timeout_s: float) -> Message:
+        raise PeerError("no answer")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_of_two_that_ask_at_once_one_connects() -> None:
+    peer = Deaf()
+    ask = Asking(peer, [("localhost", 1)], Recorder(PROCESS, peer.recorded.append, lambda: 0), lambda: 0)
+    answers = await asyncio.gather(*(ask.produce([("orders", number)]) for number in range(3)))
+    assert answers == [{("orders", number): "no answer"} for number in range(3)]
+    assert peer.opened == 1
+    ask.close()
+    assert peer.closed
