@@ -6,7 +6,7 @@ KAFKA_LIBS ?= $(CURDIR)/.kafka-libs
 SCALE ?= 1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
-# WORKERS: of pytest. Quick tests compute and each worker imports all of them first; others wait for clusters too.
+# WORKERS is the number of workers of pytest. Quick tests compute, and each worker imports all of them; others wait too.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made

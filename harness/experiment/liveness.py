@@ -28,7 +28,7 @@ RETRIES_S = 15.0
 """What is asked of a cluster is asked for so long at least: a request may be lost, and the next one wait for it."""
 RUNNING = "running"
 _SEEN_FROM_OUTSIDE = frozenset({Sign.REGISTERED, Sign.LED, Sign.IN_SYNC})
-SEEN = frozenset({"kill", "pause", "power"})
+_OF_PROCESSES = frozenset({"kill", "pause", "power"})
 """Powers of faults of which nothing is left in force where their targets run."""
 _DELAYS = (
     "zookeeper.session.timeout.ms",
@@ -318,7 +318,7 @@ class Watch:
 
 def in_force(unhealed: Iterable[Injection], plugins: Mapping[str, Fault]) -> str:
     """Return, in a sentence, a fault that may be in force; empty where the brokers' processes show that none is."""
-    lasting = [injection for injection in unhealed if {*plugins[injection.fault].requires} - SEEN]
+    lasting = [injection for injection in unhealed if {*plugins[injection.fault].requires} - _OF_PROCESSES]
     return next((f"{brokers_hit(each.fault, each)} could not be healed" for each in lasting), "")
 
 

@@ -123,7 +123,6 @@ class GroupAdminHandlers:
 
 def _members(group: Group, protocol: str | None) -> list[_Member]:
     """Describe the members; what they say and have is shown of a stable group only."""
-    stable = protocol is not None
     return [
         _Member(
             member_id=member.member_id,
@@ -131,7 +130,7 @@ def _members(group: Group, protocol: str | None) -> list[_Member]:
             client_id=member.client_id,
             client_host=member.client_host,
             member_metadata=member.metadata(protocol) if protocol is not None else b"",
-            member_assignment=member.assignment if stable else b"",
+            member_assignment=member.assignment if protocol is not None else b"",
         )
         for member in group.members.values()
     ]
