@@ -37,9 +37,13 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     A union has a task for each partition of each part, and every one of these tasks is sent the plan of all parts: with
     dozens of checks, reading plans would cost more than judging.
     """
-    spark = frames[0].sparkSession
-    tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    return _balanced_union(checkpointed(frames) if is_local(spark) else frames).coalesce(int(tasks))
+    return in_one_plan(checkpointed(frames) if is_local(frames[0].sparkSession) else frames)
+
+
+def in_one_plan(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the same of frames so simple that a plan for each would cost more than the one for all."""
+    tasks = str(frames[0].sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    return _balanced_union(frames).coalesce(int(tasks))
 
 
 def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:

@@ -13,7 +13,7 @@ from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
 from harness.contracts import registry
-from harness.contracts.checks import Settings
+from harness.contracts.checks import Settings, assumptions
 from tests.analysis.fact_rows import sent, table_of
 
 pytestmark = pytest.mark.spark
@@ -70,8 +70,8 @@ def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
     plans = {}
     for name in registry.names(registry.Kind.CHECK):
         check = registry.check(name)
-        doubts = check.unknown(facts)
-        plans[name] = plan_of(check.findings(facts, SETTINGS)) + ("" if doubts is None else plan_of(doubts))
+        doubts = [each.broken(*(facts[fact] for fact in each.facts)) for each in assumptions(check)]
+        plans[name] = "\n".join(map(plan_of, [check.findings(facts, SETTINGS), *doubts]))
     return plans
 
 

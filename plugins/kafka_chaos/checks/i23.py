@@ -24,10 +24,6 @@ class DeletedTopics:
     )
     needs: ClassVar[tuple[str, ...]] = ("topics", "replicas")
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: what is there was seen."""
-        return None
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a log or a configuration that was left behind."""
         deleted = facts["topics"].where(~F.col("present") & ~F.col("deletion_pending"))

@@ -11,9 +11,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, incomplete_dumps, phrase
+from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = (*PARTITION_KEY, "broker")
 
@@ -28,11 +29,8 @@ class EpochCaches:
         "of a leadership (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The dumps must be whole."""
-        return incomplete_dumps(facts)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
+    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and epoch whose records are under another entry, and one an entry of nothing."""

@@ -13,14 +13,21 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.assumptions import HEALED, said
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.store.version import WATCHED
 
 SETTLED_S = 2
 """Longer than a controller takes to tell everybody."""
 _CACHE = ("run_id", "broker")
+
+
+def _without_live_brokers(caches: DataFrame) -> DataFrame:
+    """The runs in which nobody logs whom it takes for alive; a broker that was never told logs none."""
+    live = caches.groupBy("run_id").agg(F.max("live_brokers").alias("live_brokers"))
+    return live.where(F.col("live_brokers").isNull())
 
 
 class MetadataCaches:
@@ -34,16 +41,8 @@ class MetadataCaches:
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("live_brokers", "metadata_caches", _without_live_brokers), HEALED)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Brokers must log what they know, and every fault must have been healed."""
-        live = F.max("live_brokers").alias("live")
-        older = facts["metadata_caches"].groupBy("run_id").agg(live).where(F.col("live").isNull())
-        unsaid = F.lit("the brokers' logs are older: they do not say live_brokers").alias("reason")
-        endless = facts["fault_windows"].where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
-        unhealed = endless.select("run_id", phrase("fault {fault} was never healed").alias("reason"))
-        return older.select("run_id", unsaid).unionByName(unhealed)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""

@@ -11,9 +11,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase, unreadable, unsaid
+from harness.analysis.assumptions import BROKERS_WHOLE, said
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 
 _UNDEFINED = -1
@@ -30,11 +31,8 @@ class EpochAnswers:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Leaders must say what their epochs were, and no line may lack: an answer may stand in it."""
-        return unsaid(facts["epoch_answers"], "leader_epochs").unionByName(unreadable(facts["evidence"], "brokers/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer that is wrong or was not due, and one a truncation that nobody's answer bears out."""

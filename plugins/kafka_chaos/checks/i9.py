@@ -12,9 +12,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, incomplete_dumps, last_isr, phrase
+from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
 
@@ -28,11 +29,8 @@ class LogMatching:
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The dumps of the last ISR must be complete."""
-        return incomplete_dumps(facts)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
+    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
