@@ -1,7 +1,7 @@
 """What checks take for granted is tested once for all of them, and what breaks costs nobody else an answer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,18 +14,25 @@ from tests.analysis.fact_rows import facts, read, sent
 RUNS = ("a", "b")
 
 
-@dataclass
 class Assumer:
     """A check that does nothing but assume."""
 
-    name: str
-    assumes: tuple[Assumption, ...] = ()
-    title: str = "assumer"
-    promise: str = "Nothing."
-    needs: tuple[str, ...] = ()
+    name: ClassVar[str]
+    title: ClassVar[str] = "assumer"
+    promise: ClassVar[str] = "Nothing."
+    needs: ClassVar[tuple[str, ...]] = ()
+    assumes: ClassVar[tuple[Assumption, ...]]
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         raise NotImplementedError
+
+
+def assumer(key: str, *assumed: Assumption) -> Check:
+    class Named(Assumer):
+        name: ClassVar[str] = key
+        assumes: ClassVar[tuple[Assumption, ...]] = assumed
+
+    return Named()
 
 
 def of_b(rows: DataFrame) -> DataFrame:
@@ -66,7 +73,7 @@ def test_an_assumption_that_breaks_costs_only_those_who_name_it(
     breaks: Assumption, why: str, spark: SparkSession
 ) -> None:
     sound = assumption(of_b)
-    checks = [Assumer("both", (sound, breaks)), Assumer("sound", (sound,)), Assumer("none")]
+    checks = [assumer("both", sound, breaks), assumer("sound", sound), assumer("none")]
     reasons = unknown(spark, *checks)
     assert set(reasons) == {("a", "both"), ("b", "both"), ("b", "sound")}
     assert reasons["b", "sound"] == "doubtful"
@@ -83,7 +90,7 @@ def test_what_several_checks_assume_is_tested_once(spark: SparkSession) -> None:
         return of_b(rows)
 
     shared = assumption(broken, reason="value {value} at {offset}")
-    reasons = unknown(spark, Assumer("one", (shared,)), Assumer("other", (shared,)))
+    reasons = unknown(spark, assumer("one", shared), assumer("other", shared))
     assert reasons == {("b", "one"): "value v at 3", ("b", "other"): "value v at 3"}
     assert len(tested) == 1
 
@@ -94,14 +101,11 @@ def test_of_all_reasons_the_first_by_the_alphabet_is_told(spark: SparkSession) -
         return sends.select("run_id", "offset").unionByName(polls.select("run_id", "offset"))
 
     last, first = assumption(of_b, reason="z"), assumption(of_b, "polls", reason="{offset}")
-    checks = [
-        Assumer("one", (last, first)),
-        Assumer("other", (assumption(of_both, "sends", "polls", reason="{offset}"),)),
-    ]
-    reasons = unknown(spark, *checks)
+    both = assumption(of_both, "sends", "polls", reason="{offset}")
+    reasons = unknown(spark, assumer("one", last, first), assumer("other", both))
     assert reasons == {("b", "one"): "4", ("a", "other"): "3", ("b", "other"): "3"}
 
 
 def test_the_facts_of_an_assumption_are_read_by_the_check() -> None:
-    check = Assumer("one", (assumption(of_b, "polls", "evidence"), assumption(of_b, "topics")), needs=("sends",))
-    assert read_by(check) == ("sends", "polls", "topics")
+    check = assumer("one", assumption(of_b, "polls", "evidence"), assumption(of_b, "topics"), assumption(of_b, "polls"))
+    assert read_by(check) == ("polls", "topics")
