@@ -26,8 +26,8 @@ _CACHE = ("run_id", "broker")
 
 def _without_live_brokers(caches: DataFrame) -> DataFrame:
     """The runs in which nobody logs whom it takes for alive; a broker that was never told logs none."""
-    live = caches.groupBy("run_id").agg(F.max("live_brokers").alias("live_brokers"))
-    return live.where(F.col("live_brokers").isNull())
+    known = caches.groupBy("run_id").agg(F.count("live_brokers").alias("known"))
+    return known.where(F.col("known") == 0)
 
 
 class MetadataCaches:
