@@ -11,16 +11,17 @@ from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.schemas import TORN, VALUE_IDS
 from harness.contracts.checks import Assumption
 
-_REMARK = "{subject}: {count} {problem}"
 _REPLICA = "replica of {topic}-{partition} on broker {broker}: "
 
 
-def _whole(place: str) -> Assumption:
-    """The files there have no holes; a torn last line is none."""
+def _without_remark(subject: str, *, torn_too: bool = False) -> Assumption:
+    """There is no remark on what begins so; a torn last line is one only where it must not be."""
     return Assumption(
         facts=("evidence",),
-        broken=lambda evidence: evidence.where(F.col("subject").startswith(place) & (F.col("problem") != TORN)),
-        reason=_REMARK,
+        broken=lambda evidence: evidence.where(
+            F.col("subject").startswith(subject) & (F.lit(torn_too) | (F.col("problem") != TORN))
+        ),
+        reason="{subject}: {count} {problem}",
     )
 
 
@@ -48,22 +49,14 @@ def _missing_dumps(partition_states: DataFrame, replicas: DataFrame, topics: Dat
     )
 
 
-UNIQUE_VALUES = Assumption(
-    facts=("evidence",),
-    broken=lambda evidence: evidence.where(F.col("subject") == VALUE_IDS),
-    reason=_REMARK,
-)
-"""Value ids are: without unique values nothing can be followed."""
-CLIENTS_WHOLE = _whole("operations/")
+UNIQUE_VALUES = _without_remark(VALUE_IDS)
+"""Without unique values nothing can be followed."""
+CLIENTS_WHOLE = _without_remark("operations/")
 """The history of the clients has no holes, in which a send may be missing."""
-BROKERS_WHOLE = _whole("brokers/")
+BROKERS_WHOLE = _without_remark("brokers/")
 """The brokers' logs have no holes, in which a write may be missing."""
 DUMPS_COMPLETE = (
-    Assumption(
-        facts=("evidence",),
-        broken=lambda evidence: evidence.where(F.col("subject").startswith("replicas/")),
-        reason=_REMARK,
-    ),
+    _without_remark("replicas/", torn_too=True),
     Assumption(
         facts=("replicas",),
         broken=lambda replicas: replicas.where(F.col("damage") != ""),

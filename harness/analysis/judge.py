@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built_facts, row_counts
 from harness.analysis.findings import phrase
-from harness.analysis.frames import in_one_plan, union
+from harness.analysis.frames import union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
 from harness.analysis.jvm import still_there
@@ -277,7 +277,7 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
             )
             for number, each in enumerate(some)
         ]
-        rows = in_one_plan(reasons).groupBy("run_id", "number").agg(F.min("reason").alias("reason"))
+        rows = union(reasons, apart=False).groupBy("run_id", "number").agg(F.min("reason").alias("reason"))
         for run_id, number, reason in rows.collect():
             for name in assuming[some[number]]:
                 unknown[(run_id, name)] = min(reason, unknown.get((run_id, name), reason))
