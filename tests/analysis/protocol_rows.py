@@ -143,11 +143,11 @@ def overtaken(*, acknowledged_ns: int, invoke_ns: int, **other: Any) -> Row:
     return "send_reversals", row | other
 
 
-def injected(*, healed_s: float | None) -> Row:
+def injected(*, healed_s: float | None, **other: Any) -> Row:
     """A fault."""
     healed_ns = None if healed_s is None else int(healed_s * 1e9)
     row = {"run_id": RUN, "injection": 0, "fault": "kill", "intended_ns": 0, "injected_ns": 1, "healed_ns": healed_ns}
-    return "fault_windows", row
+    return "fault_windows", row | other
 
 
 def sign(sign: Sign, wrong: str = "", **other: Any) -> Row:
