@@ -116,6 +116,12 @@ def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
     return "topics", row | {"configured": present, "deletion_pending": False} | other
 
 
+def put_aside(**other: Any) -> Row:
+    """A folder that broker 1 put aside 10 s after it had begun, and still had after 75 s."""
+    row = {**_HERE, "broker": 1, "folder": "orders-0.0-delete", "began_ns": 0, "stopped_ns": 10 * S}
+    return "deleted_logs", row | {"lived_ns": 75 * S, "disk_failed": False} | other
+
+
 def configured(zxid: int = 50, *, until_zxid: int | None = None, **other: Any) -> Row:
     """A version of the topic's own configuration; what it does not name, the broker's own says."""
     return "topic_configs", {"run_id": RUN, "topic": TOPIC, "zxid": zxid, "until_zxid": until_zxid} | other
