@@ -15,6 +15,7 @@ from harness.events import (
     Append,
     BatchRefused,
     BecomeLeader,
+    BrokerRegistered,
     BrokerStart,
     ControlledPartition,
     ControllerElected,
@@ -473,6 +474,8 @@ def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows
 def put_aside(out: RunWriter) -> None:
     for broker in (1, 2):
         out.event(broker, BrokerStart(config_digest="", clean_marker=False, planted_bugs=[]))
+        out.clock.tick()
+        out.event(broker, BrokerRegistered(czxid=1))
         out.clock.tick()
         out.event(broker, updated([], ("orders", -1, 0), api="StopReplica"))
         out.clock.tick()

@@ -31,6 +31,7 @@ CASES = {
     ),
     "a replica that was moved away is on the disk for too long": fails(*OTHER, topic(present=True), put_aside()),
     "a folder of another name than any replica's": passes(*OTHER, put_aside(stopped_ns=None)),
+    "its broker is still starting": passes(*OTHER, topic(present=False), put_aside(began_ns=None)),
     "a folder on a disk that failed": passes(*OTHER, put_aside(disk_failed=True)),
     "no topic was ever seen": unknown(replica(2, 5), text="topics"),
 }

@@ -11,11 +11,15 @@ _BROKER = ("run_id", "broker")
 
 
 def deleted_logs(dumps: DataFrame, state_changes: DataFrame) -> DataFrame:
-    """One row a folder that waits to be removed."""
+    """One row a folder that waits to be removed.
+
+    A broker looks for such folders when it has loaded its logs, just before it registers.
+    """
     folders = dumps.where(F.col("type") == "deleted").select(*PARTITION_KEY, "broker", "folder")
     lines = state_changes.join(folders.select(*_BROKER).distinct(), on=list(_BROKER), how="left_semi")
     failed = F.bool_or(F.col("ev") == "log_dir_failure").alias("disk_failed")
-    lives = lines.groupBy(*_BROKER, "inc").agg(F.min("mono").alias("began_ns"), F.max("mono").alias("lived_ns"), failed)
+    began = F.min(F.when(F.col("ev") == "broker_registered", F.col("mono"))).alias("began_ns")
+    lives = lines.groupBy(*_BROKER, "inc").agg(began, F.max("mono").alias("lived_ns"), failed)
     last_lives = (
         lives.groupBy(*_BROKER)
         .agg(F.max_by(F.struct("began_ns", "lived_ns", "disk_failed"), "lived_ns").alias("last"))
