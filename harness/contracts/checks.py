@@ -51,6 +51,8 @@ class Settings:
     power_loss: bool = False
     read_from_start: bool = True
     """Whether readers begin at the start of each partition."""
+    delete_delay_ms: int = 60_000
+    """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis import client_tables, protocol_tables, schemas
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import polls, sends
+from harness.analysis.facts.deleted import deleted_logs
 from harness.analysis.facts.epochs import (
     appends,
     isr_changes,
@@ -89,6 +90,7 @@ def facts_from_lines(sources: Sources, tables: Facts) -> Facts:
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
         schemas.LIVENESS.name: liveness(sources.liveness),
         protocol_tables.METADATA_CACHES.name: metadata_caches(lines, sources.operations),
+        protocol_tables.DELETED_LOGS.name: deleted_logs(sources.replicas, lines),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
         protocol_tables.ELECTIONS.name: elections(lines),
         protocol_tables.STATE_WRITES.name: state_writes(lines),

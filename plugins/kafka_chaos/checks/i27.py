@@ -42,14 +42,13 @@ class EpochCaches:
 
     def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
         rows = (
-            records.where(F.col("leader_epoch") >= 0)
-            .join(replicas, on=list(_REPLICA), how="inner")
+            records.join(replicas, on=list(_REPLICA), how="inner")
             .where(F.col("offset") >= F.col("log_start_offset"))
             .groupBy(*_REPLICA, "leader_epoch")
             .agg(
                 F.min("offset").alias("held_from"),
                 F.max("offset").alias("held_to"),
-                F.first("entries").alias("entries"),
+                F.any_value("entries").alias("entries"),
             )
             .withColumn("from_epoch", _epoch_at(F.col("held_from")))
             .withColumn("to_epoch", _epoch_at(F.col("held_to")))

@@ -47,7 +47,7 @@ class MetadataCaches:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
-        registered = facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid"))
+        registered = facts["registrations"].where(stands).select(*_CACHE, "czxid")
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
         caches = (
             facts["metadata_caches"]
@@ -85,7 +85,7 @@ class MetadataCaches:
             .join(gone, on=["run_id", "topic"], how="left_anti")
         )
         held = caches.select(*_CACHE, "topic", "partition", F.struct("seq", "leader", "leader_epoch").alias("held"))
-        brokers = caches.groupBy(*_CACHE).agg(F.max("ended_ns").alias("ended_ns"))
+        brokers = caches.select(*_CACHE, "ended_ns").distinct()
         same = (F.col("held.leader") == F.col("state.leader")) & (
             F.col("held.leader_epoch") == F.col("state.leader_epoch")
         )

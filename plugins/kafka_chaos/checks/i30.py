@@ -50,12 +50,7 @@ class EpochAnswers:
             (believed != _UNDEFINED) & (believed != F.col("leader_epoch")),
             phrase("it was asked by one who believes in epoch {current_leader_epoch}"),
         )
-        rows = (
-            answers.where(F.col("leader_epochs").isNotNull())
-            .withColumn("right", right)
-            .withColumn("wrong", wrong)
-            .where(F.col("wrong").isNotNull())
-        )
+        rows = answers.withColumn("right", right).withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
         return finding(
             rows,
             self.name,
@@ -120,7 +115,7 @@ def _right_answer() -> tuple[Column, Column]:
     """Return the largest epoch not above the one in question, and where it ends; the newest ends with the log."""
     entries, asked = F.col("leader_epochs"), F.col("asked_epoch").cast("bigint")
     nothing = F.lit(_UNDEFINED).cast("bigint")
-    newest = F.coalesce(F.array_max(F.transform(entries, lambda entry: entry[0])), nothing)
+    newest = F.array_max(F.transform(entries, lambda entry: entry[0]))
     older = F.filter(entries, lambda entry: entry[0] <= asked)
     newer = F.filter(entries, lambda entry: entry[0] > asked)
     known = (asked != nothing) & (asked <= newest)
