@@ -90,7 +90,7 @@ def facts_from_lines(sources: Sources, tables: Facts) -> Facts:
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
         schemas.LIVENESS.name: liveness(sources.liveness),
         protocol_tables.METADATA_CACHES.name: metadata_caches(lines, sources.operations),
-        protocol_tables.DELETED_LOGS.name: deleted_logs(sources.replicas, lines),
+        protocol_tables.DELETED_LOGS.name: deleted_logs(sources.replicas, sources.state_changes, lines),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
         protocol_tables.ELECTIONS.name: elections(lines),
         protocol_tables.STATE_WRITES.name: state_writes(lines),
