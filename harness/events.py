@@ -394,6 +394,15 @@ class Truncate(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class Compaction(PartitionEvent):
+    """A log is about to lose those of its records in a range of offsets that later ones with their keys replace."""
+
+    ev: ClassVar[str] = "compaction"
+    from_offset: int
+    to_offset: int
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class IsrPropose(PartitionEvent):
     """The leader is about to write a changed ISR to ZooKeeper."""
 

@@ -20,6 +20,7 @@ from harness.broker.administration.topic_changes import TopicChanges
 from harness.broker.administration.topic_configs import TopicConfigs
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.background import every
+from harness.broker.cleaner.cleaner import LogCleaner
 from harness.broker.configs.config import BrokerConfig, Endpoint
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.coordinator import GroupCoordinator
@@ -160,6 +161,9 @@ class Broker:
             for name, disk in self._disks.items()
         ]
         self._housekeeping = Housekeeping(replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms)
+        self._cleaner = LogCleaner(
+            replicas=self._replicas.replicas, config=config, state_log=self._state_log, wall_ms=outside.wall_ms
+        )
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
         self._fetch_sessions = FetchSessions(
@@ -202,6 +206,7 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
+        self._cleaner.start()
         self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
         if self._outside.exporter is not None:
             await self._outside.exporter.start(self.metrics)
@@ -236,7 +241,7 @@ class Broker:
 
     def metrics(self) -> BrokerMetrics:
         """Return how the broker is, in numbers."""
-        return metrics_of(self._replicas, self._controller)
+        return metrics_of(self._replicas, self._controller, self._cleaner)
 
     # --- starting ---
 
@@ -403,6 +408,7 @@ class Broker:
             await asyncio.gather(self._checkpointer, return_exceptions=True)
         await self._topic_configs.stop()
         await self._housekeeping.stop()
+        await self._cleaner.stop()
         for failures in self._disk_failures:
             await failures.stop()
         if self._coordinator is not None:

@@ -149,6 +149,12 @@ class MemoryStorage:
         self.folders = {moved(path) for path in self.folders}
         self.commit()
 
+    def move(self, old: str, new: str) -> None:
+        """Rename a file over another one; a power loss may undo it."""
+        if new in self.files:
+            self.take(-self.files[new].size)
+        self.files[new] = self.files.pop(old)
+
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; a power loss may bring it back."""
 

@@ -19,10 +19,13 @@ from harness.broker.configs.config_types import (
     listing,
     long,
     optional,
+    positive,
     ratio,
     unknown,
 )
 
+LEAST_DEDUPE_BYTES = 1 << 20
+"""Of each cleaner (`LogCleaner`)."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
 
 
@@ -92,10 +95,17 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="delete.topic.enable", default="true", parse=BOOLEAN),
     Property(name="compression.type", default="producer", parse=COMPRESSION_TYPE),
     Property(name="log.cleanup.policy", default="delete", parse=listing("compact", "delete")),
+    Property(name="log.cleaner.backoff.ms", default="15000", parse=long(0)),
+    Property(name="log.cleaner.dedupe.buffer.size", default="134217728", parse=long()),
     Property(name="log.cleaner.delete.retention.ms", default="86400000", parse=long(0)),
+    Property(name="log.cleaner.enable", default="true", parse=BOOLEAN),
+    Property(name="log.cleaner.io.buffer.load.factor", default="0.9", parse=positive()),
+    Property(name="log.cleaner.io.buffer.size", default="524288", parse=integer(0)),
+    Property(name="log.cleaner.io.max.bytes.per.second", default="1.7976931348623157E308", parse=positive()),
     Property(name="log.cleaner.max.compaction.lag.ms", default=str(LONG_MAX), parse=long(1)),
     Property(name="log.cleaner.min.cleanable.ratio", default="0.5", parse=ratio()),
     Property(name="log.cleaner.min.compaction.lag.ms", default="0", parse=long(0)),
+    Property(name="log.cleaner.threads", default="1", parse=integer(0)),
     Property(name="log.flush.interval.messages", default=str(LONG_MAX), parse=long(1)),
     Property(name="log.flush.interval.ms", default="", parse=optional(long())),
     Property(name="log.flush.scheduler.interval.ms", default=str(LONG_MAX), parse=long()),
@@ -216,6 +226,9 @@ def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
 
 def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield which limits let nothing in, by the same rules."""
+    buffer_bytes = values["log.cleaner.dedupe.buffer.size"] // max(values["log.cleaner.threads"], 1)
+    if values["log.cleaner.enable"] and buffer_bytes <= LEAST_DEDUPE_BYTES:
+        yield f"log.cleaner.dedupe.buffer.size must be more than {LEAST_DEDUPE_BYTES} for each of log.cleaner.threads"
     if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
         yield "queued.max.request.bytes must not be less than socket.request.max.bytes"
     if not values["max.connections.per.ip"] and not values["max.connections.per.ip.overrides"]:

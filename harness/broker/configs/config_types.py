@@ -74,6 +74,18 @@ def ratio() -> ConfigType:
     return ConfigType(TypeCode.DOUBLE, parse)
 
 
+def positive() -> ConfigType:
+    """Return Kafka's DOUBLE above 0, since nothing can be done at no speed and with no memory."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not value > 0:
+            raise ValueError("must be more than 0")
+        return value
+
+    return ConfigType(TypeCode.DOUBLE, parse)
+
+
 def choice(*allowed: str) -> ConfigType:
     """Return one of several words."""
 

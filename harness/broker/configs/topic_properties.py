@@ -53,7 +53,7 @@ def _time(name: str, parse: ConfigType, broker: str) -> TopicProperty:
 
 
 TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
-    # Compaction is accepted and not carried out; batches keep the producer's timestamps.
+    # Batches keep the producer's timestamps.
     _like("cleanup.policy", listing("compact", "delete"), "log.cleanup.policy"),
     _like("compression.type", COMPRESSION_TYPE, "compression.type"),
     _like("delete.retention.ms", long(0), "log.cleaner.delete.retention.ms"),

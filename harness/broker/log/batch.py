@@ -23,6 +23,9 @@ _MIN_LENGTH = 14
 _CRC_AT = 17
 _CRC_FROM = 21
 
+DELETE_HORIZON = 0x40
+"""The attribute of a batch whose base timestamp says when its tombstones may go (KIP-534)."""
+
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _OFFSET = struct.Struct(">q")
 _LENGTH = struct.Struct(">i")
@@ -83,6 +86,11 @@ class BatchHeader(NamedTuple):
     def is_control(self) -> bool:
         """Whether the batch is a transaction marker."""
         return bool(self.attributes & 0x20)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the tombstones in the batch may go; None before a cleaner has seen them."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
 def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
@@ -182,6 +190,14 @@ def build_batch(
         records_count=len(records),
     )
     _HEADER.pack_into(batch, 0, *header)
+    seal(batch)
+    return bytes(batch)
+
+
+def batch_with(header: BatchHeader, payload: bytes) -> bytes:
+    """Return a batch of this header and these records, as they stand in the batch; length and CRC are made to fit."""
+    batch = bytearray(HEADER_BYTES) + payload
+    _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - LENGTH_END))
     seal(batch)
     return bytes(batch)
 

@@ -124,6 +124,10 @@ class LogDirectories:
         """Sync the segments that are full, and checkpoint up to where logs are synced and where they start."""
         await self._each_online(LogManager.checkpoint_recovery_points)
 
+    async def checkpoint_cleaner_offsets(self, name: str) -> None:
+        """Checkpoint how far the logs of one directory were cleaned; raises OSError."""
+        await self._directories[name].logs.checkpoint_cleaner_offsets()
+
     def close_clean(self) -> None:
         """Sync and close every log, and let the next start trust the directories where that went well.
 

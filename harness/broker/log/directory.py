@@ -141,6 +141,11 @@ class LogDirectory:
         with self._working():
             self._storage.rename(old, new)
 
+    def move(self, old: str, new: str) -> None:
+        """Rename a file over another one; the names survive a power loss once anything is synced later."""
+        with self._working():
+            self._storage.move(old, new)
+
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; an absent one is fine."""
         with self._working():

@@ -84,9 +84,14 @@ class Log:
     recovery_point: int
     """The first offset that is not known to survive a power loss."""
     epoch_assigned: EpochListener
-    recovery_point_lowered: Callable[[], None]
-    """Called before a truncation below the recovery point: the checkpointed one would hide unsynced data later."""
+    checkpoints_changed: Callable[[], None]
+    """Called before a truncation below the recovery point (the checkpointed one would hide unsynced data later), and
+    when `cleaned_to` is set first or lowered."""
     rules: ProtocolRules
+    cleaned_to: int | None = None
+    """Where a cleaner has to begin; None while no batch was ever removed from between others, here or at a leader."""
+    cuts: int = 0
+    """How often the log has lost its end or its beginning, or was closed: who cleans it meanwhile must give up."""
     _producers: ProducerStates | None = None
     """None while it must be read from the log before somebody may rely on it."""
 
@@ -114,6 +119,11 @@ class Log:
                 held if self.rules.producer_state_outlives_restart else (),
                 REMEMBERED_BATCHES if self.rules.producer_batches_are_remembered else 1,
             )
+        return self._producers
+
+    @property
+    def known_producers(self) -> ProducerStates | None:
+        """What `producers` has in memory; None when it must be read from the log first."""
         return self._producers
 
     def append_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo:
@@ -160,9 +170,11 @@ class Log:
         """
         headers: list[BatchHeader] = []
         expected = self.log_end_offset
+        gaps = False
         try:
             for header, batch in iter_batches(records):
                 validate_for_follower(batch, header)
+                gaps |= header.base_offset > expected
                 if header.base_offset < expected:
                     raise OffsetsOutOfOrder(
                         f"{self.folder}: the leader sent offset {header.base_offset}, expected {expected} or later"
@@ -172,11 +184,19 @@ class Log:
         except CorruptBatch as error:
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"{self.folder}: from the leader: {error}") from error
         if headers:
+            if gaps:
+                self.expect_gaps()
             for header in headers:
                 if header.leader_epoch >= 0:
                     self.assign_epoch(header.leader_epoch, header.base_offset)
             self._write(records, headers)
         return headers
+
+    def expect_gaps(self) -> None:
+        """Have it on disk that offsets of this log may be missing, before the first one is; raises OSError."""
+        if self.cleaned_to is None:
+            self.cleaned_to = self.log_start_offset
+            self.checkpoints_changed()
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """Note that `leader_epoch` starts at `start_offset`; a new leader does so before its first append.
@@ -252,11 +272,13 @@ class Log:
             offset = self.log_end_offset
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
+            self._lower_cleaned_to()
         if self.epochs.truncate_from_end(offset):
             self._save_epochs()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything, for good; the next record gets `offset`."""
+        self.cuts += 1
         self._lower_recovery_point(offset)
         for segment in reversed(self.segments):
             segment.delete()
@@ -265,6 +287,7 @@ class Log:
         self._producers = None
         self.log_start_offset = offset
         self.recovery_point = offset
+        self._lower_cleaned_to()
         if self.epochs.clear():
             self._save_epochs()
 
@@ -274,6 +297,7 @@ class Log:
         Raises:
             OSError: the disk refused.
         """
+        self.cuts += 1
         if count == len(self.segments):
             self.segments.append(self._new_segment(self.log_end_offset))
         doomed = self.segments[:count]
@@ -329,6 +353,7 @@ class Log:
 
     def close(self) -> None:
         """Give the files back; nothing is synced."""
+        self.cuts += 1
         for segment in self.segments:
             segment.close()
 
@@ -389,6 +414,7 @@ class Log:
         return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)
 
     def _drop_from(self, offset: int) -> None:
+        self.cuts += 1
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self.segments.pop().delete()
         self.segments[-1].drop_from(offset)
@@ -396,7 +422,13 @@ class Log:
     def _lower_recovery_point(self, offset: int) -> None:
         if offset < self.recovery_point:
             self.recovery_point = offset
-            self.recovery_point_lowered()
+            self.checkpoints_changed()
+
+    def _lower_cleaned_to(self) -> None:
+        """Let a cleaner begin with the last segment at the latest (`LogCleanerManager.maybeTruncateCheckpoint`)."""
+        if self.cleaned_to is not None and self.cleaned_to > self.segments[-1].base_offset:
+            self.cleaned_to = self.segments[-1].base_offset
+            self.checkpoints_changed()
 
     def _sync(self, segments: Sequence[Segment]) -> None:
         for segment in segments:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 
 from harness.broker.log.checkpoint import (
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -23,7 +24,14 @@ from harness.broker.rules import ProtocolRules
 logger = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
-_KNOWN_FILES = {CLEAN_SHUTDOWN_MARKER, META_PROPERTIES, HIGH_WATERMARKS, RECOVERY_POINTS, LOG_START_OFFSETS}
+_KNOWN_FILES = {
+    CLEAN_SHUTDOWN_MARKER,
+    META_PROPERTIES,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    LOG_START_OFFSETS,
+    CLEANER_OFFSETS,
+}
 _DELETED = "-delete"
 _LOG_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _MAX_NAME_CHARS = 255
@@ -60,6 +68,7 @@ class LogManager:
         clean = self._storage.exists(CLEAN_SHUTDOWN_MARKER)
         recovery_points = self._read_or_reset(RECOVERY_POINTS)
         log_starts = self._read_or_reset(LOG_START_OFFSETS)
+        cleaned_to = self._read_cleaner_offsets()
         loaded = []
         for topic, partition in self._folders():
             key = (topic, partition)
@@ -69,6 +78,7 @@ class LogManager:
                 clean=clean,
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=log_starts.get(key, 0),
+                cleaned_to=cleaned_to.get(key) if cleaned_to is not None else 0,
             )
             loaded.append(self._open(origin, self._settings))
         self._write_recovery_points()
@@ -102,7 +112,7 @@ class LogManager:
         log.close()
         doomed = self._deleted_name(log.folder)
         self._storage.rename(log.folder, doomed)
-        self._write_recovery_points()
+        self._write_checkpoints()
         high_watermarks = self.read_high_watermarks()
         if high_watermarks.pop((topic, partition), None) is not None:
             self.write_high_watermarks(high_watermarks)
@@ -156,6 +166,10 @@ class LogManager:
         await write_offsets_off_loop(self._storage, RECOVERY_POINTS, self._recovery_points())
         await write_offsets_off_loop(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
+    async def checkpoint_cleaner_offsets(self) -> None:
+        """Checkpoint how far logs were cleaned, while the loop goes on."""
+        await write_offsets_off_loop(self._storage, CLEANER_OFFSETS, self._cleaner_offsets())
+
     def close_clean(self) -> None:
         """Sync and close every log, write the checkpoints, and last the marker that lets the next start trust them.
 
@@ -177,7 +191,7 @@ class LogManager:
 
     def _open(self, origin: LogOrigin, settings: LogSettings) -> LoadedLog:
         log, loaded = open_log(
-            self._storage, origin, settings, self._epoch_assigned, self._write_recovery_points, self._rules
+            self._storage, origin, settings, self._epoch_assigned, self._write_checkpoints, self._rules
         )
         self._logs[origin.topic, origin.partition] = log
         return loaded
@@ -210,12 +224,30 @@ class LogManager:
             logger.warning("checkpoint.reset %s", error)
             return {}
 
+    def _read_cleaner_offsets(self) -> PartitionOffsets | None:
+        """Return how far logs were cleaned; None where that is not known, so that any log may lack offsets."""
+        try:
+            return read_offsets(self._storage, CLEANER_OFFSETS)
+        except MalformedCheckpoint as error:
+            logger.warning("checkpoint.reset %s", error)
+            return None
+
+    def _write_checkpoints(self) -> None:
+        """Write what a truncation, a deletion or a first gap changes, at once."""
+        self._write_recovery_points()
+        cleaner_offsets = self._cleaner_offsets()
+        if cleaner_offsets or self._storage.exists(CLEANER_OFFSETS):
+            write_offsets(self._storage, CLEANER_OFFSETS, cleaner_offsets)
+
     def _write_recovery_points(self) -> None:
         write_offsets(self._storage, RECOVERY_POINTS, self._recovery_points())
         write_offsets(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
     def _recovery_points(self) -> PartitionOffsets:
         return {key: log.recovery_point for key, log in self._logs.items()}
+
+    def _cleaner_offsets(self) -> PartitionOffsets:
+        return {key: log.cleaned_to for key, log in self._logs.items() if log.cleaned_to is not None}
 
     def _log_start_offsets(self) -> PartitionOffsets:
         """Return where logs start, of those whose first segment does not say it."""

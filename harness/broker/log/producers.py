@@ -62,6 +62,10 @@ class ProducerStates:
         """Return what is known of one producer."""
         return self._by_id[producer_id]
 
+    def remembered(self) -> set[int]:
+        """Return the base offsets of the batches by which a retry or a gap is recognised."""
+        return {batch.base_offset for state in self._by_id.values() for batch in state.batches}
+
     def find_duplicate(self, header: BatchHeader) -> RememberedBatch | None:
         """Return the remembered batch that has the same producer, epoch and sequence numbers."""
         state = self._by_id.get(header.producer_id)

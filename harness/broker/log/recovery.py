@@ -15,6 +15,7 @@ from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.broker.log.log import EpochListener, Log, LogSettings
 from harness.broker.log.segment import SEGMENT_NAME, Segment
 from harness.broker.log.storage import Storage
+from harness.broker.log.swap import finish_swap
 from harness.broker.rules import ProtocolRules
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class LogOrigin:
     """Whether the broker stopped cleanly."""
     recovery_point: int = 0
     log_start_offset: int = 0
+    cleaned_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ def open_log(
     origin: LogOrigin,
     settings: LogSettings,
     epoch_assigned: EpochListener,
-    recovery_point_lowered: Callable[[], None],
+    checkpoints_changed: Callable[[], None],
     rules: ProtocolRules,
 ) -> tuple[Log, LoadedLog]:
     """Return the log, created if need be, and how it was found.
@@ -64,6 +66,7 @@ def open_log(
     folder = f"{origin.topic}-{origin.partition}"
     epoch_path = f"{folder}/{LEADER_EPOCHS}"
     storage.make_folder(folder)
+    finish_swap(storage, folder)
     epochs_known = storage.exists(epoch_path)
     saved_epochs = read_epochs(storage, epoch_path)
     log = Log(
@@ -76,8 +79,9 @@ def open_log(
         log_start_offset=origin.log_start_offset,
         recovery_point=0,
         epoch_assigned=epoch_assigned,
-        recovery_point_lowered=recovery_point_lowered,
+        checkpoints_changed=checkpoints_changed,
         rules=rules,
+        cleaned_to=origin.cleaned_to,
     )
     trusted = (origin.clean and epochs_known) or not rules.recovery_checks_batches
     truncated_bytes = _check(log, 0 if not epochs_known else origin.recovery_point, trusted=trusted)
@@ -117,9 +121,9 @@ def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSet
 def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
     """Drop what is not sound, note leader epochs that the cache lacks; return how many bytes were dropped.
 
-    A rolled segment that ends before the next one begins has lost its tail: nothing here leaves gaps.
+    A rolled segment that ends before the next one begins has lost its tail, unless a cleaner leaves gaps.
     """
-    segments = log.segments
+    segments, gaps = log.segments, log.cleaned_to is not None
     first = len(segments) - 1
     while not trusted and first > 0 and segments[first].base_offset > recovery_point:
         first -= 1
@@ -127,11 +131,13 @@ def _check(log: Log, recovery_point: int, *, trusted: bool) -> int:
     for index in range(first, len(segments)):
         segment = segments[index]
         size = segment.size
-        sound = segment.resume() if trusted else segment.scan(lambda header: _note_epoch(log.epochs, header))
+        sound = segment.resume() if trusted else segment.scan(lambda header: _note_epoch(log.epochs, header), gaps=gaps)
         if sound < size:
             segment.cut(sound)
             dropped += size - sound
         later = segments[index + 1 :]
+        if later and gaps and segment.next_offset < later[0].base_offset:
+            segment.next_offset = later[0].base_offset
         if later and (sound < size or segment.next_offset != later[0].base_offset):
             dropped += sum(lost.size for lost in later)
             del segments[index + 1 :]

@@ -30,8 +30,10 @@ def _starts_too_late(log: Log, following: Segment | None) -> bool:
 
 
 def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
-    """Records without timestamps never are: nothing here tells when they were written."""
+    """Records without timestamps never are: nothing tells when they were written; a segment without any always is."""
     retention_ms, youngest_ms = log.settings.retention_ms, segment.max_timestamp
+    if not segment.size:
+        return retention_ms >= 0
     return retention_ms >= 0 and youngest_ms >= 0 and now_ms - youngest_ms > retention_ms
 
 

@@ -36,10 +36,11 @@ class Segment:
         "path",
     )
 
-    def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int) -> None:
+    def __init__(self, storage: Storage, folder: str, base_offset: int, interval_bytes: int, suffix: str = "") -> None:
+        """`suffix` is what the file's name has at its end while the segment is not yet one of the log."""
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self.path = f"{folder}/{segment_name(base_offset)}"
+        self.path = f"{folder}/{segment_name(base_offset)}{suffix}"
         self._file: AppendFile = storage.open_append(self.path)
         self._storage = storage
         stem = self.path.removesuffix(".log")
@@ -106,6 +107,26 @@ class Segment:
         for batch in self._batches(0):
             yield parse_header(self._file.read(batch.position, HEADER_BYTES))
 
+    def bytes_at(self, position: int, length: int) -> bytes:
+        """Return up to so many bytes of the file."""
+        return self._file.read(position, length)
+
+    def position_before(self, offset: int) -> int:
+        """Return where a batch begins that is at or before the one that holds `offset`."""
+        return self._index.before_offset(offset)
+
+    @property
+    def index_bytes(self) -> tuple[int, int]:
+        """Bytes of the index by offset and of the one by time, on disk or once they are."""
+        return self._index.sizes
+
+    def change_suffix(self, suffix: str) -> None:
+        """Rename the file, at last to the name of a segment of the log."""
+        name = f"{self.path.partition('.log')[0]}.log{suffix}"
+        self._storage.move(self.path, name)
+        self.path = name
+        self._index.move(name.removesuffix(".log"))
+
     def resume(self) -> int:
         """Set `next_offset` by the index and what it does not cover; return how many bytes are sound."""
         self._tail = None
@@ -115,11 +136,11 @@ class Segment:
             self.next_offset, sound = batch.last_offset + 1, batch.end
         return sound
 
-    def scan(self, verify: Callable[[BatchHeader], None]) -> int:
+    def scan(self, verify: Callable[[BatchHeader], None], *, gaps: bool = False) -> int:
         """Read the file from its start, set index and `next_offset`; return how many of its bytes are sound.
 
-        Every batch must fit its CRC and come right after the one before it, since the CRC does not cover its offset and
-        nothing here leaves gaps; its header is handed to `verify`.
+        Every batch must fit its CRC and, but for the gaps that compaction leaves, come right after the one before it,
+        since the CRC does not cover its offset; its header is handed to `verify`.
         """
         index = self._index.begin()
         self._tail = None
@@ -128,7 +149,8 @@ class Segment:
         for batch in self._batches(0):
             records = self._file.read(batch.position, batch.end - batch.position)
             header = parse_header(records)
-            if header.base_offset != self.next_offset or not crc_matches(records, header):
+            follows = header.base_offset == self.next_offset or (gaps and header.base_offset > self.next_offset)
+            if not follows or not crc_matches(records, header):
                 break
             verify(header)
             self._add(index, batch)
@@ -136,10 +158,13 @@ class Segment:
         return sound
 
     def drop_from(self, offset: int) -> None:
-        """Drop the batch that holds `offset` and all after it."""
+        """Drop the batch that holds `offset` and all after it; what is left ends there, or where that batch began."""
         batch = self._find(offset)
+        end = min(self.next_offset, offset)
         if batch is not None:
             self.cut(batch.position)
+            end = min(offset, batch.base_offset)
+        self.next_offset = end
 
     def cut(self, size: int) -> None:
         """Drop everything from byte `size` on, where a batch starts or nothing sound does."""

@@ -101,6 +101,26 @@ class SegmentIndex:
         """Write no more."""
         self._turns += 1
 
+    def move(self, stem: str) -> None:
+        """Take note of the segment's new name; on disk there is nothing yet."""
+        self._stem = stem
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the index by offset and of the one by time, on disk or once they are."""
+        if self._live is not None:
+            return len(self._live) * OFFSET_ENTRY.size, len(self._live) * TIME_ENTRY.size
+        return self._file_size(OFFSETS), self._file_size(TIMES)
+
+    def _file_size(self, ending: str) -> int:
+        if not self._storage.exists(self._stem + ending):
+            return 0
+        file = self._storage.open_append(self._stem + ending)
+        try:
+            return file.size
+        finally:
+            file.close()
+
     # --- questions ---
 
     @property

@@ -21,5 +21,14 @@ class LogSettings:
     """Whether `cleanup.policy` has delete."""
     compacts: bool = False
     """Whether `cleanup.policy` has compact; then every record needs a key."""
+    min_cleanable_ratio: float = 0.5
+    """How much of a compacted log must be dirty for it to be cleaned."""
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = (1 << 63) - 1
+    """After so long a log is cleaned however little of it is dirty."""
+    delete_retention_ms: int = 86_400_000
+    """How long a tombstone is kept once it was first cleaned."""
+    max_index_bytes: int = 10 << 20
+    """Of each index of a segment that a cleaner makes of several."""
     compression: str = KEEP_CODEC
     """`compression.type`: what a leader has batches compressed with, whatever the producer chose."""

@@ -80,6 +80,10 @@ class Storage(Protocol):
         """Rename a file or folder."""
         ...
 
+    def move(self, old: str, new: str) -> None:
+        """Rename a file over another one; the names survive a power loss once anything is synced later."""
+        ...
+
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; an absent one is fine."""
         ...

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.broker.cleaner.cleaner import LogCleaner
+from harness.broker.cleaner.statistics import CleanerStatistics
 from harness.broker.controller.controller import Controller
 from harness.broker.controller.statistics import ControllerStatistics, EventTimes
 from harness.broker.replicas.counters import Counters
@@ -38,6 +40,7 @@ class BrokerMetrics:
     event_queue_size: int
     event_times: EventTimes
     counters: Counters
+    cleaner: CleanerStatistics
 
 
 class Exporter(Protocol):
@@ -56,7 +59,7 @@ class Exporter(Protocol):
         ...
 
 
-def metrics_of(manager: ReplicaManager, controller: Controller) -> BrokerMetrics:
+def metrics_of(manager: ReplicaManager, controller: Controller, cleaner: LogCleaner) -> BrokerMetrics:
     """Return how a broker with these parts is now."""
     replicas = manager.replicas
     hosted = replicas.all()
@@ -80,4 +83,5 @@ def metrics_of(manager: ReplicaManager, controller: Controller) -> BrokerMetrics
         event_queue_size=controller.event_queue_size,
         event_times=controller.event_times,
         counters=replicas.counters,
+        cleaner=cleaner.statistics(),
     )

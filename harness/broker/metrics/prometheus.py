@@ -39,6 +39,8 @@ class _Number(NamedTuple):
 _REPLICAS = "kafka_server_replicamanager_"
 _TOPICS = "kafka_server_brokertopicmetrics_"
 _CONTROLLER = "kafka_controller_kafkacontroller_"
+_CLEANER = "kafka_log_logcleaner_"
+_CLEANERS = "kafka_log_logcleanermanager_"
 
 GAUGES = (
     _Number(_REPLICAS + "partitioncount", "Replicas on this broker.", lambda m: m.partitions),
@@ -105,6 +107,33 @@ GAUGES = (
         "Events that wait for the controller.",
         lambda m: m.event_queue_size,
     ),
+    _Number(
+        _CLEANER + "cleaner_recopy_percent",
+        "How much of what the last cleanings read stayed.",
+        lambda m: m.cleaner.recopy_percent,
+    ),
+    _Number(
+        _CLEANER + "max_buffer_utilization_percent",
+        "How full the memory for keys was in the last cleanings.",
+        lambda m: m.cleaner.max_buffer_utilization_percent,
+    ),
+    _Number(_CLEANER + "max_clean_time_secs", "Seconds of the last cleanings.", lambda m: m.cleaner.max_clean_time_s),
+    _Number(
+        _CLEANER + "max_compaction_delay_secs",
+        "For how long some log was due by max.compaction.lag.ms.",
+        lambda m: m.cleaner.max_compaction_delay_s,
+    ),
+    _Number(_CLEANER + "deadthreadcount", "Cleaners that have ended.", lambda m: m.cleaner.dead_cleaners),
+    _Number(
+        _CLEANERS + "max_dirty_percent",
+        "How much of the dirtiest log is dirty.",
+        lambda m: int(100 * m.cleaner.dirtiest_ratio),
+    ),
+    _Number(
+        _CLEANERS + "time_since_last_run_ms",
+        "Since a cleaner looked for a dirty log.",
+        lambda m: m.cleaner.since_last_look_ms,
+    ),
 )
 COUNTERS = (
     _Number(_TOPICS + "messagesin", "Records that producers wrote.", lambda m: m.counters.messages_in),
@@ -145,6 +174,14 @@ def families(metrics: BrokerMetrics) -> Iterator[Family]:
     for purgatory in PURGATORIES:
         waiting.add_metric([purgatory.name], purgatory.of(metrics))
     yield waiting
+    for name, help_, of_directories in (
+        ("uncleanable_partitions_count", "Logs that cannot be cleaned.", metrics.cleaner.uncleanable_partitions),
+        ("uncleanable_bytes", "What of those is dirty.", metrics.cleaner.uncleanable_bytes),
+    ):
+        by_directory = GaugeMetricFamily(_CLEANERS + name, help_, labels=["logdirectory"])
+        for directory, value in of_directories.items():
+            by_directory.add_metric([directory], value)
+        yield by_directory
     queued = metrics.event_times.queued
     yield SummaryMetricFamily(
         "kafka_controller_controllereventmanager_eventqueuetime_seconds",

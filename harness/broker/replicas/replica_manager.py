@@ -104,15 +104,21 @@ class ReplicaManager:
 
     def _log_settings(self, topic: str) -> LogSettings:
         config = self.topic_config(topic)
+        compacts = "compact" in config["cleanup.policy"]
         return LogSettings(
             segment_bytes=config["segment.bytes"],
             max_batch_bytes=config["max.message.bytes"],
             index_interval_bytes=config["index.interval.bytes"],
-            segment_ms=config["segment.ms"],
+            segment_ms=min(config["segment.ms"], config["max.compaction.lag.ms"]) if compacts else config["segment.ms"],
             retention_ms=config["retention.ms"],
             retention_bytes=config["retention.bytes"],
             deletes="delete" in config["cleanup.policy"],
-            compacts="compact" in config["cleanup.policy"],
+            compacts=compacts,
+            min_cleanable_ratio=config["min.cleanable.dirty.ratio"],
+            min_compaction_lag_ms=config["min.compaction.lag.ms"],
+            max_compaction_lag_ms=config["max.compaction.lag.ms"],
+            delete_retention_ms=config["delete.retention.ms"],
+            max_index_bytes=config["segment.index.bytes"],
             compression=config["compression.type"],
         )
 

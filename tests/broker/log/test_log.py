@@ -214,7 +214,7 @@ def test_truncation_below_the_recovery_point_says_so_before_the_files_change() -
     log = filled(heard=heard)
     log.flush()
     seen = []
-    log.recovery_point_lowered = lambda: seen.append((log.recovery_point, log.log_end_offset))
+    log.checkpoints_changed = lambda: seen.append((log.recovery_point, log.log_end_offset))
     log.truncate_to(20)
     log.truncate_to(12)
     log.truncate_to(4)

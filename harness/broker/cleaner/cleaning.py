@@ -1,0 +1,217 @@
+"""Cleans one log: of each key the last record stays, in as few segments as that takes (Kafka's `Cleaner`).
+
+It works on the loop, a little at a time; between two steps appends and reads go on, and a log can be cut, closed or
+configured otherwise. So after each step, and before segments are replaced, it is looked whether that has happened.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from harness.broker.cleaner.choosing import Cleanable, between, groups
+from harness.broker.cleaner.filtering import Filter
+from harness.broker.cleaner.offset_map import OffsetMap
+from harness.broker.cleaner.pace import STEP_BYTES, Pace
+from harness.broker.cleaner.raw_records import raw_records
+from harness.broker.log.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    crc_matches,
+    iter_batches,
+    parse_header,
+    records_section,
+)
+from harness.broker.log.log import Log
+from harness.broker.log.producers import ProducerStates
+from harness.broker.log.segment import Segment
+from harness.broker.log.swap import CLEANED, replace_segments
+
+_WRITE_BYTES = 8 * STEP_BYTES
+"""So much is gathered before it is written."""
+_HEADERS_A_STEP = 1000
+
+
+class Abandoned(Exception):
+    """The log was cut, shortened or closed meanwhile, or is not compacted any more; nothing of it is lost."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cleaned:
+    """What a cleaning came to."""
+
+    end_offset: int = 0
+    """Where the next one begins."""
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_read: int = 0
+    records_written: int = 0
+    without_key: int = 0
+    buffer_utilization: float = 0.0
+    """How full the map of keys was, from 0 to 1."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cleaning:
+    """One cleaning of one log."""
+
+    chosen: Cleanable
+    capacity: int
+    """Keys at most; what does not fit waits for the next cleaning."""
+    read_bytes: int
+    now_ms: int
+    pace: Pace
+    replacing: Callable[[Log, int, int], None]
+    """Called with a range of offsets just before the segments that hold it are replaced."""
+    result: Cleaned = field(default_factory=Cleaned)
+    _cuts: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember what the log is like."""
+        self._cuts = self.chosen.log.cuts
+
+    async def run(self) -> Cleaned:
+        """Clean, and return what came of it.
+
+        Raises:
+            Abandoned: it cannot go on.
+            CorruptBatch, MalformedRecords: the log holds what cannot be read, and goes on to hold it.
+            OSError: the disk refused.
+        """
+        log, result = self.chosen.log, self.result
+        offsets = await self._last_offsets()
+        result.end_offset = offsets.latest + 1
+        result.buffer_utilization = offsets.size / self.capacity
+        rules = Filter(
+            offsets=offsets,
+            needed=await self._needed_batches(),
+            now_ms=self.now_ms,
+            delete_retention_ms=log.settings.delete_retention_ms,
+        )
+        log.expect_gaps()
+        segments = between(log, 0, result.end_offset)
+        for group in groups(segments, log, self.chosen.end_offset):
+            await self._replace(group, rules)
+        result.records_read, result.records_written = rules.records_read, rules.records_written
+        result.without_key = rules.without_key
+        return result
+
+    async def _last_offsets(self) -> OffsetMap:
+        """Return the last offset of each key of the dirty part, or of as much of it as the map holds."""
+        first, end = self.chosen.first_dirty_offset, self.chosen.end_offset
+        offsets = OffsetMap(self.capacity)
+        offsets.latest = first - 1
+        segments = between(self.chosen.log, first, end)
+        for segment, following in zip(segments, [*(each.base_offset for each in segments[1:]), end], strict=True):
+            position = segment.position_before(first)
+            while position < segment.size:
+                data = await self._read(segment, position)
+                for header, batch in _sound_batches(data):
+                    if header.last_offset >= first and not self._note(batch, header, offsets):
+                        return offsets
+                position += len(data)
+            offsets.latest = following - 1
+        return offsets
+
+    def _note(self, batch: memoryview, header: BatchHeader, offsets: OffsetMap) -> bool:
+        """Put a batch's records into the map; whether all found room."""
+        first = self.chosen.first_dirty_offset
+        records = [] if header.is_control else raw_records(records_section(batch, header), header.records_count)
+        for record in records:
+            offset = header.base_offset + record.offset_delta
+            if record.key is not None and offset >= first and not offsets.put(record.key, offset):
+                return False
+        offsets.latest = header.last_offset
+        return True
+
+    async def _needed_batches(self) -> set[int]:
+        """Return the base offsets of the last batches of each producer, of as many as a log remembers (KIP-98).
+
+        Kafka keeps the last one, and remembers the others in a snapshot; here the batches are all that remembers.
+        """
+        known = self.chosen.log.known_producers
+        if known is not None:
+            return known.remembered()
+        states = ProducerStates()
+        for segment in list(self.chosen.log.segments):
+            for number, header in enumerate(segment.headers()):
+                states.note(header)
+                if number % _HEADERS_A_STEP == 0:
+                    await self._step(0)
+        return states.remembered()
+
+    async def _replace(self, group: Sequence[Segment], rules: Filter) -> None:
+        log = self.chosen.log
+        first = group[0].base_offset
+        end = log.segments[log.segments.index(group[-1]) + 1].base_offset
+        log.storage.remove(f"{group[0].path}{CLEANED}")
+        cleaned = Segment(log.storage, log.folder, first, log.settings.index_interval_bytes, CLEANED)
+        try:
+            for segment in group:
+                await self._filter(segment, cleaned, rules)
+            await cleaned.sync_off_loop()
+            self._check()
+            self.replacing(log, first, end)
+            replace_segments(log, group, cleaned)
+        finally:
+            if cleaned.path.endswith(CLEANED):  # once it is swapped in, it is what counts
+                with suppress(OSError):  # what is left of it goes at the next start
+                    cleaned.delete()
+
+    async def _filter(self, segment: Segment, cleaned: Segment, rules: Filter) -> None:
+        """Write what stays of a segment to the one that is being made."""
+        position = size = 0
+        kept: list[bytes | memoryview] = []
+        while position < segment.size:
+            data = await self._read(segment, position)
+            position += len(data)
+            for header, batch in _sound_batches(data):
+                rest = rules.apply(batch, header)
+                if rest is not None:
+                    kept.append(rest)
+                    size += len(rest)
+            if size >= _WRITE_BYTES or position >= segment.size:
+                self._write(cleaned, kept)
+                kept, size = [], 0
+
+    def _write(self, cleaned: Segment, kept: Sequence[bytes | memoryview]) -> None:
+        if kept:
+            cleaned.append(b"".join(kept), [parse_header(each) for each in kept])
+            self.result.bytes_written += sum(map(len, kept))
+
+    async def _read(self, segment: Segment, position: int) -> bytes:
+        """Return whole batches, one at least, when others have had the loop.
+
+        Raises:
+            CorruptBatch: there is no whole batch.
+        """
+        await self._step(self.read_bytes)
+        data = segment.bytes_at(position, self.read_bytes)
+        if len(data) >= HEADER_BYTES and parse_header(data).size > len(data):
+            data = segment.bytes_at(position, parse_header(data).size)
+        size = sum(header.size for header, _ in iter_batches(data))
+        if not size:
+            raise CorruptBatch(f"{segment.path}: no whole batch at byte {position}")
+        self.result.bytes_read += size
+        return data[:size]
+
+    async def _step(self, size: int) -> None:
+        await self.pace.step(size)
+        self._check()
+
+    def _check(self) -> None:
+        log = self.chosen.log
+        if log.cuts != self._cuts or not log.settings.compacts:
+            raise Abandoned(log.folder)
+
+
+def _sound_batches(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Yield header and bytes of every batch.
+
+    Raises:
+        CorruptBatch: one does not fit its CRC.
+    """
+    for header, batch in iter_batches(data):
+        if not crc_matches(batch, header):
+            raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its CRC")
+        yield header, batch

@@ -1,0 +1,84 @@
+"""What stays of one batch, and the bytes that it is written as (Kafka's `MemoryRecords.filterTo`, `Cleaner`)."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from harness.broker.cleaner.offset_map import OffsetMap
+from harness.broker.cleaner.raw_records import RawRecord, raw_records, with_base_timestamp
+from harness.broker.log.batch import DELETE_HORIZON, BatchHeader, batch_with, records_section
+from harness.broker.log.compression import NO_COMPRESSION, compress
+
+_CODEC = 0x07
+_NO_TIMESTAMP = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class Filter:
+    """Decides for one cleaning of one log; counts what it has seen."""
+
+    offsets: OffsetMap
+    needed: Container[int]
+    """Base offsets of the batches that tell where producers are; such a one stays, be it empty."""
+    now_ms: int
+    delete_retention_ms: int
+    records_read: int = 0
+    records_written: int = 0
+    without_key: int = 0
+
+    def apply(self, batch: memoryview, header: BatchHeader) -> bytes | memoryview | None:
+        """Return what the batch is from now on; None when nothing of it stays.
+
+        Its offsets, epochs and producer stay what they were. A batch with a tombstone says from now on when that may
+        go. Transaction markers stay: here is nobody who writes any.
+
+        Raises:
+            MalformedRecords: the records cannot be decompressed, or do not add up.
+        """
+        if header.is_control:
+            return batch
+        payload = records_section(batch, header)
+        records = raw_records(payload, header.records_count)
+        kept = [record for record in records if self._keeps(record, header)]
+        self.records_read += len(records)
+        self.records_written += len(kept)
+        if not kept:
+            return _emptied(header) if header.base_offset in self.needed else None
+        horizon_ms = header.delete_horizon_ms
+        if horizon_ms is None and not all(record.has_value for record in kept):
+            horizon_ms = self.now_ms + self.delete_retention_ms
+        elif len(kept) == len(records):
+            return batch
+        return _rewritten(header, payload, kept, horizon_ms)
+
+    def _keeps(self, record: RawRecord, header: BatchHeader) -> bool:
+        offset = header.base_offset + record.offset_delta
+        if offset > self.offsets.latest:
+            return True
+        if record.key is None:
+            self.without_key += 1
+            return False
+        if offset < self.offsets.get(record.key):
+            return False
+        horizon_ms = header.delete_horizon_ms
+        return record.has_value or horizon_ms is None or self.now_ms < horizon_ms
+
+
+def _emptied(header: BatchHeader) -> bytes:
+    attributes = header.attributes & ~_CODEC & ~DELETE_HORIZON | NO_COMPRESSION
+    return batch_with(header._replace(attributes=attributes, base_timestamp=_NO_TIMESTAMP, records_count=0), b"")
+
+
+def _rewritten(header: BatchHeader, payload: bytes, kept: list[RawRecord], horizon_ms: int | None) -> bytes:
+    """Return the batch with these records only; its timestamps count from the horizon, if there is one."""
+    attributes = header.attributes & ~DELETE_HORIZON
+    first_ms, max_ms = header.base_timestamp + kept[0].timestamp_delta, header.max_timestamp
+    if not header.is_log_append_time:
+        max_ms = header.base_timestamp + max(record.timestamp_delta for record in kept)
+    if horizon_ms is not None:
+        attributes |= DELETE_HORIZON
+        first_ms = horizon_ms
+    section = with_base_timestamp(payload, kept, header.base_timestamp - first_ms)
+    return batch_with(
+        header._replace(attributes=attributes, base_timestamp=first_ms, max_timestamp=max_ms, records_count=len(kept)),
+        compress(section, header.codec),
+    )

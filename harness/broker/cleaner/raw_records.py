@@ -1,0 +1,93 @@
+"""Records as ranges of bytes: as much of each as a cleaner looks at, so that all else can be copied as it is."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness.broker.log.records import MalformedRecords
+
+_MAX_VARINT_BITS = 70
+
+
+class RawRecord(NamedTuple):
+    """Where one record stands in the records section of its batch, and what a cleaner decides by."""
+
+    start: int
+    """Where its length stands."""
+    offset_at: int
+    """Where its offset delta stands, and all that comes after the timestamp."""
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def raw_records(payload: bytes, count: int) -> list[RawRecord]:
+    """Return the `count` records of an uncompressed records section.
+
+    Raises:
+        MalformedRecords: they are cut short, or leave bytes over.
+    """
+    records = []
+    start, size = 0, len(payload)
+    try:
+        for _ in range(count):
+            length, body = _varint(payload, start)
+            end = body + length
+            timestamp_delta, offset_at = _varint(payload, body + 1)
+            offset_delta, position = _varint(payload, offset_at)
+            key_length, position = _varint(payload, position)
+            key = None
+            if key_length >= 0:
+                key = payload[position : position + key_length]
+                position += key_length
+            value_length, _ = _varint(payload, position)
+            if not position < end <= size:
+                raise MalformedRecords(f"record {len(records)} of {count} is cut short")
+            records.append(RawRecord(start, offset_at, end, timestamp_delta, offset_delta, key, value_length >= 0))
+            start = end
+    except IndexError as error:
+        raise MalformedRecords(f"record {len(records)} of {count} is cut short") from error
+    if start != size:
+        raise MalformedRecords(f"{size - start} bytes after the last of {count} records")
+    return records
+
+
+def with_base_timestamp(payload: bytes, records: Iterable[RawRecord], shift_ms: int) -> bytes:
+    """Return these records, of a batch whose base timestamp is so much earlier than before."""
+    if not shift_ms:
+        return b"".join(payload[record.start : record.end] for record in records)
+    out = bytearray()
+    for record in records:
+        timestamp = _encoded(record.timestamp_delta + shift_ms)
+        rest = payload[record.offset_at : record.end]
+        out += _encoded(1 + len(timestamp) + len(rest))
+        out += b"\0"  # attributes: unused by Kafka
+        out += timestamp
+        out += rest
+    return bytes(out)
+
+
+def _varint(payload: bytes, position: int) -> tuple[int, int]:
+    byte = payload[position]
+    position += 1
+    raw = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        if shift >= _MAX_VARINT_BITS:
+            raise MalformedRecords("a varint does not end")
+        byte = payload[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        shift += 7
+    return raw >> 1 ^ -(raw & 1), position
+
+
+def _encoded(value: int) -> bytes:
+    raw = value << 1 ^ value >> 63
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+    return bytes(out)

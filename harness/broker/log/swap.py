@@ -1,0 +1,55 @@
+"""How cleaned segments take the place of those that they were made of, so that a crash at any point leaves a whole log.
+
+The steps are Kafka's (`LocalLog.replaceSegments`, `LogLoader`). A segment that is being made ends in `.cleaned`, and is
+worth nothing yet. Once it is whole and synced it ends in `.swap`: from then on it is what counts, and whoever starts
+finishes what was begun: the old segments go, then the suffix. None of the steps is synced by itself; a file system
+keeps the order of names.
+"""
+
+import re
+from collections.abc import Sequence
+
+from harness.broker.log.log import Log
+from harness.broker.log.segment import Segment
+from harness.broker.log.storage import Storage
+
+CLEANED, SWAP = ".cleaned", ".swap"
+_SWAP_NAME = re.compile(rf"(\d{{20}})\.log{re.escape(SWAP)}")
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex)")
+
+
+def replace_segments(log: Log, old: Sequence[Segment], cleaned: Segment) -> None:
+    """Put a synced segment in the place of neighbours that are not the last of the log.
+
+    Raises:
+        OSError: the disk refused; the next start finishes what was begun.
+    """
+    at = log.segments.index(old[0])
+    cleaned.next_offset = log.segments[at + len(old)].base_offset
+    cleaned.change_suffix(SWAP)
+    for segment in old:
+        segment.delete()
+    cleaned.change_suffix("")
+    log.segments[at : at + len(old)] = [cleaned]
+
+
+def finish_swap(storage: Storage, folder: str) -> None:
+    """Remove what a cleaner has left half made, and finish what it has left half swapped in; raises OSError."""
+    for name in storage.list(folder):
+        if name.endswith(CLEANED):
+            storage.remove(f"{folder}/{name}")
+    for name in storage.list(folder):
+        match = _SWAP_NAME.fullmatch(name)
+        if match is not None:
+            _swap_in(storage, folder, int(match[1]))
+
+
+def _swap_in(storage: Storage, folder: str, base_offset: int) -> None:
+    cleaned = Segment(storage, folder, base_offset, 0, SWAP)
+    end = max((header.last_offset + 1 for header in cleaned.headers()), default=base_offset + 1)
+    for name in storage.list(folder):
+        match = _SEGMENT_FILE.fullmatch(name)
+        if match is not None and base_offset <= int(match[1]) < end:
+            storage.remove(f"{folder}/{name}")
+    cleaned.change_suffix("")
+    cleaned.close()
