@@ -172,8 +172,11 @@ class WholeCluster:
 
     async def produce(self, broker_id: int, topic: str, value: str) -> int:
         """Write one record with acks=all, and return the error."""
+        return await self.produce_batch(broker_id, topic, build_batch([Record(value=value.encode(), timestamp_ms=1)]))
+
+    async def produce_batch(self, broker_id: int, topic: str, records: bytes) -> int:
+        """Write a batch with acks=all, and return the error."""
         data = ProduceRequest.TopicProduceData
-        records = build_batch([Record(value=value.encode(), timestamp_ms=1)])
         partition = data.PartitionProduceData(index=0, records=records)
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])])
         return int((await self.ask(broker_id, request, 8)).responses[0].partition_responses[0].error_code)

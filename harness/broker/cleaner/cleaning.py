@@ -102,7 +102,7 @@ class Cleaning:
         offsets = OffsetMap(self.capacity)
         offsets.latest = first - 1
         segments = between(self.chosen.log, first, end)
-        for segment, following in zip(segments, [*(each.base_offset for each in segments[1:]), end], strict=True):
+        for number, segment in enumerate(segments, start=1):
             position = segment.position_before(first)
             while position < segment.size:
                 data = await self._read(segment, position)
@@ -110,7 +110,7 @@ class Cleaning:
                     if header.last_offset >= first and not self._note(batch, header, offsets):
                         return offsets
                 position += len(data)
-            offsets.latest = following - 1
+            offsets.latest = (segments[number].base_offset if number < len(segments) else end) - 1
         return offsets
 
     def _note(self, batch: memoryview, header: BatchHeader, offsets: OffsetMap) -> bool:

@@ -28,7 +28,7 @@ def raw_records(payload: bytes, count: int) -> list[RawRecord]:
     Raises:
         MalformedRecords: they are cut short, or leave bytes over.
     """
-    records = []
+    records: list[RawRecord] = []
     start, size = 0, len(payload)
     try:
         for _ in range(count):

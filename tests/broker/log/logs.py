@@ -65,13 +65,19 @@ def opened(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    cleaned_to: int | None = None,
     settings: LogSettings = SMALL,
     heard: Heard | None = None,
     rules: ProtocolRules | None = None,
 ) -> tuple[Log, LoadedLog]:
     heard = heard or Heard()
     origin = LogOrigin(
-        topic="t", partition=0, clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
+        topic="t",
+        partition=0,
+        clean=clean,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+        cleaned_to=cleaned_to,
     )
     return open_log(storage, origin, settings, heard.epoch, heard.lower, rules or ProtocolRules())
 

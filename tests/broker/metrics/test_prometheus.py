@@ -9,6 +9,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.controller.statistics import ControllerState, ControllerStatistics, EventTimes
 from harness.broker.metrics import scrape_server
 from harness.broker.metrics.metrics import BrokerMetrics
@@ -60,6 +61,17 @@ def metrics() -> BrokerMetrics:
             isr_expands=307,
             failed_isr_updates=308,
         ),
+        cleaner=CleanerStatistics(
+            last=(
+                LastCleaning(bytes_read=1000, bytes_written=401, seconds=402.5, buffer_utilization=0.403, delay_ms=1),
+                LastCleaning(bytes_read=0, bytes_written=0, seconds=7.0, buffer_utilization=0.1, delay_ms=404_900),
+            ),
+            dirtiest_ratio=0.405,
+            since_last_look_ms=406,
+            dead_cleaners=407,
+            uncleanable_partitions={"/d": 408, "/e": 409},
+            uncleanable_bytes={"/d": 410, "/e": 411},
+        ),
     )
 
 
@@ -95,6 +107,17 @@ SHOWN = {
     "kafka_server_replicamanager_isrshrinks_total": 306,
     "kafka_server_replicamanager_isrexpands_total": 307,
     "kafka_server_replicamanager_failedisrupdates_total": 308,
+    "kafka_log_logcleaner_cleaner_recopy_percent": 40,
+    "kafka_log_logcleaner_max_buffer_utilization_percent": 40,
+    "kafka_log_logcleaner_max_clean_time_secs": 402,
+    "kafka_log_logcleaner_max_compaction_delay_secs": 404,
+    "kafka_log_logcleaner_deadthreadcount": 407,
+    "kafka_log_logcleanermanager_max_dirty_percent": 40,
+    "kafka_log_logcleanermanager_time_since_last_run_ms": 406,
+    "kafka_log_logcleanermanager_uncleanable_partitions_count /d": 408,
+    "kafka_log_logcleanermanager_uncleanable_partitions_count /e": 409,
+    "kafka_log_logcleanermanager_uncleanable_bytes /d": 410,
+    "kafka_log_logcleanermanager_uncleanable_bytes /e": 411,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_count": 1,
     "kafka_controller_controllereventmanager_eventqueuetime_seconds_sum": 0.25,
     "kafka_controller_controllerstats_eventtime_seconds_count broker_change": 1,
