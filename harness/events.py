@@ -399,7 +399,7 @@ class Compaction(PartitionEvent):
 
     ev: ClassVar[str] = "compaction"
     from_offset: int
-    to_offset: int
+    until_offset: int
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
+from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import event
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.contracts.checks import Severity
@@ -15,7 +17,7 @@ def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
     """One row a step over a record that somebody read and that is not deleted.
 
     Columns: those of `poll_steps`, and the first such offset as `skipped`. The record before the step was read too, so
-    that offset is the next one among all offsets that were read.
+    that offset is the next one among all offsets that were read, but for those that a cleaner may have emptied since.
     """
     ahead = _steps(facts, within_poll).where(F.col("offset") > F.col("previous_offset") + 1)
     jumped = ahead.select(*PARTITION_KEY).distinct()
@@ -25,10 +27,12 @@ def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
         .select(*PARTITION_KEY, "offset")
         .distinct()
     )
-    following = offsets.select(
+    stays = F.when(~F.col(SUPERSEDED), F.col("offset"))
+    after_it = in_order(*PARTITION_KEY, by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
+    following = with_superseded(offsets, facts).select(
         *PARTITION_KEY,
         F.col("offset").alias("previous_offset"),
-        F.lead("offset").over(in_order(*PARTITION_KEY, by=("offset",))).alias("skipped"),
+        F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
     )
     start = facts["replicas"].groupBy(*PARTITION_KEY).agg(F.min("log_start_offset").alias("log_start_offset"))
     return (

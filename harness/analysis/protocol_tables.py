@@ -230,3 +230,21 @@ TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
     Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
 )
+
+COMPACTIONS = PROTOCOL_TABLES.declare(
+    "compactions",
+    "one range of a log from which a cleaner took what later records with the same keys replace",
+    *LINE,
+    *NAMED,
+    Column("from_offset", "bigint", "first offset of the range"),
+    Column("until_offset", "bigint", "offset after its last"),
+)
+
+SUPERSEDED = PROTOCOL_TABLES.declare(
+    "superseded",
+    "one offset whose record any cleaner of the partition may have removed, so that its absence proves nothing",
+    *NAMED,
+    Column("offset", "bigint", "offset of a record that was acknowledged or is in some replica's log"),
+    Column("last_offset", "bigint", "last record with its key that cleaners had seen: a later one, or this tombstone"),
+    Column("compacted_to", "bigint", "up to where cleaners came"),
+)

@@ -161,3 +161,13 @@ def sign(sign: Sign, wrong: str = "", **other: Any) -> Row:
     row = {"run_id": RUN, "sign": sign.value, "shown": not wrong, "detail": wrong, "time_ns": 70 * S}
     row |= {"healed_ns": 10 * S, "since_ns": 10 * S, "cpu_percent": 30, "load_percent": 50, "late_ms": 3}
     return "liveness", row | other
+
+
+def compacted(to: int, **other: Any) -> Row:
+    """A cleaner of broker 1 that went through all before `to`."""
+    return "compactions", {**_HERE, **_line(1), "from_offset": 0, "until_offset": to} | other
+
+
+def superseded(offset: int, **other: Any) -> Row:
+    """A record that a later one with its key replaces."""
+    return "superseded", {**_HERE, "offset": offset, "last_offset": offset + 1, "compacted_to": 100} | other

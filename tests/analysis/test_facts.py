@@ -17,6 +17,7 @@ from harness.events import (
     BecomeLeader,
     BrokerRegistered,
     BrokerStart,
+    Compaction,
     ControlledPartition,
     ControllerElected,
     ControlReceive,
@@ -671,6 +672,53 @@ def test_a_truncation_keeps_what_was_asked_and_answered(rows: Rows) -> None:
     assert (row["broker"], row["log_end_offset"], row["to_offset"], row["high_watermark"]) == (2, 9, 4, 6)
     assert (row["asked_epoch"], row["answer_epoch"], row["answer_end_offset"]) == (2, 1, 4)
     assert (row["latest_epoch"], row["local_epoch"], row["local_end_offset"]) == (2, 1, 5)
+
+
+@case
+def a_compacted_topic(out: RunWriter) -> None:
+    out.event(2, Compaction(topic="orders", partition=0, from_offset=0, until_offset=5))
+    out.event(1, Compaction(topic="orders", partition=0, from_offset=5, until_offset=8))
+    sent = ["a", "b", "a", "c", "", "", "b", "c", "a", "c"]
+    for index, key in enumerate(sent):
+        send(out, index, OpType.INVOKE, key=key)
+        send(out, index, OpType.OK, offset=index, key=key)
+    send(out, 10, OpType.INVOKE, key="d", partition=1)
+    send(out, 10, OpType.OK, offset=0, key="d", partition=1)
+    for offset, key, value in ((3, "c", "v3"), (6, "b", ""), (7, "d", "unacknowledged"), (8, "d", "v8")):
+        hold(out, offset, key, value)
+
+
+def hold(out: RunWriter, offset: int, key: str, value: str) -> None:
+    out.writer(out.folder.replica_dump(1, "orders", 0)).write(
+        ReplicaRecord(
+            broker=1,
+            topic="orders",
+            partition=0,
+            offset=offset,
+            leader_epoch=0,
+            timestamp_ms=0,
+            key=key,
+            value=value,
+            digest="",
+            producer_id=-1,
+            producer_epoch=-1,
+            sequence=-1,
+        )
+    )
+
+
+def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: Rows) -> None:
+    ranges = [
+        (row["broker"], row["from_offset"], row["until_offset"]) for row in rows(a_compacted_topic, "compactions")
+    ]
+    assert sorted(ranges) == [(1, 5, 8), (2, 0, 5)]
+    gone = rows(a_compacted_topic, "superseded", "offset")
+    assert [(row["offset"], row["last_offset"], row["compacted_to"]) for row in gone] == [
+        (0, 2, 8),
+        (1, 6, 8),
+        (3, 7, 8),
+        (6, 6, 8),
+    ]
 
 
 @case

@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import elected_uncleanly, held, led, replica, sent, state
-from tests.analysis.protocol_rows import topic
+from tests.analysis.protocol_rows import superseded, topic
 from tests.checks.answers import NOT_UNIQUE, POWER_LOSS, UNCLEAN, excused, fails, passes, table_of, unknown
 
 LATER = [sent("a", 0), led(1, 0), led(2, 1), replica(1, 1), replica(2, 1), state(1, leader=2, epoch=1, isr=[2])]
@@ -30,6 +30,8 @@ CASES = {
     "who led before and later does not have it": fails(
         sent("a", 0, leader_epoch=1), led(2, 0), led(1, 1), led(2, 2), replica(2, 1)
     ),
+    "a cleaner may have taken it": passes(*LATER, superseded(0)),
+    "a cleaner may have taken the one before it": fails(*LATER, superseded(1), superseded(0, partition=1)),
     "retention has deleted it": passes(*LATER[:4], replica(2, 1, log_start_offset=1), LATER[-1]),
     "the dump of an ISR member is missing": unknown(*LATER[:4], LATER[-1], text="broker 2: its dump is missing"),
     "nothing was sent": unknown(),

@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row, committed, elected_uncleanly, fetched, read, state
-from tests.analysis.protocol_rows import waited_for
+from tests.analysis.protocol_rows import compacted, waited_for
 from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 READ = [read("a", 4), waited_for([1, 2], 5)]
@@ -25,6 +25,29 @@ CASES = {
     "the last one is in the log": passes(*READ, committed(3, at=(1, 2)), committed(5, at=(3, 4)), logged(5)),
     "the last one is not in the log": fails(
         *READ, committed(3, at=(1, 2)), committed(5, at=(3, 4)), logged(3), offsets=[5], text="no replica has it"
+    ),
+    "a cleaner took it for a later one that nobody acknowledged": passes(
+        *READ,
+        committed(4, at=(1, 2)),
+        committed(5, at=(3, None), outcome="info"),
+        logged(5),
+        compacted(9, topic="__consumer_offsets"),
+    ),
+    "a cleaner was at another partition of the offsets topic": fails(
+        *READ,
+        committed(4, at=(1, 2)),
+        committed(5, at=(3, None), outcome="info"),
+        logged(5),
+        compacted(9, topic="__consumer_offsets", partition=1),
+        offsets=[4],
+    ),
+    "a cleaner left one that was acknowledged before": fails(
+        *READ,
+        committed(3, at=(1, 2)),
+        committed(5, at=(3, 4)),
+        logged(3),
+        compacted(9, topic="__consumer_offsets"),
+        offsets=[5],
     ),
     "an unclean election gave it up": excused(
         *READ, committed(6, at=(1, 2)), elected_uncleanly(2, 1), settings=UNCLEAN

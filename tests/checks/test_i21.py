@@ -1,4 +1,5 @@
 from tests.analysis.fact_rows import Row, held, replica, state
+from tests.analysis.protocol_rows import compacted
 from tests.checks.answers import fails, passes, table_of, unknown
 
 LOG = [replica(1, 9), state(0, leader=1, epoch=0, isr=[1])]
@@ -19,6 +20,11 @@ CASES = {
     "a number is missing": fails(
         *LOG, numbered(4, 0), numbered(6, 1), offsets=[1], text="number 6 at offset 1 after number 4"
     ),
+    "numbers are missing where a cleaner was": passes(*LOG, numbered(4, 0), numbered(9, 1), compacted(1)),
+    "numbers are missing where none was": fails(*LOG, numbered(4, 1), numbered(6, 2), compacted(1), offsets=[2]),
+    "a number comes twice where a cleaner was": fails(*LOG, numbered(4, 0), numbered(4, 1), compacted(9), offsets=[1]),
+    "numbers go back where a cleaner was": fails(*LOG, numbered(4, 0), numbered(3, 1), compacted(9), offsets=[1]),
+    "numbers begin again where a cleaner was": passes(*LOG, numbered(2**31 - 2, 0), numbered(3, 1), compacted(9)),
     "a number comes twice": fails(*LOG, numbered(0, 0), numbered(0, 1), offsets=[1]),
     "a marker of a transaction has no number": passes(*LOG, numbered(4, 0), numbered(-1, 1), numbered(5, 2)),
     "producers without numbers are not judged": passes(

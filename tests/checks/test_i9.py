@@ -1,6 +1,6 @@
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
-from tests.analysis.protocol_rows import topic
+from tests.analysis.protocol_rows import superseded, topic
 from tests.checks.answers import UNHEARD, fails, passes, table_of, unknown
 
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
@@ -18,6 +18,16 @@ CASES = {
         text="broker 2 holds b of epoch 0 where broker 1 holds a of epoch 0",
     ),
     "another epoch": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0, 1), offsets=[0]),
+    "a hole where a cleaner may have been": passes(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), superseded(0)),
+    "a hole in the first member where a cleaner may have been": passes(
+        BOTH, replica(1, 1), replica(2, 1), held(2, "a", 0), superseded(0)
+    ),
+    "a hole where a cleaner was, of a record that it must keep": fails(
+        BOTH, replica(1, 2), replica(2, 2), held(1, "a", 0), held(1, "b", 1), superseded(0), offsets=[1]
+    ),
+    "another record where a cleaner may have been": fails(
+        BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0), superseded(0), offsets=[0]
+    ),
     "a hole in an ISR member": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), offsets=[0]),
     "an ISR member ends earlier": fails(BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), offsets=[0]),
     "an ISR member ends later": fails(BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0), offsets=[0]),

@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import read
-from tests.analysis.protocol_rows import stepped
+from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import fails, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
@@ -10,6 +10,7 @@ CASES = {
         *SEEN, stepped(2, 5, polls=(1, 1)), offsets=[5], text="offset 3 was read by others"
     ),
     "so it does where the reader subscribed": fails(*SEEN, stepped(2, 5, polls=(1, 1), mode="subscribe")),
+    "a cleaner may have taken it": passes(*SEEN, stepped(2, 5, polls=(1, 1)), superseded(3)),
     "the gap lies between two polls": passes(*SEEN, stepped(2, 5)),
     "nobody read anything": unknown(text="polls"),
 }

@@ -1,5 +1,6 @@
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, sent
+from tests.analysis.protocol_rows import superseded
 from tests.checks.answers import (
     FROM_ANYWHERE,
     NOT_UNIQUE,
@@ -21,6 +22,8 @@ CASES = {
     "an acknowledged record was passed unseen": fails(
         *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
     ),
+    "a cleaner may have taken it": passes(*PASSED, superseded(0)),
+    "a cleaner may have taken another": fails(*PASSED, superseded(1)),
     "the finding shows both sides": fails(*PASSED, facts=["sends", "polls"]),
     "it was read elsewhere only": fails(*PASSED, read("a", 0, partition=1)),
     "it was read at another offset": passes(*PASSED, read("a", 5)),

@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import elected_uncleanly, read, replica
-from tests.analysis.protocol_rows import stepped
+from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import POWER_LOSS, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
@@ -14,6 +14,11 @@ CASES = {
     ),
     "it jumps over what nobody saw": passes(*SEEN, stepped(3, 5)),
     "it jumps within a poll": passes(*SEEN, stepped(2, 5, polls=(1, 1))),
+    "a cleaner may have taken what it jumps over": passes(*SEEN, stepped(2, 5), superseded(3)),
+    "a cleaner may have taken what it jumps over, but for one": fails(
+        *SEEN, read("d", 4), stepped(2, 5), superseded(3), offsets=[5], text="offset 4 was read by others"
+    ),
+    "a cleaner may have taken what lies before it": fails(*SEEN, stepped(2, 5), superseded(2), offsets=[5]),
     "what it jumps over was deleted": passes(*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5)),
     "one replica has deleted what it jumps over": fails(
         *SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5), replica(2, 9), offsets=[5]

@@ -1,4 +1,5 @@
 from tests.analysis.fact_rows import elected_uncleanly, held, read, replica, sent, state
+from tests.analysis.protocol_rows import superseded
 from tests.checks.answers import NOT_UNIQUE, UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 LOGS = [state(0, leader=1, epoch=0, isr=[1]), replica(1, 2), held(1, "a", 0)]
@@ -7,6 +8,8 @@ CASES = {
     "it was read": passes(sent("a", 0), read("a", 0), *LOGS),
     "it is in the log, so it is late": noted(sent("a", 0), *LOGS, text="readers came to offset -1"),
     "it is in no log, so it is lost": fails(sent("b", 1), read("a", 0), *LOGS),
+    "it is in no log, as a cleaner may have taken it": passes(sent("b", 1), read("a", 0), *LOGS, superseded(1)),
+    "it is in the log, though a cleaner may take it": noted(sent("a", 0), *LOGS, superseded(0)),
     "another record is in its place": fails(sent("b", 0), *LOGS),
     "another record was read in its place, last of all": fails(sent("b", 0), read("a", 0), *LOGS),
     "value ids are not unique": unknown(sent("b", 1), *LOGS, NOT_UNIQUE),

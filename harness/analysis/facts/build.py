@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis import client_tables, protocol_tables, schemas
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import polls, sends
+from harness.analysis.facts.compaction import compactions, superseded
 from harness.analysis.facts.deleted import deleted_logs
 from harness.analysis.facts.epochs import (
     appends,
@@ -106,6 +107,7 @@ def facts_from_lines(sources: Sources, tables: Facts) -> Facts:
         protocol_tables.EPOCH_ANSWERS.name: epoch_answers(lines),
         protocol_tables.TOPICS.name: topics(sources.zookeeper),
         protocol_tables.TOPIC_CONFIGS.name: topic_configs(history),
+        protocol_tables.COMPACTIONS.name: compactions(lines),
     }
 
 
@@ -120,6 +122,9 @@ def facts_from_facts(facts: Facts, sources: Sources, tables: Facts) -> Facts:
         schemas.AVAILABILITY.name: availability(send_rows),
         client_tables.POLL_STEPS.name: poll_steps(facts[schemas.POLLS.name]),
         client_tables.SEND_REVERSALS.name: send_reversals(send_rows),
+        protocol_tables.SUPERSEDED.name: superseded(
+            facts[protocol_tables.COMPACTIONS.name], send_rows, facts[schemas.REPLICA_RECORDS.name]
+        ),
         schemas.EVIDENCE.name: evidence(sources, send_rows),
     }
 

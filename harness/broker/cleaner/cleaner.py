@@ -178,7 +178,7 @@ class LogCleaner:
             return cleaned
         return None
 
-    def _log_compaction(self, log: Log, from_offset: int, to_offset: int) -> None:
+    def _log_compaction(self, log: Log, from_offset: int, until_offset: int) -> None:
         self.state_log.emit(
-            Compaction(topic=log.topic, partition=log.partition, from_offset=from_offset, to_offset=to_offset)
+            Compaction(topic=log.topic, partition=log.partition, from_offset=from_offset, until_offset=until_offset)
         )

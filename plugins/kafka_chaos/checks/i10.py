@@ -2,7 +2,8 @@
 
 An acknowledged record is in every member of the ISR, and only members are elected, so whoever leads in a later epoch
 has it at its offset, and so has every member of the last ISR. A broker's log after the run stands for its log when it
-led: later truncation drops only what the leader after it does not have.
+led: later truncation drops only what the leader after it does not have. Of a topic that was compacted, the last record
+of each key must be there.
 """
 
 from typing import ClassVar
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.compaction import SUPERSEDED, not_superseded
 from harness.analysis.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
@@ -28,7 +30,7 @@ class LeaderCompleteness:
         "A record acknowledged with acks=all is in the log of every later leader and ISR member, at its offset."
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
@@ -42,11 +44,15 @@ class LeaderCompleteness:
             .where(F.col("in_isr") | (F.col("leader_epoch") < F.col("last_led_epoch")))
         )
         missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
-        rows = missing.groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns").agg(
-            F.array_sort(F.collect_set("broker")).alias("brokers"),
-            F.array_sort(
-                F.collect_list(event("replicas", "broker", "log_end_offset", "in_isr", "last_led_epoch"))
-            ).alias("events"),
+        rows = (
+            not_superseded(missing, facts)
+            .groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns")
+            .agg(
+                F.array_sort(F.collect_set("broker")).alias("brokers"),
+                F.array_sort(
+                    F.collect_list(event("replicas", "broker", "log_end_offset", "in_isr", "last_led_epoch"))
+                ).alias("events"),
+            )
         )
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(

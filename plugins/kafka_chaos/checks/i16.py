@@ -16,6 +16,7 @@ from harness.analysis.findings import event, finding, severity, with_unclean_ele
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
+from harness.values import OFFSETS_TOPIC
 
 _KEY = ("run_id", "group", "topic", "partition")
 
@@ -30,7 +31,7 @@ class CommittedOffsets:
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
-    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs", "compactions")
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
 
@@ -82,6 +83,7 @@ class CommittedOffsets:
         rows = (
             last.join(logged, on="run_id", how="left_semi")
             .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
+            .join(_replaced(facts, in_log), on=list(_KEY), how="left_anti")
             .withColumn("leader_epoch", F.lit(None).cast("int"))
         )
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
@@ -95,6 +97,27 @@ class CommittedOffsets:
             ),
             evidence=F.array(event("committed_offsets", "group", "process", "index", "offset", "complete_ns")),
         )
+
+
+def _replaced(facts: dict[str, DataFrame], in_log: DataFrame) -> DataFrame:
+    """One row a group's partition whose last commit in a log that was cleaned is one that nobody acknowledged."""
+    cleaned = facts["compactions"].where(F.col("topic") == OFFSETS_TOPIC)
+    unknown = (
+        facts["committed_offsets"]
+        .where((F.col("source") == "client") & (F.col("kind") == "commit"))
+        .where(F.col("outcome") == OpType.INFO.value)
+    )
+    return (
+        unknown.select(*_KEY, "offset")
+        .join(in_log.select(*_KEY, "offset", "log_partition"), on=[*_KEY, "offset"], how="inner")
+        .join(
+            cleaned.select("run_id", F.col("partition").alias("log_partition")),
+            on=["run_id", "log_partition"],
+            how="inner",
+        )
+        .select(*_KEY)
+        .distinct()
+    )
 
 
 PLUGIN: type[Excusable] = CommittedOffsets

@@ -2,7 +2,8 @@
 
 The leader takes a producer's batches only in the order of their sequence numbers, so within one producer epoch the
 records in a partition's log are numbered without gap or repetition (KIP-98). The first may bear any number: what came
-before was deleted, or belongs to a producer that the log has forgotten. Numbers begin again after 2³¹ - 1.
+before was deleted, or belongs to a producer that the log has forgotten. Numbers begin again after 2³¹ - 1. Where a
+cleaner was, records are missing rightly, and only their order can be judged.
 """
 
 from typing import ClassVar
@@ -28,6 +29,7 @@ class Sequences:
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
+    reads: ClassVar[tuple[str, ...]] = ("compactions",)
     assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -37,8 +39,13 @@ class Sequences:
             facts["replica_records"]
             .where(F.col("sequence") >= 0)
             .select(*_PRODUCER, "offset", "sequence", "leader_epoch", "value", before.alias("before"))
-            .where(F.col("sequence") != (F.col("before.sequence") + 1) % _SEQUENCES)
+            .withColumn("step", (F.col("sequence") - F.col("before.sequence") + _SEQUENCES) % _SEQUENCES)
+            .where(F.col("step") != 1)
+            .join(_compacted_to(facts["compactions"]), on=list(PARTITION_KEY), how="left")
         )
+        cleaned_between = F.col("before.offset") < F.col("compacted_to")
+        ahead = F.col("step").between(2, _SEQUENCES // 2)
+        rows = rows.where(~F.coalesce(cleaned_between & ahead, F.lit(False)))
         return finding(
             rows,
             self.name,
@@ -52,6 +59,11 @@ class Sequences:
                 event("replica_records", "broker", "producer_id", "producer_epoch", "offset", "sequence", "value"),
             ),
         )
+
+
+def _compacted_to(compactions: DataFrame) -> DataFrame:
+    """One row a partition that was cleaned, on whatever broker: up to where."""
+    return compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
 
 
 PLUGIN: type[Check] = Sequences

@@ -4,7 +4,8 @@ If two replicas hold the same offset with the same leader epoch, they hold the s
 cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its
 own, which it drops when it comes back.
 
-Each replica is compared with one reference, the first member of the last ISR.
+Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
+each by itself: what a later record with its key replaces may be in one and not in the other, all else must be in both.
 """
 
 from typing import ClassVar
@@ -13,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Assumption, Check, Settings
@@ -29,15 +31,16 @@ class LogMatching:
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
         pairs = _pairs(facts["replicas"], facts["partition_states"])
-        return self._differing(pairs, facts["replica_records"]).unionByName(self._other_ends(pairs))
+        return self._differing(pairs, facts).unionByName(self._other_ends(pairs))
 
-    def _differing(self, pairs: DataFrame, records: DataFrame) -> DataFrame:
+    def _differing(self, pairs: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        records = facts["replica_records"]
         content = F.struct("leader_epoch", "digest", "value")
         common = F.col("offset").between(F.col("from_offset"), F.col("to_offset") - 1)
         theirs = records.select(*PARTITION_KEY, "offset", F.col("broker").alias("reference"), content.alias("expected"))
@@ -64,7 +67,9 @@ class LogMatching:
         compared = sides.withColumn("same", same).withColumn("same_epoch", same_epoch)
         matched = compared.where("same").groupBy(*_REPLICA).agg(F.max("offset").alias("matched_offset"))
         must_match = F.col("in_isr") | F.col("same_epoch") | (F.col("offset") < F.col("matched_offset"))
-        rows = compared.where(~F.col("same")).join(matched, on=_REPLICA, how="left").where(must_match)
+        differing = compared.where(~F.col("same")).join(matched, on=_REPLICA, how="left").where(must_match)
+        absent = F.col("held").isNull() | F.col("expected").isNull()
+        rows = with_superseded(differing, facts).where(~(absent & F.col(SUPERSEDED)))
         return finding(
             rows.withColumn("leader_epoch", F.col("held.leader_epoch")),
             self.name,

@@ -1,7 +1,8 @@
 """lost-write: did readers pass an acknowledged record without ever seeing it?
 
 Consumers read each partition from its beginning, so a record that lies before the last one read and was read by nobody
-is gone, whatever the logs say. Where they began elsewhere, what lies before the first record read is nobody's to miss.
+is gone, whatever the logs say. Where they began elsewhere, what lies before the first record read is nobody's to miss;
+in a topic that was compacted, neither is a record that a later one with its key replaces.
 """
 
 from typing import ClassVar
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.compaction import SUPERSEDED, not_superseded
 from harness.analysis.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
@@ -23,7 +25,7 @@ class LostWrite:
     title: ClassVar[str] = "lost-write"
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
@@ -36,6 +38,7 @@ class LostWrite:
         rows = rows.where(F.col("offset") < F.col("last_read_offset"))
         if not settings.read_from_start:
             rows = rows.where(F.col("offset") >= F.col("first_read_offset"))
+        rows = not_superseded(rows, facts)
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
             rows,

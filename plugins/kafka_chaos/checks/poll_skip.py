@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
 from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.compaction import SUPERSEDED
 from harness.analysis.findings import finding, severity, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
@@ -23,7 +24,7 @@ class PollSkip:
     title: ClassVar[str] = "poll-skip"
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
-    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps")
+    reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 

@@ -1,7 +1,8 @@
 """unseen: is an acknowledged record that nobody read by the end of the run lost, or only late?
 
 Such a record lies past everything that was read. The replicas' logs decide: where a member of the last ISR holds it at
-its offset, the reader stopped too early, which is worth a note; where none does, it is lost.
+its offset, the reader stopped too early, which is worth a note; where none does, it is lost, unless the topic was
+compacted and a later record with its key replaces it.
 """
 
 from typing import ClassVar
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
@@ -24,7 +26,7 @@ class Unseen:
     title: ClassVar[str] = "unseen"
     promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
@@ -45,7 +47,8 @@ class Unseen:
             .select(*record, F.lit(True).alias("held"))
             .distinct()
         )
-        rows = late.join(held, on=record, how="left")
+        rows = with_superseded(late.join(held, on=record, how="left"), facts)
+        rows = rows.where(F.coalesce("held", ~F.col(SUPERSEDED)))
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         lost = severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(

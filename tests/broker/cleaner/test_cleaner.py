@@ -71,7 +71,7 @@ async def test_leader_and_followers_clean_what_they_hold() -> None:
             log = log_of(cluster, broker_id)
             assert last_values(log) == {f"key-{number % 4}": f"{number}" for number in range(96, 100)}
             assert log.log_end_offset == 100
-            assert cluster.of(broker_id, Compaction)[-1].to_offset == log.segments[-1].base_offset
+            assert cluster.of(broker_id, Compaction)[-1].until_offset == log.segments[-1].base_offset
             checkpoint = cluster.disk(broker_id, "/d").read("cleaner-offset-checkpoint")
             assert checkpoint == f"0\n1\nt 0 {log.segments[-1].base_offset}\n".encode()
 

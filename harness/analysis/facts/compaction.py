@@ -1,0 +1,41 @@
+"""What did cleaners take from logs, and the absence of which records does that explain?"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from harness.analysis.frames import PARTITION_KEY, conform, in_order
+from harness.analysis.protocol_tables import COMPACTIONS, SUPERSEDED
+from harness.analysis.records import acknowledged
+from harness.analysis.state_changes import StateChanges
+
+_RECORD = (*PARTITION_KEY, "key", "offset")
+
+
+def compactions(state_changes: StateChanges) -> DataFrame:
+    """One row a range of a log that a cleaner went through."""
+    return conform(state_changes.of("compaction"), COMPACTIONS)
+
+
+def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFrame) -> DataFrame:
+    """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
+
+    Any replica counts: who copies from a leader that has cleaned its log lacks what that one lacks.
+    """
+    cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
+    known = (
+        acknowledged(sends)
+        .select(*_RECORD, F.lit(False).alias("tombstone"))
+        .unionByName(replica_records.select(*_RECORD, (F.col("value") == "").alias("tombstone")))
+        .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
+        .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
+        .groupBy(*_RECORD)
+        .agg(F.max("tombstone").alias("tombstone"), F.max("compacted_to").alias("compacted_to"))
+    )
+    of_key = in_order(*PARTITION_KEY, "key", by=("offset",)).rowsBetween(0, Window.unboundedFollowing)
+    return conform(
+        known.withColumn("last_offset", F.max("offset").over(of_key)).where(
+            F.col("tombstone") | (F.col("offset") < F.col("last_offset"))
+        ),
+        SUPERSEDED,
+    )
