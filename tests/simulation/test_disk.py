@@ -50,6 +50,15 @@ def _removed_before_a_replace(storage: MemoryStorage) -> None:
     storage.replace("b", b"whole")
 
 
+def _moved(storage: MemoryStorage) -> None:
+    storage.move("a", "b")
+
+
+def _moved_before_a_sync(storage: MemoryStorage) -> None:
+    _moved(storage)
+    storage.open_append("c").sync()
+
+
 def _renamed(storage: MemoryStorage) -> None:
     storage.rename("a", "b")
 
@@ -66,6 +75,8 @@ def _renamed(storage: MemoryStorage) -> None:
         pytest.param(_removed, {"a": b"old"}, id="a removed file comes back"),
         pytest.param(_removed_before_a_replace, {"b": b"whole"}, id="but not after a later sync"),
         pytest.param(_renamed, {"b": b"old"}, id="a rename lasts"),
+        pytest.param(_moved, {"a": b"old"}, id="a move does not last"),
+        pytest.param(_moved_before_a_sync, {"b": b"old", "c": b""}, id="a move lasts once anything is synced"),
     ],
 )
 def test_a_power_loss_leaves_what_was_synced(act: Callable[..., Any], left: dict[str, bytes]) -> None:

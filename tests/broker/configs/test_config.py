@@ -41,6 +41,13 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
         pytest.param({"max.connections.per.ip.overrides": "a:1,b"}, "'b' is not host:count", id="a host without count"),
         pytest.param({"max.connections.per.ip": "0"}, "can be 0 only if", id="nobody may connect"),
         pytest.param({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes", id="no memory"),
+        pytest.param({"log.cleaner.dedupe.buffer.size": "1048576"}, "more than 1048576", id="no memory for keys"),
+        pytest.param(
+            {"log.cleaner.dedupe.buffer.size": "2097153", "log.cleaner.threads": "2"},
+            "for each of log.cleaner.threads",
+            id="no memory for the keys of a second cleaner",
+        ),
+        pytest.param({"log.cleaner.io.max.bytes.per.second": "0"}, "must be more than 0", id="no speed"),
         pytest.param({"broker.id": "-1"}, "must be between 0", id="a number out of bounds"),
         pytest.param({"unclean.leader.election.enable": "yes"}, "must be true or false", id="a flag that is none"),
         pytest.param({"listeners": "PLAINTEXT:127.0.0.1:1"}, "is not NAME://host:port", id="a malformed listener"),

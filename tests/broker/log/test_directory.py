@@ -64,6 +64,7 @@ def test_the_first_error_of_a_file_is_told_once_and_raised_every_time(act: Calla
         pytest.param(lambda d: d.exists("g"), id="exists"),
         pytest.param(lambda d: d.list(""), id="list"),
         pytest.param(lambda d: d.make_folder("g"), id="make a folder"),
+        pytest.param(lambda d: d.move("g", "h"), id="move"),
         pytest.param(lambda d: d.remove("g"), id="remove"),
     ],
 )

@@ -69,6 +69,16 @@ def test_folders_are_made_listed_renamed_and_removed_with_all_in_them(storage: S
     assert (storage.list(""), storage.list("absent"), storage.exists("t-1")) == ([], [], False)
 
 
+def test_a_file_that_is_moved_takes_the_place_of_another_and_can_be_written_on(storage: Storage) -> None:
+    storage.replace("b", b"other")
+    file = storage.open_append("a")
+    file.append(b"moved")
+    storage.move("a", "b")
+    file.append(b" on")
+    file.close()
+    assert (storage.list(""), storage.read("b")) == (["b"], b"moved on")
+
+
 def test_an_absent_file_cannot_be_read(storage: Storage) -> None:
     with pytest.raises(FileNotFoundError):
         storage.read("absent")

@@ -1,0 +1,57 @@
+from hashlib import blake2b
+
+import pytest
+
+from harness.broker.cleaner.offset_map import ENTRY_BYTES, OffsetMap, capacity_of
+
+
+def test_the_last_offset_of_each_key_is_known() -> None:
+    offsets = OffsetMap(10)
+    for offset, key in enumerate((b"a", b"b", b"a", b"", b"x" * 500)):
+        assert offsets.put(key, offset)
+    assert [offsets.get(key) for key in (b"a", b"b", b"", b"x" * 500, b"c")] == [2, 1, 3, 4, -1]
+    assert (offsets.size, offsets.latest) == (4, 4)
+
+
+def test_a_full_map_takes_nothing_more_not_even_what_it_knows() -> None:
+    offsets = OffsetMap(2)
+    assert [offsets.put(key, offset) for offset, key in enumerate((b"a", b"b", b"c", b"a"))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (offsets.size, offsets.latest, offsets.get(b"a")) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("size", [16, 31, 32])
+def test_a_key_is_not_taken_for_a_long_one_by_whose_digest_it_is(size: int) -> None:
+    long = b"k" * 100
+    offsets = OffsetMap(10)
+    offsets.put(long, 7)
+    assert offsets.get(blake2b(long, digest_size=size).digest()) == -1
+
+
+@pytest.mark.parametrize(
+    ("buffer_bytes", "load_factor", "capacity"),
+    [
+        pytest.param(128 << 20, 0.9, 603_979, id="Kafka's defaults"),
+        pytest.param(2 << 20, 0.5, 5_242, id="half of it"),
+        pytest.param(ENTRY_BYTES, 1.0, 1, id="room for one"),
+    ],
+)
+def test_memory_bounds_the_number_of_keys(buffer_bytes: int, load_factor: float, capacity: int) -> None:
+    assert capacity_of(buffer_bytes, load_factor) == capacity
+
+
+def test_an_entry_takes_no_more_memory_than_is_counted() -> None:
+    import tracemalloc
+
+    for count in (3_000, 20_000, 90_000):
+        tracemalloc.start()
+        offsets = OffsetMap(count)
+        for number in range(count):
+            offsets.put(b"key-%060d" % number, 10**9 + number)
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert used / count < ENTRY_BYTES
