@@ -137,7 +137,7 @@ class LogCleaner:
         return self._uncleanable
 
     async def _clean(self, chosen: Cleanable) -> Cleaned | None:
-        log = chosen.log
+        log, now_ms = chosen.log, self.wall_ms()
         threads = max(self.config["log.cleaner.threads"], 1)
         cleaning = Cleaning(
             chosen=chosen,
@@ -146,7 +146,8 @@ class LogCleaner:
                 self.config["log.cleaner.io.buffer.load.factor"],
             ),
             read_bytes=max(min(self.config["log.cleaner.io.buffer.size"] // threads // 2, STEP_BYTES), 1),
-            now_ms=self.wall_ms(),
+            now_ms=now_ms,
+            producers_since_ms=now_ms - self.config["producer.id.expiration.ms"],
             pace=self._pace,
             replacing=self._log_compaction,
         )

@@ -60,6 +60,8 @@ class Cleaning:
     """Keys at most; what does not fit waits for the next cleaning."""
     read_bytes: int
     now_ms: int
+    producers_since_ms: int
+    """Whoever wrote nothing later is forgotten (`producer.id.expiration.ms`)."""
     pace: Pace
     replacing: Callable[[Log, int, int], None]
     """Called with a range of offsets just before the segments that hold it are replaced."""
@@ -138,6 +140,7 @@ class Cleaning:
                 states.note(header)
                 if number % _HEADERS_A_STEP == 0:
                     await self._step(0)
+        states.expire(self.producers_since_ms)
         return states.remembered()
 
     async def _replace(self, group: Sequence[Segment], rules: Filter) -> None:

@@ -100,6 +100,16 @@ async def test_a_new_replica_copies_the_gaps() -> None:
         await cluster.until(lambda: last_values(log_of(cluster, 3)) == last_values(log_of(cluster, 1)), "the same")
 
 
+async def test_a_segment_ends_in_time_for_what_may_stay_dirty() -> None:
+    async with written(1) as cluster:
+        lags = {"max_compaction_lag_ms": "5000", "segment_ms": "60000"}
+        for topic, policy in (("u", "compact"), ("v", "delete")):
+            assert await cluster.create(topic, [1, 2, 3], **TOPIC | lags | {"cleanup_policy": policy}) == 0
+            await cluster.until_led(topic, 1)
+        logs = [cluster.brokers[1]._logs.get(topic, 0) for topic in "uv"]
+        assert [log.settings.segment_ms for log in logs if log is not None] == [5000, 60_000]
+
+
 async def test_a_cleaner_that_is_turned_off_cleans_nothing() -> None:
     async with written(100, **{"log.cleaner.enable": "false"}) as cluster:
         await asyncio.sleep(5)
