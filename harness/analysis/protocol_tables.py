@@ -229,6 +229,7 @@ TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     Column("until_zxid", "bigint", "transaction that replaced or deleted it; null while it holds"),
     Column("unclean_allowed", "boolean", "unclean.leader.election.enable; null where the broker's own holds"),
     Column("min_insync_replicas", "int", "min.insync.replicas; null where the broker's own holds"),
+    Column("compacted", "boolean", "whether cleanup.policy has compact; null where the broker's own holds"),
 )
 
 COMPACTIONS = PROTOCOL_TABLES.declare(

@@ -676,6 +676,9 @@ def test_a_truncation_keeps_what_was_asked_and_answered(rows: Rows) -> None:
 
 @case
 def a_compacted_topic(out: RunWriter) -> None:
+    for policy in ("compact,delete", "delete"):
+        out.znode("/config/topics/orders", f'{{"version":1,"config":{{"cleanup.policy":"{policy}"}}}}')
+    out.znode("/config/topics/orders", '{"version":1,"config":{}}')
     out.event(2, Compaction(topic="orders", partition=0, from_offset=0, until_offset=5))
     out.event(1, Compaction(topic="orders", partition=0, from_offset=5, until_offset=8))
     sent = ["a", "b", "a", "c", "", "", "b", "c", "a", "c"]
@@ -712,6 +715,7 @@ def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: 
         (row["broker"], row["from_offset"], row["until_offset"]) for row in rows(a_compacted_topic, "compactions")
     ]
     assert sorted(ranges) == [(1, 5, 8), (2, 0, 5)]
+    assert [row["compacted"] for row in rows(a_compacted_topic, "topic_configs", "zxid")] == [True, False, None]
     gone = rows(a_compacted_topic, "superseded", "offset")
     assert [(row["offset"], row["last_offset"], row["compacted_to"]) for row in gone] == [
         (0, 2, 8),

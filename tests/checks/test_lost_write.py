@@ -1,6 +1,6 @@
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, sent
-from tests.analysis.protocol_rows import superseded
+from tests.analysis.protocol_rows import appended, configured, superseded
 from tests.checks.answers import (
     FROM_ANYWHERE,
     NOT_UNIQUE,
@@ -23,6 +23,13 @@ CASES = {
         *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
     ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
+    "the topic is compacted, and no broker's log tells of it": unknown(
+        *PASSED, configured(compacted=True), text="orders is compacted"
+    ),
+    "the topic is compacted, and the brokers' logs tell of it": fails(
+        *PASSED, configured(compacted=True), appended(1, 0, 1)
+    ),
+    "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),
     "the finding shows both sides": fails(*PASSED, facts=["sends", "polls"]),
     "it was read elsewhere only": fails(*PASSED, read("a", 0, partition=1)),

@@ -159,6 +159,7 @@ def topic_configs(history: DataFrame) -> DataFrame:
         .where(F.col("type") != "delete")
         .withColumn("topic", F.regexp_extract("path", _CONFIG_PATH, 1))
         .withColumn("unclean_allowed", own.getItem("unclean.leader.election.enable").try_cast("boolean"))
-        .withColumn("min_insync_replicas", own.getItem("min.insync.replicas").try_cast("int")),
+        .withColumn("min_insync_replicas", own.getItem("min.insync.replicas").try_cast("int"))
+        .withColumn("compacted", own.getItem("cleanup.policy").contains("compact")),
         TOPIC_CONFIGS,
     )

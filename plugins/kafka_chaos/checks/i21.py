@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
 from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.contracts.checks import Assumption, Check, Settings
@@ -30,7 +30,7 @@ class Sequences:
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
     reads: ClassVar[tuple[str, ...]] = ("compactions",)
-    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
+    assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record whose number is not the next one."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
 from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY
@@ -32,7 +32,7 @@ class LogMatching:
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
     reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
-    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
+    assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
 from harness.analysis.compaction import SUPERSEDED
 from harness.analysis.findings import finding
 from harness.analysis.poll_steps import skips, step_events
@@ -22,7 +22,7 @@ class IntPollSkip:
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps", SUPERSEDED)
-    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

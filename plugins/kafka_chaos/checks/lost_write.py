@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
 from harness.analysis.compaction import SUPERSEDED, not_superseded
 from harness.analysis.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
@@ -26,7 +26,7 @@ class LostWrite:
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", SUPERSEDED)
-    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD
 from harness.analysis.compaction import SUPERSEDED
 from harness.analysis.findings import finding, severity, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
@@ -25,7 +25,7 @@ class PollSkip:
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps", SUPERSEDED)
-    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
