@@ -79,7 +79,7 @@ class HighWatermarks:
                 "The high watermark never goes back under one leader: broker {broker}, leader of {topic}-{partition} "
                 "in epoch {leader_epoch}, went from {highest} to {new}."
             ),
-            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", F.col("highest").alias("before"), "new")),
+            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", "highest as before", "new")),
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, ids, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Check, Settings, Severity
 from harness.store.version import WATCHED
 
@@ -48,9 +48,9 @@ class MetadataCaches:
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
-        registered = facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid"))
+        registered = stored(facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid")))
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
-        caches = (
+        caches = stored(
             facts["metadata_caches"]
             .join(registered, on=list(_CACHE), how="inner")
             .join(healed, on="run_id", how="left")

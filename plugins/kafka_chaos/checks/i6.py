@@ -70,7 +70,7 @@ class StrongIsr:
             evidence=F.array(
                 event("partition_states", "leader_epoch", "zk_version", "isr"),
                 event("leader_isrs", "high_watermark"),
-                event("appends", F.col("member").alias("broker"), "reached"),
+                event("appends", "member as broker", "reached"),
             ),
         )
 

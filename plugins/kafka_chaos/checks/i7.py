@@ -42,7 +42,7 @@ class WeakIsr:
             ),
             evidence=F.array(
                 event("leader_isrs", "leader_epoch", "zk_version", "isr", "high_watermark"),
-                event("appends", F.col("member").alias("broker"), "reached"),
+                event("appends", "member as broker", "reached"),
             ),
         )
 

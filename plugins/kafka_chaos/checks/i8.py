@@ -53,7 +53,7 @@ class WaitedFor:
             ),
             evidence=F.array(
                 event("leader_isrs", "broker", "incarnation", "seq", "isr", "zk_version", "high_watermark", "advances"),
-                event("partition_states", "zxid", "zk_version", F.element_at("isrs", 1).alias("isr")),
+                event("partition_states", "zxid", "zk_version", "isrs[0] as isr"),
             ),
         )
 

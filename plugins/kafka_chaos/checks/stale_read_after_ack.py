@@ -57,7 +57,7 @@ class StaleReadAfterAck(OfClients):
                 "offset {furthest.offset}."
             ),
             evidence=F.array(
-                event("sends", F.col("furthest").alias("record")),
+                event("sends", "furthest as record"),
                 event("end_offsets", "process", "index", "end_offset", "invoke_ns", "complete_ns"),
             ),
         )

@@ -21,7 +21,7 @@ from harness.analysis.findings import (
     with_unclean_election,
 )
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
+from harness.analysis.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Excusable, Settings, Severity
 
 
@@ -45,10 +45,8 @@ class Unseen:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record: a note where it is in the logs, else a violation or an expected loss."""
-        polls = facts["polls"]
         late = (
-            unread(acknowledged(facts["sends"]), polls)
-            .join(read_span(polls), on=list(PARTITION_KEY), how="left")
+            unread(facts["sends"], facts["polls"])
             .withColumn("last_read_offset", F.coalesce("last_read_offset", F.lit(-1)))
             .where(F.col("offset") >= F.col("last_read_offset"))
         )
