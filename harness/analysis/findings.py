@@ -1,4 +1,4 @@
-"""What checks are made of: assumptions tested, severities by what excuses them, rows in the shape of findings."""
+"""What checks are made of: severities by what excuses them, rows in the shape of findings."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -9,7 +9,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY, made_once
-from harness.analysis.schemas import TORN, VALUE_IDS
 from harness.contracts.checks import FINDING_COLUMNS, Allowance, Settings, Severity
 
 EVIDENCE_LIMIT = 12
@@ -140,55 +139,6 @@ def ids(column: Column | str) -> Column:
     """Return broker ids as text; a question mark where they are not known."""
     brokers = F.col(column) if isinstance(column, str) else column
     return F.coalesce(F.concat(F.lit("["), F.array_join(brokers.cast("array<string>"), ", "), F.lit("]")), F.lit("?"))
-
-
-def unsaid(rows: DataFrame, field: str) -> DataFrame:
-    """The runs with rows that leave a field out, as logs of older brokers do, with the reason."""
-    reason = F.lit(f"the brokers' logs are older: they do not say {field}")
-    return rows.where(F.col(field).isNull()).select("run_id", reason.alias("reason")).distinct()
-
-
-class OfClients:
-    """A check that cannot tell where the history of the clients has holes."""
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole."""
-        return unreadable(facts["evidence"], "operations/")
-
-
-def duplicate_values(evidence: DataFrame) -> DataFrame:
-    """The runs whose value ids are not unique, with the reason: without unique values nothing can be followed."""
-    return _reasons(evidence.where(F.col("subject") == VALUE_IDS))
-
-
-def unreadable(evidence: DataFrame, prefix: str, *, torn_too: bool = False) -> DataFrame:
-    """The runs whose history files have holes, with the reasons; a torn last line is one only where it must not be."""
-    return _reasons(
-        evidence.where(F.col("subject").startswith(prefix) & (F.lit(torn_too) | (F.col("problem") != TORN)))
-    )
-
-
-def _reasons(evidence: DataFrame) -> DataFrame:
-    return evidence.select("run_id", phrase("{subject}: {count} {problem}").alias("reason"))
-
-
-def incomplete_dumps(facts: dict[str, DataFrame]) -> DataFrame:
-    """The runs with a replica whose dump is damaged or missing, with the reasons.
-
-    Asked for are the last ISRs of topics that were not deleted.
-    """
-    replicas = facts["replicas"]
-    damaged = replicas.where(F.col("damage") != "").select(*PARTITION_KEY, "broker", "damage")
-    missing = (
-        last_isr(facts["partition_states"])
-        .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
-        .join(facts["topics"].where(~F.col("present")), on=["run_id", "topic"], how="left_anti")
-        .withColumn("damage", F.lit("its dump is missing"))
-    )
-    reason = phrase("replica of {topic}-{partition} on broker {broker}: {damage}")
-    return unreadable(facts["evidence"], "replicas/", torn_too=True).unionByName(
-        damaged.unionByName(missing).select("run_id", reason.alias("reason"))
-    )
 
 
 @made_once

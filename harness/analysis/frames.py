@@ -38,15 +38,19 @@ def conform(frame: DataFrame, table: Table) -> DataFrame:
     )
 
 
-def union(frames: Sequence[DataFrame]) -> DataFrame:
+def union(frames: Sequence[DataFrame], *, apart: bool = True) -> DataFrame:
     """Return the rows of all frames, which share their columns, in as many tasks as one of them would take.
 
     A union has a task for each partition of each part, and every one of these tasks is sent the plan of all parts: with
     dozens of checks, reading plans would cost more than judging.
+
+    Args:
+        frames: One at least.
+        apart: Whether each has a plan of its own on a local master; what only picks rows or columns is cheaper in one.
     """
     spark = frames[0].sparkSession
     tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    return _balanced_union(checkpointed(frames) if is_local(spark) else frames).coalesce(int(tasks))
+    return _balanced_union(checkpointed(frames) if apart and is_local(spark) else frames).coalesce(int(tasks))
 
 
 def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
@@ -98,15 +102,6 @@ def _balanced_union(frames: Sequence[DataFrame]) -> DataFrame:
 def null_if_unknown(name: str) -> Column:
     """Return a number with null in the place of -1, by which lines say that it is not known."""
     return F.nullif(F.col(name), F.lit(-1)).alias(name)
-
-
-def events_of(state_changes: DataFrame, *kinds: str) -> DataFrame:
-    """Return the lines of some kinds of event, with `inc` and `mono` under the names of facts."""
-    return (
-        state_changes.where(F.col("ev").isin(*kinds))
-        .withColumnRenamed("inc", "incarnation")
-        .withColumnRenamed("mono", "time_ns")
-    )
 
 
 def in_order(*keys: str, by: tuple[str, ...]) -> WindowSpec:

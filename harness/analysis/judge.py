@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.excuses import within_power_losses
 from harness.analysis.facts.build import Facts, built_facts, row_counts
+from harness.analysis.findings import phrase
 from harness.analysis.frames import union
 from harness.analysis.hadoop import AnyResultFolder, Folder, remove
 from harness.analysis.halves import by_halves
@@ -25,7 +27,7 @@ from harness.analysis.session import spark_session, tuned
 from harness.analysis.sources import Sources, read
 from harness.analysis.storage import literal_glob
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Check, Settings, Severity, handed_to
+from harness.contracts.checks import FINDING_COLUMNS, Assumption, Check, Settings, Severity, assumptions, handed_to
 from harness.progress import Listener, Silent, step
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
@@ -33,6 +35,8 @@ from harness.store.result import CheckResult, Remark
 from harness.verdict import SystemVerdict
 
 logger = logging.getLogger(__name__)
+
+Part = TypeVar("Part", Check, Assumption)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
@@ -230,17 +234,17 @@ def _pairs(spark: SparkSession, unknown: Unknown) -> DataFrame:
     return spark.createDataFrame(pa.table({"run_id": list(run_ids), "check": list(checks)}))
 
 
-def _broken(checks: Sequence[Check], job: Callable[[Sequence[Check]], None]) -> list[tuple[Check, Exception]]:
-    """Do a job for all checks at once, or else for each alone; return those for which it cannot be done."""
-    if not checks:
+def _broken(parts: Sequence[Part], job: Callable[[Sequence[Part]], None]) -> list[tuple[Part, Exception]]:
+    """Do a job for all parts of plugins at once, or else for each alone; return those for which it cannot be done."""
+    if not parts:
         return []
     try:
-        job(checks)
+        job(parts)
     except Exception as error:  # noqa: BLE001  a check is a plugin: what it raises must not stop the others
         still_there(error)
-        if len(checks) == 1:
-            return [(checks[0], error)]
-        return [each for check in checks for each in _broken([check], job)]
+        if len(parts) == 1:
+            return [(parts[0], error)]
+        return [each for part in parts for each in _broken([part], job)]
     return []
 
 
@@ -256,23 +260,30 @@ def unknown_runs(checks: Sequence[Check], facts: Facts, counts: Mapping[str, Map
     """Return why runs cannot be judged by a check: a fact without rows, or an assumption that fails.
 
     Args:
-        checks: The checks; all are asked by one job.
+        checks: The checks; what they assume is tested by one job, once for all that do.
         facts: All facts of all runs.
         counts: Rows a fact, by run id.
     """
     unknown: Unknown = {}
+    assuming: dict[Assumption, list[str]] = {}
+    for check in checks:
+        for each in assumptions(check):
+            assuming.setdefault(each, []).append(check.name)
 
-    def ask(some: Sequence[Check]) -> None:
-        reasons = [(check.name, check.unknown(handed_to(check, facts))) for check in some]
-        named = [
-            rows.select("run_id", F.lit(name).alias("check"), "reason") for name, rows in reasons if rows is not None
+    def test(some: Sequence[Assumption]) -> None:
+        reasons = [
+            each.broken(*(facts[name] for name in each.facts)).select(
+                "run_id", F.lit(number).alias("number"), phrase(each.reason).alias("reason")
+            )
+            for number, each in enumerate(some)
         ]
-        if named:
-            rows = union(named).groupBy("run_id", "check").agg(F.min("reason").alias("reason"))
-            unknown.update({(row.run_id, row.check): row.reason for row in rows.collect()})
+        rows = union(reasons, apart=False).groupBy("run_id", "number").agg(F.min("reason").alias("reason"))
+        for run_id, number, reason in rows.collect():
+            for name in assuming[some[number]]:
+                unknown[(run_id, name)] = min(reason, unknown.get((run_id, name), reason))
 
-    for check, error in _broken(checks, ask):
-        unknown.update({(run_id, check.name): _broke(error) for run_id in counts})
+    for assumption, error in _broken(list(assuming), test):
+        unknown.update({(run_id, name): _broke(error) for run_id in counts for name in assuming[assumption]})
     for run_id, rows in counts.items():
         for check in checks:
             empty = [name for name in check.needs if not rows[name]]

@@ -1,12 +1,13 @@
 """What do checks make of signs of life that are missing?"""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
-from harness.contracts.checks import Severity
+from harness.contracts.checks import Assumption, Severity
 from harness.store.history import Sign
 from harness.store.version import WATCHED
 
@@ -17,25 +18,11 @@ LATE_MS = 2000
 
 
 class OfLiveness:
-    """A check that asks for some signs of life; a machine that is starved shows none, so that nothing follows."""
+    """A check that asks for some signs of life."""
 
     name: ClassVar[str]
     since: ClassVar[int] = WATCHED
     signs: ClassVar[tuple[Sign, ...]]
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Where a sign is missing, the machine must have had time for the cluster."""
-        return (
-            self._missing(facts)
-            .where(F.col("hindrance").isNull() & _starved())
-            .select(
-                "run_id",
-                phrase(
-                    "the machine was starved, so nobody can tell why {detail}: its processors were busy for "
-                    "{cpu_percent} %, its load was {load_percent} % of them, the harness ran {late_ms} ms late"
-                ).alias("reason"),
-            )
-        )
 
     def missing(self, facts: dict[str, DataFrame], promise: str) -> DataFrame:
         """One finding a sign that is missing; a note where something kept the cluster from showing it.
@@ -50,7 +37,7 @@ class OfLiveness:
         }
         hindered = F.col("hindrance").isNotNull()
         return finding(
-            self._missing(facts).withColumns(times),
+            _missing(facts["liveness"], self.signs).withColumns(times),
             self.name,
             severity=F.when(hindered, Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
             message=phrase(
@@ -65,8 +52,21 @@ class OfLiveness:
             ),
         )
 
-    def _missing(self, facts: dict[str, DataFrame]) -> DataFrame:
-        return facts["liveness"].where(~F.col("shown") & F.col("sign").isin([sign.value for sign in self.signs]))
+
+def not_starved(signs: Sequence[Sign]) -> Assumption:
+    """Where a sign is missing, the machine had time for the cluster: one that is starved shows none."""
+    return Assumption(
+        facts=("liveness",),
+        broken=lambda liveness: _missing(liveness, signs).where(F.col("hindrance").isNull() & _starved()),
+        reason=(
+            "the machine was starved, so nobody can tell why {detail}: its processors were busy for {cpu_percent} %, "
+            "its load was {load_percent} % of them, the harness ran {late_ms} ms late"
+        ),
+    )
+
+
+def _missing(liveness: DataFrame, signs: Sequence[Sign]) -> DataFrame:
+    return liveness.where(~F.col("shown") & F.col("sign").isin([sign.value for sign in signs]))
 
 
 def _starved() -> Column:

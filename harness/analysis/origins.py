@@ -83,6 +83,7 @@ ORIGINS: dict[str, Origin] = {
     "producer_id_blocks": _znodes("/latest_producer_id_block"),
     "metadata_caches": _state_changes("ctl_recv", "broker_start") | {"operations": "every line"},
     "epoch_answers": _state_changes("ofle"),
+    "deleted_logs": {"replicas": "type `deleted`"} | _state_changes("ctl_recv", "broker_registered"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "liveness": {"liveness": "every line"},

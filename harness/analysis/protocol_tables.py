@@ -178,6 +178,18 @@ METADATA_CACHES = PROTOCOL_TABLES.declare(
     EPOCH,
 )
 
+DELETED_LOGS = PROTOCOL_TABLES.declare(
+    "deleted_logs",
+    "one folder of a deleted replica that was still on a broker's disk when it was dumped",
+    BROKER,
+    *NAMED,
+    Column("folder", "string", "its name"),
+    Column("stopped_ns", "bigint", "when the broker carried out a StopReplica of that replica last"),
+    Column("began_ns", "bigint", "when the broker registered first in its last life; null where it did not"),
+    Column("lived_ns", "bigint", "when the broker logged last, which was before the dump"),
+    Column("disk_failed", "boolean", "whether a data directory failed in that life"),
+)
+
 EPOCH_ANSWERS = PROTOCOL_TABLES.declare(
     "epoch_answers",
     "one answer of a leader to where a leader epoch ends, or a refusal",

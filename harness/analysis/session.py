@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from harness.analysis import jvm
@@ -48,6 +49,7 @@ MEMORY_GB = 2
 LASTING_SHARE, LASTING_MAX_GB = 4, 8
 """A session that lasts may take so much of the machine's memory: one part in so many, and no more than that."""
 
+_FIRST_JARS = ("spark-catalyst", "spark-core", "spark-sql", "scala-", "spark-")
 _ONE_COLLECTOR = "-XX:+UseSerialGC"
 _ALL_COLLECT = "-XX:+UseParallelGC"
 _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
@@ -179,6 +181,7 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
     }
     if master.startswith("local"):
+        options["spark.driver.extraClassPath"] = _first_jars()
         java += [
             *([_ALL_COLLECT] if lasting else [_ONE_COLLECTOR, _ONE_COMPILER, _ROOM_FOR_CODE]),
             "-Djava.net.preferIPv4Stack=true",
@@ -197,6 +200,16 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
             "spark.shuffle.compress": "false",
         }
     return options | {JAVA_OPTIONS: " ".join(java)}
+
+
+def _first_jars() -> str:
+    """Return a class path of the jars that nearly all classes are in.
+
+    The JVM looks for each class in one jar after the other, and for the code of each lambda once more when Spark sends
+    it to a task: with almost 300 jars in no order that takes an eighth of all the time that a run is judged.
+    """
+    jars = Path(_find_spark_home()) / "jars"  # type: ignore[no-untyped-call]
+    return os.pathsep.join(str(jar) for name in _FIRST_JARS for jar in sorted(jars.glob(f"{name}*.jar")))
 
 
 def _own_settings() -> dict[str, str]:

@@ -22,7 +22,15 @@ from harness.analysis.session import tasks_for
 from harness.analysis.storage import file_path_column
 from harness.events import COMMON, KINDS
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Liveness, Operation, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import (
+    DeletedLog,
+    JournalEntry,
+    Liveness,
+    Operation,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+)
 
 CORRUPT = "corrupt"
 ENDS = "lines"
@@ -74,7 +82,7 @@ def merged(structs: Iterable[T.StructType]) -> T.StructType:
 OPERATION = struct_of(Operation)
 JOURNAL_ENTRY = struct_of(JournalEntry)
 ZNODE_CHANGE = struct_of(ZnodeChange)
-REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord)])
+REPLICA_LINE = merged([struct_of(ReplicaState), struct_of(ReplicaRecord), struct_of(DeletedLog)])
 _COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in COMMON])
 _FACT_FIELDS = {*_COMMON.names, *(field.name for kind in FACT_EVENTS for field in fields(kind))}
 _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])

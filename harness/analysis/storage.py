@@ -68,11 +68,18 @@ def java_path(spark: SparkSession, text: str) -> JavaObject:
 
 def reason(error: Exception) -> str:
     """Return the message of an error, Java's own where it has one, in one line."""
-    message = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
+    message = "\n".join(_causes(error.java_exception)) if isinstance(error, Py4JJavaError) else str(error)
     if "java.lang.OutOfMemoryError" in message:
         return "Spark's memory does not hold it; CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
     match = re.search(r"\[[A-Z_.]+\] .*", message)  # Spark's own errors, which a failed job has within its own
     return next(iter((match[0] if match else message).splitlines()), type(error).__name__)[:LONGEST_REASON]
+
+
+def _causes(exception: JavaObject | None) -> Iterator[str]:
+    """Yield what an exception of Java says, and what those say that caused it."""
+    while exception is not None:
+        yield str(exception.toString())
+        exception = exception.getCause()
 
 
 def display_path(path: str) -> str:

@@ -130,6 +130,12 @@ class ProtocolRules:
         effect="followers and consumers go on reading from a leader of another epoch",
     )
     """Who believes in another leader epoch is refused (`Partition.check_leads`, KIP-320)."""
+    epoch_questions_are_fenced: bool = _guard(
+        "epoch-answers-unfenced",
+        origin="a leader says where an epoch ends to whoever asks, in whatever epoch they are (before KIP-320)",
+        effect="a follower that has not heard of the new leader epoch truncates by it, in the old one",
+    )
+    """Who believes in another leader epoch is not told where one ends (`DataHandlers._epoch_end`, KIP-320)."""
     recovery_checks_batches: bool = _guard(
         "no-crc-recovery",
         origin="a log is taken as long as its files are after a crash",

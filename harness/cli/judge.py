@@ -47,6 +47,10 @@ def judge(
         list[str] | None,
         typer.Option("--check", metavar="NAME", help="Only this check, by number or name; repeatable."),
     ] = None,
+    expansion: Annotated[
+        int | None,
+        typer.Option("--expansion", min=1, help="How many times its size a file may hold; docs/judging.md."),
+    ] = None,
     into: Annotated[
         str | None,
         typer.Option(
@@ -64,6 +68,7 @@ def judge(
     from harness.analysis.storage import is_uri
     from harness.cli.terminal import PatientConsole, TerminalProgress
     from harness.contracts.registry import Kind, check_key, known, names, unknown_message
+    from harness.ingest.expansion import EXPANSION
     from harness.ingest.judging import judge_history, report
     from harness.ingest.settings import load_settings
 
@@ -87,7 +92,9 @@ def judge(
     try:
         with spark_session(master, progress=progress) as spark:
             folder = local or _stored_folder(HadoopPath(into or "", spark), places)
-            result = judge_history(spark, paths, allowed, folder, checks=keys, progress=progress)
+            result = judge_history(
+                spark, paths, allowed, folder, checks=keys, expansion=expansion or EXPANSION, progress=progress
+            )
             report(folder, result, ["chaos", *sys.argv[1:]])
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing is known of the history") from None

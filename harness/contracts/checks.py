@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
 
@@ -49,6 +51,8 @@ class Settings:
     power_loss: bool = False
     read_from_start: bool = True
     """Whether readers begin at the start of each partition."""
+    delete_delay_ms: int = 60_000
+    """How long a log that was deleted may stay on the disk: Kafka's `log.segment.delete.delay.ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,21 @@ class Allowance:
     """The producers are not idempotent."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assumption:
+    """What checks take for granted of a run; where it fails they are UNKNOWN.
+
+    The same one is tested once for all checks that name it. Its facts count as read by each of them.
+    """
+
+    facts: tuple[str, ...]
+    """Names of those by which it is known."""
+    broken: Callable[..., DataFrame]
+    """Returns, of these facts in their order, rows with `run_id` that break it."""
+    reason: str
+    """The text for such a row, with its value in the place of each `{column}`; a run gets the first by the alphabet."""
+
+
 class Check(Protocol):
     """One promise."""
 
@@ -85,12 +104,13 @@ class Check(Protocol):
         """Return one row a violation or note, in `FINDING_COLUMNS`."""
         ...
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Return rows of `run_id` and `reason` for the runs that cannot be judged; None where nothing is assumed.
 
-        A reason is an assumption that fails, or evidence that is missing.
-        """
-        ...
+@runtime_checkable
+class Assuming(Check, Protocol):
+    """A check that something could mislead."""
+
+    assumes: ClassVar[tuple[Assumption, ...]]
+    """What it cannot do without."""
 
 
 @runtime_checkable
@@ -127,12 +147,18 @@ def read_by(check: Check) -> tuple[str, ...]:
     """Return the names of all facts on which the answer of a check rests."""
     more = check.reads if isinstance(check, ReadsMore) else ()
     cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in allowances(check)) else ()
-    return tuple(dict.fromkeys((*check.needs, *more, *cuts)))
+    assumed = (fact for each in assumptions(check) for fact in each.facts if fact not in READ_BY_ALL)
+    return tuple(dict.fromkeys((*check.needs, *more, *cuts, *assumed)))
 
 
 def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:
     """Return the facts that a check has declared; to use another one is an error of the check."""
     return {name: facts[name] for name in (*read_by(check), *READ_BY_ALL)}
+
+
+def assumptions(check: Check) -> tuple[Assumption, ...]:
+    """Return what must hold of a run that the check judges."""
+    return check.assumes if isinstance(check, Assuming) else ()
 
 
 def allowances(check: Check) -> tuple[Allowance, ...]:

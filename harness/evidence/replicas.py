@@ -10,11 +10,12 @@ from pathlib import Path
 from harness.evidence import offsets_topic
 from harness.evidence.segments import ReplicaLog, StoredRecord
 from harness.store.folder import RunFolder
-from harness.store.history import ReplicaRecord, ReplicaState, line_of
+from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, line_of
 from harness.values import OFFSETS_TOPIC
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 """`topic-partition`; a replica that is moved or deleted has a suffix after it (`-delete`, `-future`, `-stray`)."""
+DELETED_FOLDER = re.compile(REPLICA_FOLDER.pattern + r"\.[0-9a-zA-Z]+-delete")
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -43,9 +44,19 @@ def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path) -> list[Repl
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
     While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
-    Several data directories are folders in `log_dir`.
+    Several data directories are folders in `log_dir`. What is left of deleted replicas is listed in one file more.
     """
-    states = [state for directory in _directories(log_dir) for state in _dump_directory(folder, broker_id, directory)]
+    directories = _directories(log_dir)
+    states = [state for directory in directories for state in _dump_directory(folder, broker_id, directory)]
+    deleted = [
+        DeletedLog(broker=broker_id, topic=match[1], partition=int(match[2]), folder=match[0])
+        for directory in directories
+        for match in _folders(directory, DELETED_FOLDER)
+    ]
+    if deleted:
+        path = folder.deleted_logs(broker_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(map(line_of, deleted)))
     return sorted(states, key=lambda state: (state.topic, state.partition))
 
 
@@ -61,14 +72,14 @@ def _dump_directory(folder: RunFolder, broker_id: int, log_dir: Path) -> list[Re
     broker = _Broker(broker_id=broker_id, log_dir=log_dir, checkpoints=checkpoints, problems=problems)
     return [
         _dump(broker, topic, partition, folder.replica_dump(broker_id, topic, partition))
-        for topic, partition in _replicas(log_dir)
+        for topic, partition in sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER))
     ]
 
 
-def _replicas(log_dir: Path) -> list[tuple[str, int]]:
-    names = [path.name for path in log_dir.iterdir() if path.is_dir()] if log_dir.is_dir() else []
-    matches = [match for name in names if (match := REPLICA_FOLDER.fullmatch(name)) is not None]
-    return sorted((match[1], int(match[2])) for match in matches)
+def _folders(log_dir: Path, name: re.Pattern[str]) -> list[re.Match[str]]:
+    """Return the folders of such a name, in order."""
+    names = sorted(path.name for path in log_dir.iterdir() if path.is_dir()) if log_dir.is_dir() else []
+    return [match for each in names if (match := name.fullmatch(each)) is not None]
 
 
 def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaState:

@@ -46,6 +46,7 @@ def scenario_of(folder: RunFolder) -> Scenario:
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run was allowed to do: of all topics, whatever allows the most."""
+    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
     acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
     return Settings(
         acks=frozenset(acks),
@@ -53,6 +54,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
         idempotence=any(client.parameters.get("idempotence", False) for client in plan.clients),
         power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
+        delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
     )
 
 

@@ -15,6 +15,7 @@ from harness.analysis.storage import reason
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words
+from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.ingest.stored_evidence import StoredEvidence
@@ -35,6 +36,7 @@ def judge_history(
     *,
     checks: Sequence[str] = (),
     name: str = "",
+    expansion: int = EXPANSION,
     progress: Listener | None = None,
 ) -> HistoryResult:
     """Return what the named checks, or all, make of a history; facts, findings and answer are written to `folder`.
@@ -46,6 +48,7 @@ def judge_history(
         folder: A folder of its own; Spark makes it, as any folder that it writes to.
         checks: Names; none for all.
         name: What the history is called; by default as the folder.
+        expansion: How many times its size a file may hold.
         progress: Whoever wants to see how it goes on.
 
     Raises:
@@ -53,7 +56,7 @@ def judge_history(
         PluginError: there is no check of one of the names.
     """
     name = name or folder.run_id
-    evidence = RecordedEvidence(spark, paths)
+    evidence = RecordedEvidence(spark, paths, expansion=expansion)
     question = Question(run_ids=[name], settings=settings.for_checks(), checks=tuple(checks))
     plugins = question.plugins()
     try:

@@ -31,6 +31,7 @@ from harness.analysis.storage import (
     reason,
 )
 from harness.errors import EvidenceError
+from harness.ingest.expansion import EXPANSION, check_expansion
 from harness.ingest.formats import Format, formats
 
 FILE = "file"
@@ -49,14 +50,18 @@ _ONE_TASK = {"spark.sql.files.openCostInBytes": str(2**60), "spark.sql.files.max
 class RecordedEvidence:
     """The files of one history, by the kind of evidence in them."""
 
-    def __init__(self, spark: SparkSession, paths: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, spark: SparkSession, paths: Mapping[str, Sequence[str]], *, expansion: int = EXPANSION) -> None:
         """Look for the files.
 
         Raises:
-            EvidenceError: a path stands for nothing that can be read, or a table has other columns.
+            EvidenceError: a path stands for nothing that can be read, a file holds more than `expansion` times its
+                size, or a table has other columns.
         """
         self.spark = spark
         self.files = {kind: _all(spark, paths.get(kind, ())) for kind in SCHEMAS}
+        for files in self.files.values():
+            for file in files:
+                check_expansion(spark, file, expansion)
         self._tables = {
             kind: _tables(spark, formats()[kind], [file for file in files if file.format == PARQUET])
             for kind, files in self.files.items()

@@ -10,6 +10,7 @@ from harness.analysis.origins import FACT_EVENTS
 from harness.analysis.reference import in_order
 from harness.contracts import registry
 from harness.ingest.answer import needed_for
+from harness.ingest.expansion import ALWAYS_BYTES, ALWAYS_VALUES, EXPANSION
 from harness.ingest.formats import Field, Format, formats, nested
 from harness.ingest.settings import AllowedSettings
 
@@ -27,7 +28,7 @@ Made from the code by `python -m harness.ingest.page`; do not edit.
 `chaos judge` takes what another client, another broker or another harness has left, runs every check for which there is
 evidence, and says of all other promises what evidence they would take. Nothing else of this project is needed: no
 cluster, no scenario, no run folder."""
-_GIVING = """\
+_GIVING = f"""\
 ## What to give
 
 Each option takes a file, a folder or a glob, on this machine or behind any URI whose file system Hadoop knows
@@ -41,6 +42,10 @@ line is none. Its file is remarked on with the number of the first such line and
 rest on this kind of evidence answer UNKNOWN instead of PASS. So do they where lines are missing (numbers have gaps) or
 are there twice. A last line that is torn, as a killed process leaves it, is remarked on and costs no answer. Parquet
 whose columns do not fit, files that are empty or missing, and other formats are refused before anything is judged.
+
+A few bytes of Parquet or gzip can stand for more than any disk takes. So a file may hold {EXPANSION} times its size, in
+bytes when it is unpacked and in values of a column; {ALWAYS_BYTES >> 20} MiB and {ALWAYS_VALUES:,} values are fine
+always. What holds more is refused, too; `--expansion` raises the bound.
 
 Instants are nanoseconds on one monotonic clock for all clients; of brokers only their own order counts. Value ids are
 unique in a history; where they are not, checks that follow records answer UNKNOWN. A reader goes on where it ended, and

@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar
 
 from harness.errors import HarnessError
+from harness.system.interruption import between_steps
 
 T = TypeVar("T")
 
@@ -106,6 +107,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Callbacks carried out."""
         self.complaints: list[str] = []
         """What was told to the exception handler: errors that nobody waited for."""
+        self.let_signals_in: Callable[[], None] = _nothing
+        """Called when no callback runs."""
         self._now_s = START_S
         self._end_s = START_S + max_time_s
         self._max_events = max_events
@@ -196,6 +199,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run what is ready, then what is due at the next instant, and so on for a while."""
+        self.let_signals_in()
         soon, timers = self._soon, self._timers
         for _ in range(_ROUNDS):
             if not soon:
@@ -272,6 +276,10 @@ def _end(task: asyncio.Task[Any]) -> None:
             coroutine.close()
 
 
+def _nothing() -> None:
+    """Nothing waits."""
+
+
 def _complain(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     assert isinstance(loop, SimulatedLoop)
     error = context.get("exception")
@@ -309,7 +317,8 @@ def run(work: Coroutine[Any, Any, T], *, max_time_s: float = MAX_TIME_S, max_eve
         SimulationError: it needs a thread, a socket, a process or a signal.
     """
     loop = SimulatedLoop(max_events=max_events, max_time_s=max_time_s)
-    try:
-        return loop.run_until_complete(work)
-    finally:
-        loop.close()
+    with between_steps() as loop.let_signals_in:
+        try:
+            return loop.run_until_complete(work)
+        finally:
+            loop.close()

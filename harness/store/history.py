@@ -189,6 +189,18 @@ class ReplicaState:
     """Empty, or what is damaged and where reading stopped."""
 
 
+@value_class(frozen=True, slots=True, kw_only=True)
+class DeletedLog:
+    """One line of a broker's `deleted.jsonl`: a folder that waits to be removed, and is no replica any more."""
+
+    type: str = "deleted"
+    broker: int
+    topic: str
+    partition: int
+    folder: str
+    """Its name in the data directory."""
+
+
 class Sign(StrEnum):
     """What shows that a cluster is alive."""
 
@@ -241,7 +253,7 @@ class Liveness:
 
 LINK = ("line", "chain")
 """Fields by which a line says its place in the file."""
-Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | Liveness
+Line = Operation | JournalEntry | ZnodeChange | ReplicaRecord | ReplicaState | DeletedLog | Liveness
 
 
 def now_ns() -> int:

@@ -7,7 +7,7 @@
 3: lines are chained (`harness/system/chain.py`), and the folder is sealed (`harness/store/seal.py`). State-change logs
    may lack the acks of an append, what was refused of idempotent producers, who lives by an UpdateMetadata, and the
    epochs by which a leader answers.
-4: `liveness.jsonl`, and the lines that version 3 may lack.
+4: `liveness.jsonl`, folders of deleted logs, and the lines that version 3 may lack.
 
 A field that an older version lacks is null, and a check that needs it answers UNKNOWN. A field whose meaning changes
 needs a new version, and code that reads the older ones.

@@ -8,9 +8,10 @@ import asyncio
 import math
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Self, TypeVar
@@ -80,6 +81,38 @@ class Interrupts:
             self._cancel()
         else:
             raise KeyboardInterrupt
+
+
+@contextmanager
+def between_steps() -> Iterator[Callable[[], None]]:
+    """Keep signals waiting until what is yielded is called, or a second one comes: their handlers may raise.
+
+    What is raised in the middle of a step leaves coroutines that nobody awaits, and is lost where Python itself called
+    the code, as when an object goes away.
+    """
+    waiting: deque[tuple[int, FrameType | None]] = deque()
+    handlers: dict[int, Any] = {}
+
+    def let_in() -> None:
+        while waiting:
+            number, frame = waiting.popleft()
+            handlers[number](number, frame)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        waiting.append((number, frame))
+        if len(waiting) > 1:
+            let_in()
+
+    if threading.current_thread() is threading.main_thread():
+        handlers |= {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
+    try:
+        for number in handlers:
+            signal.signal(number, on_signal)
+        yield let_in
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        let_in()
 
 
 class Background:

@@ -3,10 +3,19 @@
 import json
 from itertools import pairwise
 
-from harness.store.history import Sign
+from harness.store.history import DeletedLog, Sign
 from tests.analysis.corrupted_replicas import acknowledged, last_isr, replica, states
 from tests.analysis.model_cluster import LOOSE, ORDERS
-from tests.analysis.model_evidence import LIVENESS, STATE_CHANGES, ZOOKEEPER, Evidence, Line, state_change_log
+from tests.analysis.model_evidence import (
+    LIVENESS,
+    MS,
+    REPLICAS,
+    STATE_CHANGES,
+    ZOOKEEPER,
+    Evidence,
+    Line,
+    state_change_log,
+)
 
 
 def _change(line: Line, state: Line, **fields: object) -> None:
@@ -96,6 +105,20 @@ def stay_out(run: Evidence) -> bool:
 
 def delete_topic(run: Evidence) -> bool:
     run.znode(f"/brokers/topics/{LOOSE}", None)
+    return True
+
+
+def keep_folder(run: Evidence) -> bool:
+    heard = [line for line in run.lines(STATE_CHANGES, broker=1, ev="ctl_recv") if line["verdict"] == "applied"]
+    if not heard:
+        return False
+    gone = heard[-1]["partitions"][0] | {"topic": "gone", "partition": 0, "verdict": "applied"}
+    request = {name: heard[-1][name] for name in ("sender", "controller_epoch", "request_broker_epoch", "verdict")}
+    _say(run, 1, "ctl_recv", **request, api="StopReplica", partitions=[gone], live_brokers=None)
+    minutes_later = run.files[STATE_CHANGES][state_change_log(1)][-1]["mono"] + 120_000 * MS
+    _say(run, 1, "hw_checkpoint", mono=minutes_later, count=0)
+    folder = DeletedLog(broker=1, topic="gone", partition=0, folder="gone-0.0-delete")
+    run.add(REPLICAS, "replicas/1/deleted.jsonl", folder)
     return True
 
 

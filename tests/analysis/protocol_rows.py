@@ -116,6 +116,12 @@ def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
     return "topics", row | {"configured": present, "deletion_pending": False} | other
 
 
+def put_aside(**other: Any) -> Row:
+    """A folder that broker 1 put aside 10 s after it had begun, and still had after 75 s."""
+    row = {**_HERE, "broker": 1, "folder": "orders-0.0-delete", "began_ns": 0, "stopped_ns": 10 * S}
+    return "deleted_logs", row | {"lived_ns": 75 * S, "disk_failed": False} | other
+
+
 def configured(zxid: int = 50, *, until_zxid: int | None = None, **other: Any) -> Row:
     """A version of the topic's own configuration; what it does not name, the broker's own says."""
     return "topic_configs", {"run_id": RUN, "topic": TOPIC, "zxid": zxid, "until_zxid": until_zxid} | other
@@ -143,11 +149,11 @@ def overtaken(*, acknowledged_ns: int, invoke_ns: int, **other: Any) -> Row:
     return "send_reversals", row | other
 
 
-def injected(*, healed_s: float | None) -> Row:
+def injected(*, healed_s: float | None, **other: Any) -> Row:
     """A fault."""
     healed_ns = None if healed_s is None else int(healed_s * 1e9)
     row = {"run_id": RUN, "injection": 0, "fault": "kill", "intended_ns": 0, "injected_ns": 1, "healed_ns": healed_ns}
-    return "fault_windows", row
+    return "fault_windows", row | other
 
 
 def sign(sign: Sign, wrong: str = "", **other: Any) -> Row:

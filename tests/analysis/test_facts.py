@@ -15,11 +15,13 @@ from harness.events import (
     Append,
     BatchRefused,
     BecomeLeader,
+    BrokerRegistered,
     BrokerStart,
     ControlledPartition,
     ControllerElected,
     ControlReceive,
     Election,
+    LogDirectoryFailure,
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
@@ -28,6 +30,7 @@ from harness.events import (
 )
 from harness.store.folder import RunFolder
 from harness.store.history import (
+    DeletedLog,
     InjectionStep,
     JournalEntry,
     OpKind,
@@ -465,6 +468,31 @@ def test_a_metadata_cache_holds_what_it_was_told_last_before_the_load_ended(rows
         ("1", "kept", "2", "4", "[1]"),
         ("2", "None", "None", "None", "None"),
     }
+
+
+@case
+def put_aside(out: RunWriter) -> None:
+    for broker in (1, 2):
+        out.event(broker, BrokerStart(config_digest="", clean_marker=False, planted_bugs=[]))
+        out.clock.tick()
+        out.event(broker, BrokerRegistered(czxid=1))
+        out.clock.tick()
+        out.event(broker, updated([], ("orders", -1, 0), api="StopReplica"))
+        out.clock.tick()
+        out.event(broker, updated([1, 2]))
+    out.event(2, LogDirectoryFailure(error="EIO", replicas=1))
+    for broker, topic in ((1, "orders"), (1, "never"), (2, "orders")):
+        line = DeletedLog(broker=broker, topic=topic, partition=0, folder=f"{topic}-0.0-delete")
+        out.writer(out.folder.deleted_logs(broker)).write(line)
+
+
+def test_a_folder_of_a_deleted_log_has_when_it_could_be_removed(rows: Rows) -> None:
+    table = {(row["broker"], row["topic"]): row for row in rows(put_aside, "deleted_logs")}
+    ours, unheard, failed = table[1, "orders"], table[1, "never"], table[2, "orders"]
+    assert ours["began_ns"] < ours["stopped_ns"] < ours["lived_ns"]
+    assert (unheard["began_ns"], unheard["stopped_ns"]) == (ours["began_ns"], None)
+    assert [row["disk_failed"] for row in (ours, unheard, failed)] == [False, False, True]
+    assert ours["folder"] == "orders-0.0-delete"
 
 
 @case

@@ -10,7 +10,7 @@ from pyarrow import parquet
 from harness.analysis.findings import finding
 from harness.analysis.origins import ORIGINS
 from harness.contracts import registry
-from harness.contracts.checks import FINDING_COLUMNS, Settings
+from harness.contracts.checks import FINDING_COLUMNS, Assumption, Settings
 from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
@@ -132,12 +132,9 @@ def test_findings_are_one_table_in_the_agreed_columns(judged: "Judged") -> None:
 
 
 class Broken:
-    name = "broken"
+    name = title = "broken"
     promise = "Nothing."
     needs = ("sends",)
-
-    def unknown(self, facts: "dict[str, DataFrame]") -> "DataFrame | None":
-        return None
 
     def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         raise ZeroDivisionError("on purpose\nwith a second line")
@@ -182,13 +179,13 @@ class BrokenByOne(Broken):
         return finding(rows, self.name, severity=F.col("severity"), message=F.col("message"), evidence=F.array())
 
 
+def of_run_b(sends: "DataFrame") -> "DataFrame":
+    return sends.where("run_id = 'b'")
+
+
 class DoubtsOne(Broken):
     name = "doubts"
-
-    def unknown(self, facts: "dict[str, DataFrame]") -> "DataFrame":
-        from pyspark.sql import functions as F
-
-        return facts["sends"].where(F.col("run_id") == "b").select("run_id", F.lit("no reason at all").alias("reason"))
+    assumes = (Assumption(facts=("sends",), broken=of_run_b, reason="no reason at all"),)
 
     def findings(self, facts: "dict[str, DataFrame]", settings: Settings) -> "DataFrame":
         return BrokenByOne().findings(facts, settings).replace("once", "doubts", ["check"])

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_lines, read_facts
+from harness.analysis.facts.build import fact_path, facts_from_facts, facts_from_lines, read_facts, tables_of
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import LINES, SCHEMAS, Sources, from_table
 from harness.contracts import registry
-from harness.contracts.checks import Settings
+from harness.contracts.checks import Settings, assumptions
 from tests.analysis.fact_rows import sent, table_of
 
 pytestmark = pytest.mark.spark
@@ -70,8 +70,8 @@ def of_checks(facts: dict[str, DataFrame]) -> dict[str, str]:
     plans = {}
     for name in registry.names(registry.Kind.CHECK):
         check = registry.check(name)
-        doubts = check.unknown(facts)
-        plans[name] = plan_of(check.findings(facts, SETTINGS)) + ("" if doubts is None else plan_of(doubts))
+        doubts = [each.broken(*(facts[fact] for fact in each.facts)) for each in assumptions(check)]
+        plans[name] = "\n".join(map(plan_of, [check.findings(facts, SETTINGS), *doubts]))
     return plans
 
 
@@ -83,7 +83,8 @@ def of_facts(
     folder = tmp_path_factory.mktemp("runs")
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
     sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
-    made = facts_from_lines(sources) | facts_from_facts(facts, sources)
+    tables = tables_of(sources)
+    made = facts_from_lines(sources, tables) | facts_from_facts(facts, sources, tables)
     return {name: plan_of(frame) for name, frame in made.items()}
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from harness.events import COMMON, KINDS, PartitionState, encode
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Liveness, Operation, Record, ReplicaRecord, ReplicaState, ZnodeChange
+from harness.store.history import (
+    DeletedLog,
+    JournalEntry,
+    Liveness,
+    Operation,
+    Record,
+    ReplicaRecord,
+    ReplicaState,
+    ZnodeChange,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +61,7 @@ def lines_of(folder: RunFolder) -> dict[Path, list[Any]]:
             example(ReplicaState, type="replica", leader_epochs=((0, 0), (1, 5))),
             example(ReplicaRecord, type="record"),
         ],
+        folder.deleted_logs(1): [example(DeletedLog, type="deleted")],
         folder.state_change_log(1): [example(kind) for kind in KINDS.values()],
     }
 
@@ -108,8 +118,11 @@ def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: P
     for folder in folders:
         write(folder)
     rows = read(spark, folders).replicas.select("run_id", "file").distinct().collect()
-    dumps = {folder.run_id: folder.replica_dump(1, "orders", 0).relative_to(folder.root) for folder in folders}
-    assert {(row.run_id, row.file) for row in rows} == {(run_id, str(path)) for run_id, path in dumps.items()}
+    assert {(row.run_id, row.file) for row in rows} == {
+        (folder.run_id, str(path.relative_to(folder.root)))
+        for folder in folders
+        for path in (folder.replica_dump(1, "orders", 0), folder.deleted_logs(1))
+    }
 
 
 @dataclass

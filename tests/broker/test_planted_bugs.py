@@ -15,12 +15,13 @@ from harness.broker.replicas.partition import PartitionError
 from harness.broker.replicas.replicas import now_s
 from harness.broker.rules import PLANTED_BUGS, ProtocolRules, rules_with
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.messages import ApiKey, OffsetForLeaderEpochRequest
 from harness.events import IsrResult, Truncate
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.loop import run
 from harness.values import ACKS_ALL
 from tests.broker.log.logs import SMALL, batch, from_producer, new_log, opened
-from tests.broker.replica_cluster import TOPIC, ReplicaCluster
+from tests.broker.replica_cluster import TOPIC, ReplicaCluster, context
 
 Play = Callable[[ReplicaCluster], Awaitable[Any]]
 
@@ -155,6 +156,16 @@ async def answer_to_an_old_epoch(cluster: ReplicaCluster) -> Any:
     return "served"
 
 
+async def answer_to_a_follower_of_an_old_epoch(cluster: ReplicaCluster) -> Any:
+    await cluster.elect(1)
+    await cluster.elect(1)
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    query = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
+    request = OffsetForLeaderEpochRequest(replica_id=2, topics=[topic(topic=TOPIC, partitions=[query])])
+    response = await cluster[1].data.offset_for_leader_epoch(request, context(ApiKey.OFFSET_FOR_LEADER_EPOCH, 3))
+    return response.topics[0].partitions[0].error_code
+
+
 async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaCluster) -> Any:
     asked = [PartitionFetch((TOPIC, 0), -1, 0, 1000)]
     sessions = cluster[1].sessions
@@ -190,6 +201,13 @@ async def answer_to_a_request_of_a_session_that_comes_twice(cluster: ReplicaClus
         ),
         pytest.param("appends-below-min-isr", what_a_leader_alone_writes, 0, 1, id="few in sync"),
         pytest.param("reads-uncommitted", what_a_consumer_gets_of_a_leader_alone, False, True, id="reading"),
+        pytest.param(
+            "epoch-answers-unfenced",
+            answer_to_a_follower_of_an_old_epoch,
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.NONE,
+            id="epoch answers",
+        ),
         pytest.param("no-leader-epoch-fence", answer_to_an_old_epoch, "FENCED_LEADER_EPOCH", "served", id="fence"),
         pytest.param(
             "no-fetch-session-epoch",

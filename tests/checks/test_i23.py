@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 from tests.analysis.fact_rows import replica
-from tests.analysis.protocol_rows import topic
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.analysis.protocol_rows import S, put_aside, topic
+from tests.checks.answers import STRICT, fails, passes, table_of, unknown
 
 OTHER = [topic("other", present=True), replica(1, 5, topic="other")]
 
@@ -12,6 +14,25 @@ CASES = {
         *OTHER, topic(present=False, configured=True), text="its configuration is still there"
     ),
     "its deletion waits": passes(topic(present=False, deletion_pending=True), replica(2, 5)),
+    "its folder is on the disk for too long": fails(
+        *OTHER,
+        topic(present=False),
+        put_aside(),
+        text="of orders-0 broker 1 still has orders-0.0-delete, 5 s after its delay was over",
+        facts=["deleted_logs"],
+    ),
+    "its folder is a little late": passes(*OTHER, topic(present=False), put_aside(lived_ns=74 * S)),
+    "its folder waits since a restart": passes(*OTHER, topic(present=False), put_aside(began_ns=11 * S)),
+    "its folder has waited long enough since a restart": fails(
+        *OTHER, topic(present=False), put_aside(stopped_ns=0, began_ns=10 * S)
+    ),
+    "its folder waits longer by the configuration": passes(
+        *OTHER, topic(present=False), put_aside(), settings=replace(STRICT, delete_delay_ms=60_001)
+    ),
+    "a replica that was moved away is on the disk for too long": fails(*OTHER, topic(present=True), put_aside()),
+    "a folder of another name than any replica's": passes(*OTHER, put_aside(stopped_ns=None)),
+    "its broker is still starting": passes(*OTHER, topic(present=False), put_aside(began_ns=None)),
+    "a folder on a disk that failed": passes(*OTHER, put_aside(disk_failed=True)),
     "no topic was ever seen": unknown(replica(2, 5), text="topics"),
 }
 

@@ -55,6 +55,9 @@ CASES = {
         *LEADERS, *RECORDS, led(1, 6, partition=1), log(4, [0, 0], [3, 2], [6, 4]), offsets=[4]
     ),
     "an epoch begins past the end": fails(*LEADERS, *RECORDS, log(4, [0, 0], [3, 2], [6, 9]), offsets=[9]),
+    "an epoch begins past the end of a log whose first records are gone": fails(
+        *LEADERS, *RECORDS, log(4, [3, 2], [6, 9], log_start_offset=2), offsets=[9]
+    ),
     "an empty log has an epoch that it led": passes(*LEADERS, log(0, [5, 0])),
     "an empty log has an epoch that it never led": fails(*LEADERS, log(0, [3, 0]), offsets=[0]),
     "retention has emptied the log": passes(*LEADERS, log(4, [3, 4], log_start_offset=4)),

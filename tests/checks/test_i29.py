@@ -40,6 +40,9 @@ CASES = {
     "one knows no partition": unknown_to_one(
         cached(2, **EMPTY), text="of orders-0 broker 2 has nothing, ZooKeeper has leader 1 in epoch 0", epochs=[0]
     ),
+    "one knows another leader, and a topic was deleted": unknown_to_one(
+        cached(2, leader=2), topic("gone", present=False), text="of orders-0 broker 2 has leader 2"
+    ),
     "one knows another leader": unknown_to_one(cached(2, leader=2), text="broker 2 has leader 2 in epoch 0"),
     "one knows an older epoch": unknown_to_one(
         cached(2),
@@ -106,12 +109,14 @@ CASES = {
         cached(2, live_brokers=[2]),
         cached(2, topic="gone"),
         topic("gone", present=False),
+        injected(healed_s=10),
         injected(healed_s=98.1),
     ),
     "a leader that moved long before is judged even then": unknown_to_one(cached(2, leader=2), injected(healed_s=98.1)),
     "a fault was never healed": unknown(
         *RUN, cached(), cached(2), injected(healed_s=None), text="kill was never healed"
     ),
+    "a fault was never injected": known(cached(), cached(2), injected(injected_ns=None, healed_s=None)),
     "the logs are older": unknown(
         *RUN, cached(live_brokers=None, **EMPTY), cached(2, live_brokers=None, **EMPTY), text="do not say live_brokers"
     ),

@@ -29,6 +29,9 @@ CASES = {
     "one that is not known yet has no end": right(-1, -1, to=4),
     "nobody's epoch has none": right(-1, -1, to=-1),
     "one older than all ends where these begin": right(1, 4, to=1, leader_epochs=[[2, 4], [3, 7]]),
+    "another epoch for one older than all": wrong(
+        0, 4, to=1, leader_epochs=[[2, 4], [3, 7]], text="say epoch 1 and offset 4"
+    ),
     "a log without epochs knows none": right(-1, -1, to=0, leader_epochs=[]),
     "another end": wrong(
         0, 5, to=0, text="broker 1 answered epoch 0 and offset 5, but its own epochs say epoch 0 and "

@@ -1,7 +1,7 @@
 from harness.analysis.schemas import TORN
 from tests.analysis.fact_rows import held, remark, replica, state
 from tests.analysis.protocol_rows import topic
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import UNHEARD, fails, passes, table_of, unknown
 
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
 ONE = state(0, leader=1, epoch=1, isr=[1])
@@ -44,6 +44,9 @@ CASES = {
         BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)
     ),
     "of a deleted topic no dump is missing": passes(BOTH, replica(1, 1), topic(present=False)),
+    "a broker's log has holes, of which dumps say nothing": fails(
+        BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), UNHEARD, offsets=[0]
+    ),
     "no dumps": unknown(),
 }
 

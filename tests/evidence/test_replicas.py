@@ -70,6 +70,20 @@ def test_only_whole_replicas_are_dumped_by_topic_and_partition(tmp_path: Path, l
     assert [state.high_watermark for state in states] == [-1, -1, 0]
 
 
+def test_what_is_left_of_deleted_replicas_is_listed(tmp_path: Path, log_dir: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    dump_replicas(folder, 1, log_dir)
+    assert not folder.deleted_logs(1).exists()
+    for name in ("t.x-y-10.0-delete", "gone-0.3fc1-delete", "gone-0-delete", "moving-0.3f-future"):
+        replica(log_dir, name)
+    dump_replicas(folder, 1, log_dir)
+    lines = [json.loads(line) for line in folder.deleted_logs(1).read_text(encoding="utf-8").splitlines()]
+    assert [(line["broker"], line["topic"], line["partition"], line["folder"]) for line in lines] == [
+        (1, "gone", 0, "gone-0.3fc1-delete"),
+        (1, "t.x-y", 10, "t.x-y-10.0-delete"),
+    ]
+
+
 def test_replicas_of_several_data_directories_are_dumped_each_with_its_own_checkpoints(
     tmp_path: Path, log_dir: Path, batch: Any
 ) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -260,6 +261,42 @@ def test_what_cannot_be_read_is_refused_by_name(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(EvidenceError, match=said):
         RecordedEvidence(spark, {"operations": [str(tmp_path / name)]})
+
+
+def parquet_bomb(folder: Path) -> str:
+    """Write 200,000 bytes that hold a hundred million values."""
+    parquet.write_table(pa.table({"kind": pa.nulls(10**8)}), folder / "bomb.parquet")
+    return str(folder / "bomb.parquet")
+
+
+def packed_bomb(folder: Path) -> str:
+    """Write 300,000 bytes that are unpacked to 300 MB."""
+    (folder / "bomb.jsonl.gz").write_bytes(gzip.compress(b"\n" * 2**20) * 300)
+    return f"file://{folder}/bomb.jsonl.gz"
+
+
+@pytest.mark.parametrize(
+    ("bomb", "said"),
+    [
+        pytest.param(
+            parquet_bomb,
+            r"bomb\.parquet: its [\d,]{7} bytes hold more than [\d,]{10} values in a column, as no history does; "
+            "--expansion, 100 times a file's size now, raises the bound$",
+            id="Parquet",
+        ),
+        pytest.param(packed_bomb, r"bomb\.jsonl\.gz: .* hold more than 268,435,456 bytes, as", id="gzip"),
+    ],
+)
+def test_a_file_that_holds_more_than_its_size_makes_likely_is_refused(
+    spark: SparkSession, tmp_path: Path, bomb: Callable[[Path], str], said: str
+) -> None:
+    with pytest.raises(EvidenceError, match=said):
+        RecordedEvidence(spark, {"operations": [bomb(tmp_path)]})
+
+
+def test_what_a_file_may_hold_can_be_raised(spark: SparkSession, tmp_path: Path) -> None:
+    paths = {"operations": [packed_bomb(tmp_path)]}
+    assert RecordedEvidence(spark, paths, expansion=2000).files["operations"]
 
 
 def test_a_file_system_that_hadoop_does_not_know_is_refused(spark: SparkSession) -> None:

@@ -40,7 +40,9 @@ _SEVERITIES = {"VIOLATION": "NOTE", "NOTE": "VIOLATION", "EXPECTED": "VIOLATION"
 _GUARDS_ALONE = frozenset({"where", "when", "otherwise", "rowsBetween"})
 """Methods that guard: without them what they are called on is left."""
 _KEYED = frozenset({"groupBy", "in_order"})
-_TEXTS = frozenset({"message", "evidence"})
+_DECIDING = frozenset({"needs", "assumes"})
+"""Declarations of a check on which its answer rests."""
+_TEXTS = frozenset({"message", "evidence", "reason"})
 _TEXT_CALLS = frozenset({"event", "format_string", "ids", "phrase", "alias"})
 _SHOWING = frozenset({"shown", "_described", "_named"})
 
@@ -71,7 +73,7 @@ def mutants(module: str, source: str) -> list[Mutant]:
     return found
 
 
-def _difference(node: ast.AST, other: ast.expr) -> str:
+def _difference(node: ast.AST, other: ast.AST) -> str:
     """Return what stands there and what instead, without what both begin and end with."""
     before, after = ast.unparse(node), ast.unparse(other)
     begin = _alike(before, after)
@@ -107,7 +109,7 @@ def _is_text(parent: ast.AST, name: str, child: ast.AST) -> bool:
     if isinstance(child, ast.FunctionDef):
         return child.name in _SHOWING
     if isinstance(child, ast.AnnAssign):
-        return not (isinstance(child.target, ast.Name) and child.target.id == "needs")
+        return not (isinstance(child.target, ast.Name) and child.target.id in _DECIDING)
     if isinstance(parent, ast.Call) and name == "args":
         return _called(parent) in _TEXT_CALLS
     if isinstance(parent, (ast.arg, ast.FunctionDef)) and name in ("annotation", "returns"):
@@ -127,7 +129,7 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _others(node: ast.AST) -> Iterator[ast.expr]:
+def _others(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what may stand in the place of a node."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -146,6 +148,10 @@ def _others(node: ast.AST) -> Iterator[ast.expr]:
             yield ast.Constant(value + 1)
         case ast.Attribute(value=ast.Name(id="Severity") as of, attr=attr) if attr in _SEVERITIES:
             yield ast.Attribute(of, _SEVERITIES[attr], ast.Load())
+        case ast.AnnAssign(target=ast.Name(id="assumes"), value=ast.Tuple(elts=elements)) as declared:
+            for number in range(len(elements)):
+                fewer = ast.Tuple(elements[:number] + elements[number + 1 :], ast.Load())
+                yield ast.AnnAssign(declared.target, declared.annotation, fewer, declared.simple)
         case ast.Tuple(elts=elements) if _is_names(elements):
             for number in range(len(elements) if len(elements) > 1 else 0):
                 yield ast.Tuple(elements[:number] + elements[number + 1 :], ast.Load())
@@ -207,7 +213,7 @@ def _with(call: ast.Call, **changed: object) -> ast.Call:
     return ast.Call(**parts)
 
 
-def _replaced(tree: ast.Module, path: Path, node: ast.expr) -> ast.Module:
+def _replaced(tree: ast.Module, path: Path, node: ast.AST) -> ast.Module:
     """Return the tree with another node at a path."""
     changed = deepcopy(tree)
     parent = _at(changed, path[:-1])

@@ -21,7 +21,16 @@ from tests.mutation.mutants import Mutant, mutants
 CHECKS = "kafka_chaos.checks"
 SHARED = {
     f"harness.analysis.{name}": Path(registry.__file__).parents[1] / "analysis" / f"{name}.py"
-    for name in ("findings", "min_insync", "poll_steps", "records", "replication", "send_reversals")
+    for name in (
+        "assumptions",
+        "findings",
+        "liveness",
+        "min_insync",
+        "poll_steps",
+        "records",
+        "replication",
+        "send_reversals",
+    )
 }
 """What checks are made of; its mutants are put to the tests of all checks that import it."""
 _BROKEN = (PySparkException, Py4JError, ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)

@@ -73,6 +73,12 @@ def test_what_a_check_needs_is_a_guard() -> None:
     assert len(changed("needs: ClassVar[tuple[str, ...]] = ('sends', 'polls')")) == 2
 
 
+def test_what_a_check_assumes_is_a_guard() -> None:
+    declared = "assumes: ClassVar[tuple[Assumption, ...]] = "
+    assert changed(f"{declared}(WHOLE, *DUMPS)") == {f"{declared}(*DUMPS,)", f"{declared}(WHOLE,)"}
+    assert f"{declared}()" in changed(f"{declared}(Assumption(broken=lambda rows: rows, reason='one'),)")
+
+
 def test_a_mutant_says_where_it_is_and_what_it_changes() -> None:
     (first, *_) = mutants("m", "\nrows.where(one == two)")
     assert (first.line, first.change) == (2, "rows.where(one == two)  =>  rows")

@@ -10,11 +10,12 @@ from harness.broker.wire.messages import ProduceRequest
 from harness.experiment.drive import create_topics
 from harness.experiment.load import Load
 from harness.scenario.plan import make_plan
+from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.load import SimulatedClients
 from harness.simulation.loop import run
 from harness.simulation.topics import SimulatedTopicAdmin
-from harness.simulation.transport import MemoryConnection
+from harness.simulation.transport import MemoryConnection, MemoryTransport
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.phase_log import PhaseNotes
 from tests.simulation.scenarios import scenario
@@ -61,6 +62,30 @@ def every_operation_ended(operations: dict[str, list[Operation]]) -> bool:
     recorded = [each for every in operations.values() for each in every]
     invoked = {(each.process, each.index) for each in recorded if each.type is OpType.INVOKE}
     return invoked == {(each.process, each.index) for each in recorded if each.type is not OpType.INVOKE}
+
+
+def test_a_client_begins_nothing_more_when_its_run_ends_while_it_connects() -> None:
+    clients: list[ClusterClient] = []
+    begun: list[str] = []
+
+    async def play() -> None:
+        cluster = SimulatedCluster([0], seed=1)
+        clients.append(
+            ClusterClient(
+                MemoryTransport(cluster.network, "c0"),
+                cluster.bootstrap,
+                [],
+                client_id="c0",
+                timeout_s=1,
+                changed=lambda: begun.append("a connection"),
+            )
+        )
+        await asyncio.sleep(0)  # it has asked for its first connection, and nobody answers yet
+        raise KeyError("the run ends")
+
+    with pytest.raises(KeyError):
+        run(play())
+    assert begun == []
 
 
 async def _nothing(cluster: SimulatedCluster) -> None:

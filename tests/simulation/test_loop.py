@@ -67,6 +67,19 @@ def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, 
         run(work(), **limits)
 
 
+def test_a_signal_ends_a_run_when_no_callback_runs() -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        signal.raise_signal(signal.SIGINT)
+        seen.append("the step goes on")
+        await _spin()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(main())
+    assert seen == ["the step goes on"]
+
+
 @pytest.mark.parametrize(
     "reach",
     [

@@ -78,6 +78,7 @@ SWEEPS = {
     "one-batch-remembered": Sweep(scenario=str(PLANTED / "producer-state-lost.yaml"), finding="I28"),
     "appends-below-min-isr": Sweep(scenario="kill-leader", sets=FEW_REPLICAS, finding="I26"),
     "no-leader-epoch-fence": Sweep(finding="I24"),
+    "epoch-answers-unfenced": Sweep(scenario="storm", finding="I30"),
     "no-broker-epoch": Sweep(finding="I14"),
     "bounced-brokers-ignored": Sweep(finding="I31"),
     "no-controller-epoch-check": Sweep(finding="I14", schedules=2),

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from harness.errors import Interrupted
-from harness.system.interruption import ALL_SIGNALS, Background, Interrupts
+from harness.system.interruption import ALL_SIGNALS, Background, Interrupts, between_steps
 from tests.raising import raising
 
 
@@ -98,6 +98,41 @@ def test_the_handlers_of_before_are_back_afterwards() -> None:
     with Interrupts():
         assert signal.getsignal(signal.SIGTERM) is not before[1]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(
+    ("signals", "done"),
+    [
+        pytest.param(1, ["first step"], id="one waits until the step is done"),
+        pytest.param(2, [], id="a second one waits for nothing"),
+    ],
+)
+def test_between_steps_signals_are_let_in(signals: int, done: list[str]) -> None:
+    steps = []
+
+    def walk() -> None:
+        with between_steps() as let_in:
+            send(signal.SIGINT, signals)
+            steps.append("first step")
+            let_in()
+            steps.append("second step")
+
+    with pytest.raises(KeyboardInterrupt):
+        walk()
+    assert steps == done
+
+
+def test_a_signal_that_nobody_let_in_comes_after_the_last_step() -> None:
+    steps = []
+
+    def walk() -> None:
+        with between_steps():
+            send(signal.SIGINT)
+            steps.append("the only step")
+
+    with pytest.raises(KeyboardInterrupt):
+        walk()
+    assert steps == ["the only step"]
 
 
 def test_in_another_thread_it_only_runs_the_work() -> None:

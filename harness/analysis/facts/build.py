@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis import client_tables, protocol_tables, schemas
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.clients import polls, sends
+from harness.analysis.facts.deleted import deleted_logs
 from harness.analysis.facts.epochs import (
     appends,
     isr_changes,
@@ -39,11 +41,19 @@ from harness.analysis.facts.protocol import (
     state_writes,
 )
 from harness.analysis.facts.steps import end_offsets, poll_steps, send_reversals
-from harness.analysis.facts.znodes import controller_epochs, producer_id_blocks, registrations, topic_configs, topics
+from harness.analysis.facts.znodes import (
+    changes,
+    controller_epochs,
+    producer_id_blocks,
+    registrations,
+    topic_configs,
+    topics,
+)
 from harness.analysis.frames import checkpointed, is_local, union
 from harness.analysis.hadoop import Folder, remove
 from harness.analysis.schemas import TABLES
 from harness.analysis.sources import Sources, no_rows
+from harness.analysis.state_changes import StateChanges, by_kind
 from harness.analysis.storage import literal_glob
 from harness.store.folder import R
 
@@ -53,55 +63,58 @@ LINES = ".lines"
 """Folder of the lines as Parquet, while facts are made of them."""
 WRITERS = 4
 """Jobs at once: most of a small job is planning, which one thread does alone."""
+HISTORY = "history"
+"""One row a change of a znode."""
 
 
-def facts_from_lines(sources: Sources) -> Facts:
-    """Return the facts that come straight from the lines."""
-    lines = sources.state_changes
+def tables_of(sources: Sources) -> Facts:
+    """Return what many facts take from the lines: what became of znodes, and the brokers' logs by kind of event."""
+    return {HISTORY: changes(sources.zookeeper)} | by_kind(sources.state_changes)
+
+
+def facts_from_lines(sources: Sources, tables: Facts) -> Facts:
+    """Return the facts that come straight from the lines, and from the tables that are made of them."""
+    history, lines = tables[HISTORY], StateChanges(tables)
     return {
         schemas.SENDS.name: sends(sources.operations, lines),
         schemas.POLLS.name: polls(sources.operations),
         schemas.REPLICAS.name: replicas(sources.replicas),
         schemas.REPLICA_RECORDS.name: replica_records(sources.replicas),
-        schemas.PARTITION_STATES.name: partition_states(sources.zookeeper, lines),
+        schemas.PARTITION_STATES.name: partition_states(history, lines),
         schemas.LEADERSHIP_CLAIMS.name: leadership_claims(lines),
         schemas.APPENDS.name: appends(lines),
-        schemas.CONTROLLER_EPOCHS.name: controller_epochs(sources.zookeeper, lines),
+        schemas.CONTROLLER_EPOCHS.name: controller_epochs(history, lines),
         schemas.HIGH_WATERMARKS.name: high_watermarks(lines),
         schemas.TRUNCATIONS.name: truncations(lines),
         schemas.COMMITTED_OFFSETS.name: committed_offsets(sources.operations, sources.replicas),
         schemas.FAULT_WINDOWS.name: fault_windows(sources.journal),
         schemas.LIVENESS.name: liveness(sources.liveness),
         protocol_tables.METADATA_CACHES.name: metadata_caches(lines, sources.operations),
+        protocol_tables.DELETED_LOGS.name: deleted_logs(sources.replicas, sources.state_changes, lines),
         client_tables.END_OFFSETS.name: end_offsets(sources.operations),
-    } | _protocol_facts(sources.zookeeper, lines)
-
-
-def _protocol_facts(zookeeper: DataFrame, lines: DataFrame) -> Facts:
-    return {
         protocol_tables.ELECTIONS.name: elections(lines),
         protocol_tables.STATE_WRITES.name: state_writes(lines),
         protocol_tables.CONTROL_REQUESTS.name: control_requests(lines),
-        protocol_tables.REGISTRATIONS.name: registrations(zookeeper, lines),
+        protocol_tables.REGISTRATIONS.name: registrations(history, lines),
         protocol_tables.LEADER_ISRS.name: leader_isrs(lines),
         protocol_tables.ISR_PROPOSALS.name: isr_proposals(lines),
         protocol_tables.ACKNOWLEDGEMENTS.name: acknowledgements(lines),
         protocol_tables.REFUSALS.name: refusals(lines),
         protocol_tables.REFUSED_RETRIES.name: refused_retries(lines),
         protocol_tables.CONSUMER_FETCHES.name: consumer_fetches(lines),
-        protocol_tables.PRODUCER_ID_BLOCKS.name: producer_id_blocks(zookeeper),
+        protocol_tables.PRODUCER_ID_BLOCKS.name: producer_id_blocks(history),
         protocol_tables.EPOCH_ANSWERS.name: epoch_answers(lines),
-        protocol_tables.TOPICS.name: topics(zookeeper),
-        protocol_tables.TOPIC_CONFIGS.name: topic_configs(zookeeper),
+        protocol_tables.TOPICS.name: topics(sources.zookeeper),
+        protocol_tables.TOPIC_CONFIGS.name: topic_configs(history),
     }
 
 
-def facts_from_facts(facts: Facts, sources: Sources) -> Facts:
+def facts_from_facts(facts: Facts, sources: Sources, tables: Facts) -> Facts:
     """Return the facts that are made of other facts too."""
     state_rows, send_rows = facts[schemas.PARTITION_STATES.name], facts[schemas.SENDS.name]
     return {
         schemas.LEADER_EPOCHS.name: leader_epochs(
-            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], sources.state_changes
+            state_rows, facts[schemas.LEADERSHIP_CLAIMS.name], facts[schemas.APPENDS.name], StateChanges(tables)
         ),
         schemas.ISR_CHANGES.name: isr_changes(state_rows),
         schemas.AVAILABILITY.name: availability(send_rows),
@@ -124,7 +137,7 @@ def built_facts(sources: Sources, folder: Folder, *, write: bool = True) -> Iter
         if sources.together:
             with _in_memory(sources) as facts:
                 if write:
-                    write_facts(facts, folder)
+                    in_threads([partial(_save, frame, fact_path(folder, name)) for name, frame in facts.items()])
                 yield facts
         else:
             with _on_disk(sources, folder) as facts:
@@ -140,8 +153,9 @@ def _on_disk(sources: Sources, folder: Folder) -> Iterator[Facts]:
     lines = folder / LINES
     try:
         sources = sources.with_frames(_stored(sources.frames, lines))
-        first = _stored(facts_from_lines(sources), folder)
-        yield first | _stored(facts_from_facts(first, sources), folder)
+        tables = tables_of(sources)
+        first = _stored(facts_from_lines(sources, tables), folder)
+        yield first | _stored(facts_from_facts(first, sources, tables), folder)
     finally:
         remove(lines)
 
@@ -161,8 +175,9 @@ def _in_memory(sources: Sources) -> Iterator[Facts]:
     with _materialized(spark, sources.frames) as lines:
         sources = sources.with_frames(lines)
         with (
-            _materialized(spark, facts_from_lines(sources)) as first,
-            _materialized(spark, facts_from_facts(first, sources)) as more,
+            _materialized(spark, tables_of(sources)) as tables,
+            _materialized(spark, facts_from_lines(sources, tables)) as first,
+            _materialized(spark, facts_from_facts(first, sources, tables)) as more,
         ):
             yield first | more
 
@@ -184,11 +199,8 @@ def _materialized(spark: SparkSession, frames: Facts) -> Iterator[Facts]:
 def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return how many rows each fact has, by run id and fact; one job, which computes all of them."""
     counts = {run_id: dict.fromkeys(TABLES, 0) for run_id in run_ids}
-    totals = [
-        frame.groupBy("run_id").agg(F.count("*").alias("number")).withColumn("fact", F.lit(name))
-        for name, frame in facts.items()
-    ]
-    for row in union(totals).collect():
+    rows = union([frame.select("run_id", F.lit(name).alias("fact")) for name, frame in facts.items()], apart=False)
+    for row in rows.groupBy("run_id", "fact").agg(F.count("*").alias("number")).collect():
         counts[row.run_id][row.fact] = row.number
     return counts
 
@@ -218,6 +230,16 @@ def fact_path(folder: R, name: str) -> R:
 
 def _write(frame: DataFrame, path: Folder) -> None:
     frame.write.mode("overwrite").parquet(str(path))
+
+
+def _save(frame: DataFrame, path: Folder) -> None:
+    """Write what is in memory already: on this machine with Arrow, in half of the time of a job that writes."""
+    if isinstance(path, Path):
+        remove(path)
+        path.mkdir(parents=True)
+        pq.write_table(frame.toArrow(), path / "part-0.parquet")
+    else:
+        _write(frame, path)
 
 
 def in_threads(jobs: list[Callable[[], None]]) -> None:

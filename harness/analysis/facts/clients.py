@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.schemas import POLLS, SENDS
+from harness.analysis.state_changes import StateChanges
 from harness.store.history import OpKind, OpType
 
 _LARGEST_BATCH = 1_000_000
@@ -33,7 +34,7 @@ def completed(operations: DataFrame, *kinds: OpKind) -> DataFrame:
     )
 
 
-def sends(operations: DataFrame, state_changes: DataFrame) -> DataFrame:
+def sends(operations: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a record that a client tried to write, with the epoch in which it was acknowledged."""
     attempts = completed(operations, OpKind.SEND).select(
         "run_id",
@@ -63,12 +64,12 @@ def sends(operations: DataFrame, state_changes: DataFrame) -> DataFrame:
     return conform(attempts.join(epochs, on=["run_id", "process", "index"], how="left"), SENDS)
 
 
-def successes(state_changes: DataFrame) -> DataFrame:
+def successes(state_changes: StateChanges) -> DataFrame:
     """One row an answer of a leader that a batch was written, with the columns of its line."""
-    return state_changes.where((F.col("ev") == "produce_resp") & (F.col("error") == "0") & (F.col("base_offset") >= 0))
+    return state_changes.of("produce_resp").where((F.col("error") == "0") & (F.col("base_offset") >= 0))
 
 
-def _answered_offsets(state_changes: DataFrame) -> DataFrame:
+def _answered_offsets(state_changes: StateChanges) -> DataFrame:
     """One row an offset that a leader acknowledged: `answer_ns`, and in which leader epoch."""
     length = F.col("last_offset") - F.col("base_offset")
     return (
@@ -79,7 +80,7 @@ def _answered_offsets(state_changes: DataFrame) -> DataFrame:
             "topic",
             "partition",
             F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
-            F.col("mono").alias("answer_ns"),
+            F.col("time_ns").alias("answer_ns"),
             "leader_epoch",
         )
     )

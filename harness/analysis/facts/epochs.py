@@ -3,9 +3,10 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.facts.znodes import changes, with_time_ns
-from harness.analysis.frames import PARTITION_KEY, conform, events_of, in_order
+from harness.analysis.facts.znodes import with_time_ns
+from harness.analysis.frames import PARTITION_KEY, conform, in_order
 from harness.analysis.schemas import APPENDS, ISR_CHANGES, LEADER_EPOCHS, LEADERSHIP_CLAIMS, PARTITION_STATES
+from harness.analysis.state_changes import StateChanges
 from harness.events import NO_LEADER
 from harness.values import ACKS_ALL
 
@@ -14,12 +15,11 @@ _TOPIC_PATH = r"^/brokers/topics/([^/]+)$"
 _STATE_JSON = "leader int, leader_epoch int, isr array<int>, controller_epoch int"
 
 
-def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+def partition_states(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a version of a partition's state znode, beside the version seen before it in the znode's same life."""
-    all_changes = changes(zookeeper)
     at_path = in_order("run_id", "path", by=("zxid",))
     states = (
-        all_changes.where(F.col("path").rlike(STATE_PATH))
+        history.where(F.col("path").rlike(STATE_PATH))
         .withColumn("life", F.sum(F.when(F.col("type") == "create", 1).otherwise(0)).over(at_path))
         .where(F.col("type") != "delete")
         .withColumn("state", F.from_json("data", _STATE_JSON))
@@ -36,7 +36,7 @@ def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFram
             "state.*",
         )
     )
-    assigned = _with_assignment(_with_writer(states, state_changes), all_changes)
+    assigned = _with_assignment(_with_writer(states, state_changes), history)
     in_life = in_order("run_id", "topic", "partition", "life", by=("zxid",))
     before = [
         F.lag(name).over(in_life).alias(f"previous_{name}")
@@ -45,10 +45,11 @@ def partition_states(zookeeper: DataFrame, state_changes: DataFrame) -> DataFram
     return conform(with_time_ns(assigned, state_changes).select("*", *before), PARTITION_STATES)
 
 
-def _with_writer(states: DataFrame, state_changes: DataFrame) -> DataFrame:
+def _with_writer(states: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add who wrote each version, where exactly one broker says that it did."""
     writes = (
-        state_changes.where((F.col("ev") == "zk_write") & (F.col("result") == "ok") & (F.col("new_version") >= 0))
+        state_changes.of("zk_write")
+        .where((F.col("result") == "ok") & (F.col("new_version") >= 0))
         .groupBy("run_id", "path", F.col("new_version").alias("zk_version"))
         .agg(F.min("by").alias("writer"), F.count_distinct("by").alias("writers"))
         .where(F.col("writers") == 1)
@@ -57,10 +58,10 @@ def _with_writer(states: DataFrame, state_changes: DataFrame) -> DataFrame:
     return states.join(writes, on=["run_id", "path", "zk_version"], how="left")
 
 
-def _with_assignment(states: DataFrame, all_changes: DataFrame) -> DataFrame:
+def _with_assignment(states: DataFrame, history: DataFrame) -> DataFrame:
     """Add the replicas that the topic's znode assigned to the partition when the state was written."""
     topics = (
-        all_changes.where(F.col("path").rlike(_TOPIC_PATH) & (F.col("type") != "delete"))
+        history.where(F.col("path").rlike(_TOPIC_PATH) & (F.col("type") != "delete"))
         .withColumn("topic_json", F.from_json("data", "partitions map<string, array<int>>"))
         .select(
             "run_id",
@@ -84,21 +85,21 @@ def isr_changes(states: DataFrame) -> DataFrame:
     return conform(states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr"), ISR_CHANGES)
 
 
-def leadership_claims(state_changes: DataFrame) -> DataFrame:
+def leadership_claims(state_changes: StateChanges) -> DataFrame:
     """One row each time that a broker says it became leader or follower."""
     leads = F.col("ev") == "become_leader"
     return conform(
-        events_of(state_changes, "become_leader", "become_follower")
+        state_changes.of("become_leader", "become_follower")
         .withColumn("role", F.when(leads, "leader").otherwise("follower"))
         .withColumn("leader", F.when(leads, F.col("broker")).otherwise(F.col("leader"))),
         LEADERSHIP_CLAIMS,
     )
 
 
-def appends(state_changes: DataFrame) -> DataFrame:
+def appends(state_changes: StateChanges) -> DataFrame:
     """One row a broker and leader epoch in which it wrote to its log, as leader or as follower."""
     return conform(
-        state_changes.where(F.col("ev") == "append")
+        state_changes.of("append")
         .withColumn("for_all", F.col("acks") == ACKS_ALL)
         .groupBy("run_id", "broker", "topic", "partition", "role", "leader_epoch")
         .agg(
@@ -112,7 +113,7 @@ def appends(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, state_changes: DataFrame) -> DataFrame:
+def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a leader in one leader epoch; a broker that claims an epoch of another one has a row of its own.
 
     `states`, `claims` and `appends` are the facts `partition_states`, `leadership_claims` and `appends`.
@@ -163,10 +164,11 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
     )
 
 
-def _elections(state_changes: DataFrame) -> DataFrame:
+def _elections(state_changes: StateChanges) -> DataFrame:
     """One row a leader and leader epoch that a controller logged: `logged_unclean`, and `unclean_allowed`."""
     return (
-        state_changes.where((F.col("ev") == "election") & F.col("result").isNotNull())
+        state_changes.of("election")
+        .where(F.col("result").isNotNull())
         .withColumn("decided", F.from_json("result", "leader int, leader_epoch int"))
         .groupBy("run_id", "topic", "partition", "decided.leader_epoch", "decided.leader")
         .agg(F.max("unclean").alias("logged_unclean"), F.max("unclean_allowed").alias("unclean_allowed"))

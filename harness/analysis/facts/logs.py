@@ -3,18 +3,19 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, events_of, null_if_unknown
+from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
+from harness.analysis.state_changes import StateChanges
 
 
-def high_watermarks(state_changes: DataFrame) -> DataFrame:
+def high_watermarks(state_changes: StateChanges) -> DataFrame:
     """One row a change of one replica's high watermark."""
-    return conform(events_of(state_changes, "hw"), HIGH_WATERMARKS)
+    return conform(state_changes.of("hw"), HIGH_WATERMARKS)
 
 
-def truncations(state_changes: DataFrame) -> DataFrame:
+def truncations(state_changes: StateChanges) -> DataFrame:
     """One row each time that a log lost its end."""
-    return conform(events_of(state_changes, "truncate").withColumnRenamed("to", "to_offset"), TRUNCATIONS)
+    return conform(state_changes.of("truncate").withColumnRenamed("to", "to_offset"), TRUNCATIONS)
 
 
 def replicas(dumps: DataFrame) -> DataFrame:

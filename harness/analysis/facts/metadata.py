@@ -3,15 +3,16 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import conform, events_of
+from harness.analysis.frames import conform
 from harness.analysis.protocol_tables import METADATA_CACHES
+from harness.analysis.state_changes import StateChanges
 from harness.events import FORGOTTEN
 
 _LIFE = ("run_id", "broker", "incarnation")
 _HELD = "array<struct<topic: string, partition: int, leader: int, leader_epoch: int>>"
 
 
-def metadata_caches(state_changes: DataFrame, operations: DataFrame) -> DataFrame:
+def metadata_caches(state_changes: StateChanges, operations: DataFrame) -> DataFrame:
     """One row a partition in a cache, and one without a partition for an empty cache.
 
     The last line about a partition says what the cache holds of it. What is logged when brokers stop does not count:
@@ -20,7 +21,7 @@ def metadata_caches(state_changes: DataFrame, operations: DataFrame) -> DataFram
     ended = operations.groupBy("run_id").agg(F.max("time_ns").alias("ended_ns"))
     is_update = (F.col("ev") == "ctl_recv") & F.col("live_brokers").isNotNull()
     lines = (
-        events_of(state_changes, "broker_start", "ctl_recv")
+        state_changes.of("broker_start", "ctl_recv")
         .where((F.col("ev") == "broker_start") | is_update)
         .join(ended, on="run_id", how="inner")
         .where(F.col("time_ns") <= F.col("ended_ns"))

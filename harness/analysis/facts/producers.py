@@ -3,8 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, conform, events_of
+from harness.analysis.frames import PARTITION_KEY, conform
 from harness.analysis.protocol_tables import REFUSED_RETRIES
+from harness.analysis.state_changes import StateChanges
 
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 INVALID_PRODUCER_EPOCH = 47
@@ -13,15 +14,15 @@ _REPLICA = (*PARTITION_KEY, "broker")
 _PRODUCER = ("producer_id", "producer_epoch")
 
 
-def refused_retries(state_changes: DataFrame) -> DataFrame:
+def refused_retries(state_changes: StateChanges) -> DataFrame:
     """One row a refused batch and place at which its leader had written the same one.
 
     A broker's lines are in order by its monotonic clock, over all its lives; refusals are few, and most of batches that
     were never written.
     """
-    appends = events_of(state_changes, "append").where(F.col("producer_id") >= 0)
+    appends = state_changes.of("append").where(F.col("producer_id") >= 0)
     retries = (
-        events_of(state_changes, "batch_refused")
+        state_changes.of("batch_refused")
         .where(F.col("error").isin(*_BY_NUMBERS))
         .withColumn("refused_at", _instant())
         .join(
@@ -44,9 +45,9 @@ def refused_retries(state_changes: DataFrame) -> DataFrame:
     return conform(_with_lead(_with_later(retries, state_changes), state_changes), REFUSED_RETRIES)
 
 
-def _with_later(retries: DataFrame, state_changes: DataFrame) -> DataFrame:
+def _with_later(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add what the broker wrote to the same log in between."""
-    appends = events_of(state_changes, "append").select(
+    appends = state_changes.of("append").select(
         *_REPLICA,
         F.col("base_offset").alias("later_offset"),
         F.col("producer_id").alias("later_id"),
@@ -75,9 +76,9 @@ def _with_later(retries: DataFrame, state_changes: DataFrame) -> DataFrame:
     )
 
 
-def _with_lead(retries: DataFrame, state_changes: DataFrame) -> DataFrame:
+def _with_lead(retries: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add where the log ended when the leader that refused took the lead, and whether the batch was written since."""
-    leads = events_of(state_changes, "become_leader").select(
+    leads = state_changes.of("become_leader").select(
         *_REPLICA, "leader_epoch", F.col("log_end_offset").alias("leader_end_offset"), _instant().alias("led_at")
     )
     took = (

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.facts.clients import successes
 from harness.analysis.facts.epochs import STATE_PATH
-from harness.analysis.frames import conform, events_of
+from harness.analysis.frames import conform
 from harness.analysis.protocol_tables import (
     ACKNOWLEDGEMENTS,
     CONSUMER_FETCHES,
@@ -20,16 +20,17 @@ from harness.analysis.protocol_tables import (
     REFUSALS,
     STATE_WRITES,
 )
+from harness.analysis.state_changes import StateChanges
 
 _DECIDED = "leader int, leader_epoch int, isr array<int>"
 _CONTROLLED = "array<struct<topic: string, partition: int, leader_epoch: int, verdict: string>>"
 
 
-def elections(state_changes: DataFrame) -> DataFrame:
+def elections(state_changes: StateChanges) -> DataFrame:
     """One row a decision about a partition's leader."""
     before = [F.col(f"previous.{name}").alias(f"previous_{name}") for name in ("leader", "leader_epoch", "isr")]
     return conform(
-        events_of(state_changes, "election")
+        state_changes.of("election")
         .withColumn("decided", F.from_json("result", _DECIDED))
         .drop("leader", "leader_epoch", "isr", "previous_leader_epoch")
         .select("*", "decided.*", *before),
@@ -37,10 +38,10 @@ def elections(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def state_writes(state_changes: DataFrame) -> DataFrame:
+def state_writes(state_changes: StateChanges) -> DataFrame:
     """One row a write of a partition's state znode, as it ended for the broker that wrote."""
     return conform(
-        events_of(state_changes, "zk_write")
+        state_changes.of("zk_write")
         .where(F.col("path").rlike(STATE_PATH))
         .withColumn("topic", F.regexp_extract("path", STATE_PATH, 1))
         .withColumn("partition", F.regexp_extract("path", STATE_PATH, 2))
@@ -50,12 +51,12 @@ def state_writes(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def control_requests(state_changes: DataFrame) -> DataFrame:
+def control_requests(state_changes: StateChanges) -> DataFrame:
     """One row a partition of a request as a broker handled it; UpdateMetadata is one row as a whole."""
     partitions = F.when(F.col("api") != "UpdateMetadata", F.from_json("partitions", _CONTROLLED))
     verdict = F.col("item.verdict").alias("partition_verdict")
     return conform(
-        events_of(state_changes, "ctl_recv")
+        state_changes.of("ctl_recv")
         .drop("topic", "partition", "leader_epoch")
         .select("*", F.explode_outer(partitions).alias("item"))
         .select("*", "item.topic", "item.partition", "item.leader_epoch", verdict),
@@ -63,21 +64,21 @@ def control_requests(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def isr_proposals(state_changes: DataFrame) -> DataFrame:
+def isr_proposals(state_changes: StateChanges) -> DataFrame:
     """One row a change of its ISR that a leader was about to write."""
     return conform(
-        events_of(state_changes, "isr_propose")
+        state_changes.of("isr_propose")
         .withColumn("old_isr", F.from_json("old", "array<int>"))
         .withColumn("new_isr", F.from_json("new", "array<int>")),
         ISR_PROPOSALS,
     )
 
 
-def leader_isrs(state_changes: DataFrame) -> DataFrame:
+def leader_isrs(state_changes: StateChanges) -> DataFrame:
     """One row a set of replicas for which a leader waited, in one leader epoch, before it raised its high watermark."""
-    advances = state_changes.where((F.col("ev") == "hw") & (F.col("role") == "leader"))
+    advances = state_changes.of("hw").where(F.col("role") == "leader")
     high_watermark = F.col("new").cast("bigint").alias("high_watermark")
-    furthest = F.max(F.struct(high_watermark, F.col("inc").alias("incarnation"), "seq"))
+    furthest = F.max(F.struct(high_watermark, "incarnation", "seq"))
     return conform(
         advances.groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "zk_version", "isr")
         .agg(F.count("*").alias("advances"), furthest.alias("furthest"))
@@ -87,7 +88,7 @@ def leader_isrs(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def acknowledgements(state_changes: DataFrame) -> DataFrame:
+def acknowledgements(state_changes: StateChanges) -> DataFrame:
     """One row a leader, leader epoch, acks level and size of its ISR: what it acknowledged."""
     return conform(
         successes(state_changes)
@@ -98,25 +99,27 @@ def acknowledgements(state_changes: DataFrame) -> DataFrame:
     )
 
 
-def epoch_answers(state_changes: DataFrame) -> DataFrame:
+def epoch_answers(state_changes: StateChanges) -> DataFrame:
     """One row an answer to OffsetForLeaderEpoch."""
-    return conform(events_of(state_changes, "ofle"), EPOCH_ANSWERS)
+    return conform(state_changes.of("ofle"), EPOCH_ANSWERS)
 
 
-def refusals(state_changes: DataFrame) -> DataFrame:
+def refusals(state_changes: StateChanges) -> DataFrame:
     """One row a leader, leader epoch, acks level, error and size of its ISR: what it refused."""
     return conform(
-        state_changes.where((F.col("ev") == "produce_resp") & (F.col("error") != "0"))
+        state_changes.of("produce_resp")
+        .where(F.col("error") != "0")
         .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "acks", "error", "isr_size")
         .agg(F.count("*").alias("answers"), F.min("seq").alias("seq")),
         REFUSALS,
     )
 
 
-def consumer_fetches(state_changes: DataFrame) -> DataFrame:
+def consumer_fetches(state_changes: StateChanges) -> DataFrame:
     """One row a broker, its leader epoch and the one that consumers believed in: what it served to them."""
     return conform(
-        state_changes.where((F.col("ev") == "fetch_resp") & (F.col("replica") < 0))
+        state_changes.of("fetch_resp")
+        .where(F.col("replica") < 0)
         .groupBy("run_id", "broker", "topic", "partition", "leader_epoch", "current_leader_epoch")
         .agg(F.count("*").alias("answers"), _furthest())
         .select("*", "furthest.*"),

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import conform, in_order
 from harness.analysis.protocol_tables import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
 from harness.analysis.schemas import CONTROLLER_EPOCHS
+from harness.analysis.state_changes import StateChanges
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
 _PRODUCER_ID_PATH = "/latest_producer_id_block"
@@ -30,34 +31,34 @@ def changes(zookeeper: DataFrame) -> DataFrame:
     )
 
 
-def with_time_ns(rows: DataFrame, state_changes: DataFrame) -> DataFrame:
+def with_time_ns(rows: DataFrame, state_changes: StateChanges) -> DataFrame:
     """Add `time_ns`, the instant of `time_ms` on the monotonic clock; null where no broker logged its start.
 
     How far the wall clock is ahead of the monotonic one, the first lines of the run's brokers say.
     """
     offsets = (
-        state_changes.where(F.col("ev") == "broker_start")
+        state_changes.of("broker_start")
         .groupBy("run_id")
-        .agg(F.min(F.col("ts") - F.col("mono")).alias("clock_offset_ns"))
+        .agg(F.min(F.col("ts") - F.col("time_ns")).alias("clock_offset_ns"))
     )
     time_ns = F.col("time_ms") * 1_000_000 - F.col("clock_offset_ns")
     return rows.join(offsets, on="run_id", how="left").withColumn("time_ns", time_ns)
 
 
-def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a controller: once by ZooKeeper's history, and once more by its broker's log.
 
     The winner creates `/controller` and raises `/controller_epoch` in one multi, so both carry the same zxid.
     """
-    history = changes(zookeeper).where(F.col("type") != "delete")
-    epochs = history.where(F.col("path") == "/controller_epoch").select(
+    values = history.where(F.col("type") != "delete")
+    epochs = values.where(F.col("path") == "/controller_epoch").select(
         "run_id",
         "zxid",
         "time_ms",
         F.col("data").try_cast("int").alias("controller_epoch"),
         F.col("version").alias("zk_version"),
     )
-    winners = history.where(F.col("path") == "/controller").select(
+    winners = values.where(F.col("path") == "/controller").select(
         "run_id",
         "zxid",
         F.from_json("data", "brokerid int").getField("brokerid").alias("broker"),
@@ -69,23 +70,23 @@ def controller_epochs(zookeeper: DataFrame, state_changes: DataFrame) -> DataFra
         .withColumn("source", F.lit("zookeeper"))
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", by=("zxid",))))
     )
-    by_brokers = state_changes.where(F.col("ev") == "controller_elected").select(
+    by_brokers = state_changes.of("controller_elected").select(
         "run_id",
         "controller_epoch",
         "broker",
         "session",
         F.lit("broker").alias("source"),
         F.col("epoch_zk_version").alias("zk_version"),
-        F.col("mono").alias("time_ns"),
+        "time_ns",
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), CONTROLLER_EPOCHS)
 
 
-def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
+def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a registration of a broker: once by ZooKeeper's history, and once more by the broker's log."""
-    history = changes(zookeeper).where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
     by_zookeeper = (
-        history.withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
+        history.where((F.col("type") != "set") & F.col("path").rlike(_REGISTRATION_PATH))
+        .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
         .where(F.col("type") == "create")
         .select(
             "run_id",
@@ -96,18 +97,17 @@ def registrations(zookeeper: DataFrame, state_changes: DataFrame) -> DataFrame:
             "until_zxid",
         )
     )
-    by_brokers = state_changes.where(F.col("ev") == "broker_registered").select(
+    by_brokers = state_changes.of("broker_registered").select(
         "run_id", F.lit("broker").alias("source"), "broker", "czxid", "session"
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), REGISTRATIONS)
 
 
-def producer_id_blocks(zookeeper: DataFrame) -> DataFrame:
+def producer_id_blocks(history: DataFrame) -> DataFrame:
     """One row a block of producer ids, as the znode held one after the other."""
     block = F.from_json("data", "broker int, block_start string, block_end string")
     return conform(
-        changes(zookeeper)
-        .where((F.col("path") == _PRODUCER_ID_PATH) & (F.col("type") != "delete"))
+        history.where((F.col("path") == _PRODUCER_ID_PATH) & (F.col("type") != "delete"))
         .withColumn("block", block)
         .where(F.col("block.block_start").isNotNull())
         .select(
@@ -150,12 +150,11 @@ def topics(zookeeper: DataFrame) -> DataFrame:
     )
 
 
-def topic_configs(zookeeper: DataFrame) -> DataFrame:
+def topic_configs(history: DataFrame) -> DataFrame:
     """One row a version of a topic's own configuration, with the transaction that ended it."""
     own = F.from_json("data", "config map<string, string>").getField("config")
     return conform(
-        changes(zookeeper)
-        .where(F.col("path").rlike(_CONFIG_PATH))
+        history.where(F.col("path").rlike(_CONFIG_PATH))
         .withColumn("until_zxid", F.lead("zxid").over(in_order("run_id", "path", by=("zxid", "type"))))
         .where(F.col("type") != "delete")
         .withColumn("topic", F.regexp_extract("path", _CONFIG_PATH, 1))

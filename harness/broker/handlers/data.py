@@ -224,7 +224,8 @@ class DataHandlers:
         error, end = ErrorCode.NONE, UNDEFINED_END
         led: Partition | None = None
         try:
-            led = self.replicas.led(*key, query.current_leader_epoch)
+            fenced = self.replicas.rules.epoch_questions_are_fenced
+            led = self.replicas.led(*key, query.current_leader_epoch if fenced else NO_EPOCH)
             end = led.end_of_epoch(query.leader_epoch)
         except PartitionError as refusal:
             error = refusal.error

@@ -155,18 +155,17 @@ class ClusterClient:
         return await self._opening[address]
 
     async def _open(self, address: tuple[str, int]) -> MemoryConnection | None:
+        connection = None
         try:
             connection = await self._transport.connect(*address, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S)
+            self._connections[address] = connection
         except PeerError:
             self.refresh_soon()
             await asyncio.sleep(self._pause_s)
-            return None
-        else:
-            self._connections[address] = connection
-            return connection
         finally:
             del self._opening[address]
-            self._changed()
+        self._changed()  # not when it is cancelled or its loop closed: it would begin to open the next
+        return connection
 
     def close(self) -> None:
         """Drop every connection."""

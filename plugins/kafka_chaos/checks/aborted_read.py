@@ -9,8 +9,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import duplicate_values, event, finding, unreadable
-from harness.contracts.checks import Check, Settings
+from harness.analysis.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.findings import event, finding
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import OpType
 
 
@@ -21,10 +22,7 @@ class AbortedRead:
     title: ClassVar[str] = "aborted-read"
     promise: ClassVar[str] = "A value whose send failed for certain is read by nobody."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique, and the clients' history whole."""
-        return duplicate_values(facts["evidence"]).unionByName(unreadable(facts["evidence"], "operations/"))
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import UNCLEAN_ELECTION
-from harness.analysis.findings import duplicate_values, event, finding, phrase, severity, with_unclean_election
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.analysis.assumptions import UNIQUE_VALUES
+from harness.analysis.findings import event, finding, phrase, severity, with_unclean_election
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
 class Duplicate:
@@ -21,14 +22,11 @@ class Duplicate:
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         UNCLEAN_ELECTION,
         Allowance(reason="a send that is retried without idempotence may be written twice", without_idempotence=True),
     )
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique: who sends a value twice reads it twice."""
-        return duplicate_values(facts["evidence"])
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

@@ -17,7 +17,7 @@ from harness.events import NO_LEADER
 
 
 class LeaderEpochs:
-    """Epochs along the versions of the state znode, and who claims to lead in each."""
+    """Epochs along the versions of the state znode, which count themselves, and who claims to lead in each."""
 
     name: ClassVar[str] = "I1"
     title: ClassVar[str] = "I1 one-leader-per-epoch"
@@ -26,10 +26,6 @@ class LeaderEpochs:
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs")
     reads: ClassVar[tuple[str, ...]] = ("appends",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: the znode's history carries its own versions."""
-        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of the state znode with a wrong epoch, and one an epoch with two leaders."""

@@ -11,19 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import (
-    duplicate_values,
-    event,
-    finding,
-    incomplete_dumps,
-    last_isr,
-    phrase,
-    severity,
-    with_unclean_election,
-)
+from harness.analysis.assumptions import DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
 
 
@@ -37,11 +29,8 @@ class LeaderCompleteness:
     )
     needs: ClassVar[tuple[str, ...]] = ("sends", "replicas", "leader_epochs")
     reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique, and the dumps of the last ISR complete."""
-        return duplicate_values(facts["evidence"]).unionByName(incomplete_dumps(facts))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that one or more brokers do not hold."""

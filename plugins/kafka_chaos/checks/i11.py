@@ -18,7 +18,7 @@ _LINE = ("broker", "incarnation", "seq")
 
 
 class HighWatermarks:
-    """Every change of a high watermark, every new leadership, every truncation."""
+    """Every change of a high watermark, every new leadership, every truncation, in each broker's own order."""
 
     name: ClassVar[str] = "I11"
     title: ClassVar[str] = "I11 high-watermark"
@@ -28,10 +28,6 @@ class HighWatermarks:
     needs: ClassVar[tuple[str, ...]] = ("high_watermarks",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: each broker's lines are in its own order."""
-        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a line of a state-change log."""

@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase, unreadable
+from harness.analysis.assumptions import BROKERS_WHOLE
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = (*PARTITION_KEY, "broker")
 
@@ -28,10 +29,7 @@ class EpochsInLogs:
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "appends")
     reads: ClassVar[tuple[str, ...]] = ("replica_records",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The brokers' logs must be whole, or a leader's writes are missing in them."""
-        return unreadable(facts["evidence"], "brokers/")
+    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a cache that is no staircase, and one a replica and epoch whose records are elsewhere."""

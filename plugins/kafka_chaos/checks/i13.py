@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unsaid
+from harness.analysis.assumptions import said
+from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Assumption, Check, Settings, Severity
 
 
 class IsrJoins:
@@ -25,10 +26,7 @@ class IsrJoins:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims", "registrations")
     reads: ClassVar[tuple[str, ...]] = ("isr_changes", "isr_proposals")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Leaders must say how far they knew those who join to be."""
-        return unsaid(facts["isr_proposals"], "ends")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("ends", "isr_proposals"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a follower that joins too early, and a note on one that is not registered."""

@@ -18,7 +18,7 @@ _LINE = ("broker", "incarnation", "seq")
 
 
 class StaleRequests:
-    """Every control request that a broker applied, and every role that it took."""
+    """Every control request that a broker applied, and every role that it took, in its own order."""
 
     name: ClassVar[str] = "I14"
     title: ClassVar[str] = "I14 stale-requests"
@@ -27,10 +27,6 @@ class StaleRequests:
     )
     needs: ClassVar[tuple[str, ...]] = ("control_requests",)
     reads: ClassVar[tuple[str, ...]] = ("leadership_claims",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: each broker's lines are in its own order."""
-        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a request, or a partition of one, and one a role that was taken in an epoch that was over."""

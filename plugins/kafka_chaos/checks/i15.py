@@ -10,8 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase, unsaid
-from harness.contracts.checks import Check, Settings
+from harness.analysis.assumptions import said
+from harness.analysis.findings import event, finding, phrase
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.events import NO_OFFSET
 
 _NO_EPOCH = -1
@@ -28,10 +29,7 @@ class Truncations:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("truncations",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Followers must say what their own epochs were."""
-        return unsaid(facts["truncations"], "latest_epoch")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("latest_epoch", "truncations"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a truncation to another offset, or one for which the leader was not asked."""

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.findings import event, finding, incomplete_dumps, severity, unreadable, with_unclean_election
+from harness.analysis.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE
+from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
 
 _KEY = ("run_id", "group", "topic", "partition")
@@ -29,19 +30,9 @@ class CommittedOffsets:
         "(GroupMetadataManager)."
     )
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
-    reads: ClassVar[tuple[str, ...]] = (
-        "polls",
-        "replicas",
-        "partition_states",
-        "leader_epochs",
-        "leader_isrs",
-        "topics",
-    )
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", "leader_isrs")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole, and the dumps of the last ISR complete."""
-        return unreadable(facts["evidence"], "operations/").unionByName(incomplete_dumps(facts))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a commit."""

@@ -10,7 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
+
+
+def _unmatched(registrations: DataFrame) -> DataFrame:
+    """The runs of which each registration is known from one side only."""
+    sides = F.size(F.collect_set("source")).alias("sides")
+    each = registrations.groupBy("run_id", "broker", "czxid").agg(sides)
+    return each.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
 
 
 class Registrations:
@@ -22,15 +29,13 @@ class Registrations:
         "A broker id has one live session, and the ephemeral owner of its registration is that session (KAFKA-7165)."
     )
     needs: ClassVar[tuple[str, ...]] = ("registrations",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """ZooKeeper and a broker's log must share a registration; one that only one of them has is not judged."""
-        sides = F.size(F.collect_set("source")).alias("sides")
-        registrations = facts["registrations"].groupBy("run_id", "broker", "czxid").agg(sides)
-        unmatched = registrations.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)
-        return unmatched.select(
-            "run_id", F.lit("no registration is told of by ZooKeeper and its broker").alias("reason")
-        )
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        Assumption(
+            facts=("registrations",),
+            broken=_unmatched,
+            reason="no registration is told of by ZooKeeper and its broker",
+        ),
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a registration that belongs to another session than its broker's."""

@@ -28,10 +28,6 @@ class Acknowledgements:
     needs: ClassVar[tuple[str, ...]] = ("acknowledgements",)
     reads: ClassVar[tuple[str, ...]] = REQUIREMENT_FACTS
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: each answer carries what its leader knew."""
-        return None
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader, epoch and size of the ISR."""
         wrong = F.when(

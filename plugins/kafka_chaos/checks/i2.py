@@ -26,10 +26,6 @@ class ControllerEpochs:
     needs: ClassVar[tuple[str, ...]] = ("controller_epochs",)
     reads: ClassVar[tuple[str, ...]] = ("partition_states",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: zxids order all elections."""
-        return None
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an epoch that does not grow, an epoch with two controllers, a decision under an old epoch."""
         epochs = facts["controller_epochs"]

@@ -12,9 +12,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.assumptions import HEALED
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.events import NO_LEADER
 
 DEADLINE_S = 60
@@ -31,14 +32,7 @@ class Recovery:
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "sends")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Every fault must have been healed."""
-        return (
-            facts["fault_windows"]
-            .where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
-            .select("run_id", phrase("fault {fault} was never healed").alias("reason"))
-        )
+    assumes: ClassVar[tuple[Assumption, ...]] = (HEALED,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition that is not whole, and one a client that was left without an answer."""

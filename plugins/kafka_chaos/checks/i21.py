@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, incomplete_dumps
+from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY, in_order
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _PRODUCER = (*PARTITION_KEY, "broker", "producer_id", "producer_epoch")
 _SEQUENCES = 2**31
@@ -27,11 +28,7 @@ class Sequences:
         "An idempotent producer's sequence numbers follow each other in the log without gap or repetition (KIP-98)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "replica_records")
-    reads: ClassVar[tuple[str, ...]] = ("partition_states", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The dumps of the last ISR must be complete."""
-        return incomplete_dumps(facts)
+    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record whose number is not the next one."""

@@ -10,8 +10,9 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, phrase, unsaid
-from harness.contracts.checks import Check, Settings
+from harness.analysis.assumptions import said
+from harness.analysis.findings import event, finding, ids, phrase
+from harness.contracts.checks import Assumption, Check, Settings
 
 _NOBODY = "no replica is eligible"
 _STRATEGIES = ("initialize", "offline", "reassign", "preferred", "controlled_shutdown")
@@ -26,10 +27,7 @@ class Selections:
         "The leader and ISR chosen are those that the selector's rule gives for its inputs (Election)."
     )
     needs: ClassVar[tuple[str, ...]] = ("elections",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The controllers must say who was about to leave, and by which Kafka's rules they chose."""
-        return unsaid(facts["elections"], "shutting_down")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("shutting_down", "elections"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an election with another outcome than its rule's."""

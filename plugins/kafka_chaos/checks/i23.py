@@ -3,6 +3,9 @@
 The controller removes the topic's znode last but for its configuration and the request, when every replica has answered
 that its log is gone (Kafka's `TopicDeletionManager.completeDeleteTopic`). So once the znode is gone and no request is
 left, no configuration and no log directory may be there. A deletion that still waits for a dead broker is not judged.
+
+Deleting a log only puts its folder aside; its files go when `log.segment.delete.delay.ms` is over, which begins anew
+when the broker starts again (Kafka's `LogManager.deleteLogs`). What a failed disk held stays.
 """
 
 from typing import ClassVar
@@ -13,6 +16,9 @@ from pyspark.sql import functions as F
 from harness.analysis.findings import event, finding, phrase
 from harness.contracts.checks import Check, Settings
 
+LATE_S = 5
+"""Longer than a busy broker takes to come to a timer."""
+
 
 class DeletedTopics:
     """Every topic whose znode is gone, and what is left of it."""
@@ -20,16 +26,17 @@ class DeletedTopics:
     name: ClassVar[str] = "I23"
     title: ClassVar[str] = "I23 deleted-topics"
     promise: ClassVar[str] = (
-        "A deleted topic leaves no configuration and no log behind (TopicDeletionManager.completeDeleteTopic)."
+        "A deleted topic leaves no configuration and no log behind (TopicDeletionManager.completeDeleteTopic), and "
+        "deleted logs leave the disks in time (LogManager.deleteLogs)."
     )
     needs: ClassVar[tuple[str, ...]] = ("topics", "replicas")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: what is there was seen."""
-        return None
+    reads: ClassVar[tuple[str, ...]] = ("deleted_logs",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a log or a configuration that was left behind."""
+        """One finding a log, a configuration or a folder that was left behind."""
+        return self._remains(facts).unionByName(self._overdue(facts["deleted_logs"], settings))
+
+    def _remains(self, facts: dict[str, DataFrame]) -> DataFrame:
         deleted = facts["topics"].where(~F.col("present") & ~F.col("deletion_pending"))
         logs = facts["replicas"].select(
             "run_id",
@@ -49,6 +56,23 @@ class DeletedTopics:
             self.name,
             message="A deleted topic leaves nothing behind: of {topic} {remainder} is still there.",
             evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("remainder_event")),
+        )
+
+    def _overdue(self, logs: DataFrame, settings: Settings) -> DataFrame:
+        due_ns = F.greatest("stopped_ns", "began_ns") + settings.delete_delay_ms * 1_000_000
+        rows = (
+            logs.where(F.col("stopped_ns").isNotNull() & F.col("began_ns").isNotNull() & ~F.col("disk_failed"))
+            .withColumn("late_s", (F.col("lived_ns") - due_ns) / 1e9)
+            .where(F.col("late_s") >= LATE_S)
+        )
+        return finding(
+            rows,
+            self.name,
+            message=(
+                "A deleted log leaves the disk in time: of {topic}-{partition} broker {broker} still has {folder}, "
+                "{late_s:.0f} s after its delay was over."
+            ),
+            evidence=F.array(event("deleted_logs", "broker", "folder", "stopped_ns", "began_ns", "lived_ns")),
         )
 
 

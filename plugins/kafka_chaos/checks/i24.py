@@ -25,10 +25,6 @@ class Served:
     )
     needs: ClassVar[tuple[str, ...]] = ("consumer_fetches",)
 
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: each answer carries what its broker knew."""
-        return None
-
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker, its leader epoch, and the one that the consumers believed in."""
         client_epoch = F.col("current_leader_epoch")

@@ -10,9 +10,21 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase
+from harness.analysis.findings import event, finding
 from harness.analysis.frames import in_order
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
+
+
+def _gaps(blocks: DataFrame) -> DataFrame:
+    """The blocks before which one was claimed that is not known."""
+    before = F.lag("zk_version").over(in_order("run_id", by=("zxid",)))
+    return blocks.withColumn("before_it", before).where(F.col("zk_version") > F.col("before_it") + 1)
+
+
+def _unclaimed(records: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The runs with producers that have ids, but nobody who was seen to get any."""
+    numbered = records.where(F.col("producer_id") >= 0).select("run_id").distinct()
+    return numbered.join(blocks, on="run_id", how="left_anti")
 
 
 class ProducerIdBlocks:
@@ -22,21 +34,19 @@ class ProducerIdBlocks:
     title: ClassVar[str] = "I25 producer-id-blocks"
     promise: ClassVar[str] = "Blocks of producer ids are disjoint: no id is handed out twice (ProducerIdManager)."
     needs: ClassVar[tuple[str, ...]] = ("topics",)
-    reads: ClassVar[tuple[str, ...]] = ("producer_id_blocks", "replica_records")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Whoever has an id must have been seen to get it: a block that was claimed in a gap is not known."""
-        blocks = facts["producer_id_blocks"]
-        gap = phrase("ZooKeeper's history of producer ids has a gap: version {zk_version} follows version {before_it}")
-        gaps = blocks.withColumn("before_it", F.lag("zk_version").over(in_order("run_id", by=("zxid",)))).where(
-            F.col("zk_version") > F.col("before_it") + 1
-        )
-        nobody = F.lit("producers have ids, but ZooKeeper's history has nobody who claimed any")
-        numbered = facts["replica_records"].where(F.col("producer_id") >= 0).select("run_id").distinct()
-        unclaimed = numbered.join(blocks, on="run_id", how="left_anti")
-        return gaps.select("run_id", gap.alias("reason")).unionByName(
-            unclaimed.select("run_id", nobody.alias("reason"))
-        )
+    reads: ClassVar[tuple[str, ...]] = ("producer_id_blocks",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        Assumption(
+            facts=("producer_id_blocks",),
+            broken=_gaps,
+            reason="ZooKeeper's history of producer ids has a gap: version {zk_version} follows version {before_it}",
+        ),
+        Assumption(
+            facts=("replica_records", "producer_id_blocks"),
+            broken=_unclaimed,
+            reason="producers have ids, but ZooKeeper's history has nobody who claimed any",
+        ),
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a block that does not come after all earlier ones."""

@@ -11,9 +11,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unsaid
+from harness.analysis.assumptions import said, without_acks
+from harness.analysis.findings import event, finding
 from harness.analysis.min_insync import REQUIREMENT_FACTS, with_required_isr
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
@@ -30,11 +31,8 @@ class AppendedInSync:
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     reads: ClassVar[tuple[str, ...]] = ("refusals", *REQUIREMENT_FACTS)
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("acks", "appends", without_acks),)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Leaders must say with which acks they wrote."""
-        return unsaid(facts["appends"].where(F.col("role") == "leader").withColumn("acks", F.col("acks_all")), "acks")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader and epoch that wrote too early, and one a size of the ISR that was no reason."""

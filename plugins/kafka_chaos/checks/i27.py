@@ -11,9 +11,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, incomplete_dumps, phrase
+from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = (*PARTITION_KEY, "broker")
 
@@ -28,11 +29,8 @@ class EpochCaches:
         "of a leadership (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "partition_states", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The dumps must be whole."""
-        return incomplete_dumps(facts)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
+    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and epoch whose records are under another entry, and one an entry of nothing."""
@@ -44,14 +42,13 @@ class EpochCaches:
 
     def _records(self, replicas: DataFrame, records: DataFrame) -> DataFrame:
         rows = (
-            records.where(F.col("leader_epoch") >= 0)
-            .join(replicas, on=list(_REPLICA), how="inner")
+            records.join(replicas, on=list(_REPLICA), how="inner")
             .where(F.col("offset") >= F.col("log_start_offset"))
             .groupBy(*_REPLICA, "leader_epoch")
             .agg(
                 F.min("offset").alias("held_from"),
                 F.max("offset").alias("held_to"),
-                F.first("entries").alias("entries"),
+                F.any_value("entries").alias("entries"),
             )
             .withColumn("from_epoch", _epoch_at(F.col("held_from")))
             .withColumn("to_epoch", _epoch_at(F.col("held_to")))

@@ -12,8 +12,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unreadable, unsaid
-from harness.contracts.checks import Check, Settings
+from harness.analysis.assumptions import BROKERS_WHOLE, said, without_acks
+from harness.analysis.findings import event, finding
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 
 REMEMBERED_BATCHES = 5
@@ -30,13 +31,9 @@ class Retries:
     )
     needs: ClassVar[tuple[str, ...]] = ("appends",)
     reads: ClassVar[tuple[str, ...]] = ("refused_retries",)
+    # Brokers that log what they refuse are those that say with which acks they wrote.
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("batch_refused", "appends", without_acks), BROKERS_WHOLE)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Brokers must log what they refuse, as those do that say with which acks they wrote, and no line may lack."""
-        written = facts["appends"].where(F.col("role") == "leader")
-        older = unsaid(written.withColumn("batch_refused", F.col("acks_all")), "batch_refused")
-        return older.unionByName(unreadable(facts["evidence"], "brokers/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a refusal."""

@@ -13,14 +13,21 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.assumptions import HEALED, said
 from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
-from harness.contracts.checks import Check, Settings, Severity
+from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.store.version import WATCHED
 
 SETTLED_S = 2
 """Longer than a controller takes to tell everybody."""
 _CACHE = ("run_id", "broker")
+
+
+def _without_live_brokers(caches: DataFrame) -> DataFrame:
+    """The runs in which nobody logs whom it takes for alive; a broker that was never told logs none."""
+    known = caches.groupBy("run_id").agg(F.count("live_brokers").alias("known"))
+    return known.where(F.col("known") == 0)
 
 
 class MetadataCaches:
@@ -34,21 +41,13 @@ class MetadataCaches:
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("live_brokers", "metadata_caches", _without_live_brokers), HEALED)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Brokers must log what they know, and every fault must have been healed."""
-        live = F.max("live_brokers").alias("live")
-        older = facts["metadata_caches"].groupBy("run_id").agg(live).where(F.col("live").isNull())
-        unsaid = F.lit("the brokers' logs are older: they do not say live_brokers").alias("reason")
-        endless = facts["fault_windows"].where(F.col("injected_ns").isNotNull() & F.col("healed_ns").isNull())
-        unhealed = endless.select("run_id", phrase("fault {fault} was never healed").alias("reason"))
-        return older.select("run_id", unsaid).unionByName(unhealed)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition that it has otherwise."""
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
-        registered = stored(facts["registrations"].where(stands).groupBy(*_CACHE).agg(F.max("czxid").alias("czxid")))
+        registered = facts["registrations"].where(stands).select(*_CACHE, "czxid")
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
         caches = stored(
             facts["metadata_caches"]
@@ -86,7 +85,7 @@ class MetadataCaches:
             .join(gone, on=["run_id", "topic"], how="left_anti")
         )
         held = caches.select(*_CACHE, "topic", "partition", F.struct("seq", "leader", "leader_epoch").alias("held"))
-        brokers = caches.groupBy(*_CACHE).agg(F.max("ended_ns").alias("ended_ns"))
+        brokers = caches.select(*_CACHE, "ended_ns").distinct()
         same = (F.col("held.leader") == F.col("state.leader")) & (
             F.col("held.leader_epoch") == F.col("state.leader_epoch")
         )

@@ -15,7 +15,7 @@ from harness.events import NO_LEADER
 
 
 class IsrMembership:
-    """Every version of every partition's state znode."""
+    """Every version of every partition's state znode, each by itself."""
 
     name: ClassVar[str] = "I3"
     title: ClassVar[str] = "I3 leader-in-isr"
@@ -23,10 +23,6 @@ class IsrMembership:
         "The leader is none or in the ISR; the ISR is never empty and holds assigned replicas only."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: each version is judged alone."""
-        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of a state znode that breaks a rule."""

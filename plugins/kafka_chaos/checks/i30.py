@@ -11,9 +11,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, phrase, unreadable, unsaid
+from harness.analysis.assumptions import BROKERS_WHOLE, said
+from harness.analysis.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.version import WATCHED
 
 _UNDEFINED = -1
@@ -30,11 +31,8 @@ class EpochAnswers:
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("epoch_answers", "truncations")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("leader_epochs", "epoch_answers"), BROKERS_WHOLE)
     since: ClassVar[int] = WATCHED
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Leaders must say what their epochs were, and no line may lack: an answer may stand in it."""
-        return unsaid(facts["epoch_answers"], "leader_epochs").unionByName(unreadable(facts["evidence"], "brokers/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an answer that is wrong or was not due, and one a truncation that nobody's answer bears out."""
@@ -52,12 +50,7 @@ class EpochAnswers:
             (believed != _UNDEFINED) & (believed != F.col("leader_epoch")),
             phrase("it was asked by one who believes in epoch {current_leader_epoch}"),
         )
-        rows = (
-            answers.where(F.col("leader_epochs").isNotNull())
-            .withColumn("right", right)
-            .withColumn("wrong", wrong)
-            .where(F.col("wrong").isNotNull())
-        )
+        rows = answers.withColumn("right", right).withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
         return finding(
             rows,
             self.name,
@@ -122,7 +115,7 @@ def _right_answer() -> tuple[Column, Column]:
     """Return the largest epoch not above the one in question, and where it ends; the newest ends with the log."""
     entries, asked = F.col("leader_epochs"), F.col("asked_epoch").cast("bigint")
     nothing = F.lit(_UNDEFINED).cast("bigint")
-    newest = F.coalesce(F.array_max(F.transform(entries, lambda entry: entry[0])), nothing)
+    newest = F.array_max(F.transform(entries, lambda entry: entry[0]))
     older = F.filter(entries, lambda entry: entry[0] <= asked)
     newer = F.filter(entries, lambda entry: entry[0] > asked)
     known = (asked != nothing) & (asked <= newest)

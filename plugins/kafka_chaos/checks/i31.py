@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.liveness import OfLiveness
-from harness.contracts.checks import Check, Settings
+from harness.analysis.liveness import OfLiveness, not_starved
+from harness.contracts.checks import Assumption, Check, Settings
 from harness.store.history import Sign
 
 
@@ -25,6 +25,7 @@ class Whole(OfLiveness):
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
     signs: ClassVar[tuple[Sign, ...]] = (Sign.REGISTERED, Sign.LED, Sign.IN_SYNC)
+    assumes: ClassVar[tuple[Assumption, ...]] = (not_starved(signs),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker or partition."""

@@ -21,7 +21,7 @@ _ADMINISTRATOR = "admin"
 
 
 class CleanElections:
-    """Every leader that took over, against the ISR before it."""
+    """Every leader that took over, against the ISR before it; where that is not known, it is not judged."""
 
     name: ClassVar[str] = "I4"
     title: ClassVar[str] = "I4 leader-from-isr"
@@ -36,10 +36,6 @@ class CleanElections:
             unclean_election=True,
         ),
     )
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Nothing to assume: an epoch of which it cannot be told whether it began cleanly is not judged."""
-        return None
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an unclean election, expected where it was allowed, and one that its controller called clean."""

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event, finding, phrase
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 
 class StateVersions:
@@ -22,15 +22,16 @@ class StateVersions:
         "Every write of a partition's state replaces exactly the version that its writer knew (ReplicationUtils)."
     )
     needs: ClassVar[tuple[str, ...]] = ("state_writes", "partition_states")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """ZooKeeper's history must be without gaps: what was written in one cannot be judged."""
-        gap = F.col("zk_version") > F.col("previous_zk_version") + 1
-        reason = phrase(
-            "ZooKeeper's history of {topic}-{partition} has a gap: version {zk_version} follows version "
-            "{previous_zk_version}"
-        )
-        return facts["partition_states"].where(gap).select("run_id", reason.alias("reason"))
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        Assumption(
+            facts=("partition_states",),
+            broken=lambda states: states.where(F.col("zk_version") > F.col("previous_zk_version") + 1),
+            reason=(
+                "ZooKeeper's history of {topic}-{partition} has a gap: version {zk_version} follows version "
+                "{previous_zk_version}"
+            ),
+        ),
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a write that replaced another version than it named, or any at all."""

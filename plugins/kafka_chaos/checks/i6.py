@@ -12,21 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import (
-    event,
-    finding,
-    ids,
-    incomplete_dumps,
-    last_isr,
-    phrase,
-    severity,
-    unreadable,
-    unsaid,
-    with_unclean_election,
-)
+from harness.analysis.assumptions import BROKERS_WHOLE, DUMPS_COMPLETE, said
+from harness.analysis.findings import event, finding, ids, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.replication import members_below_high_watermark
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
 class StrongIsr:
@@ -38,16 +28,9 @@ class StrongIsr:
         "What was ever called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations", "topics")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
+    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, *DUMPS_COMPLETE, said("zk_version", "leader_isrs"))
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Brokers' logs and dumps must be whole, and leaders name the version of the state that they went by."""
-        return (
-            unreadable(facts["evidence"], "brokers/")
-            .unionByName(incomplete_dumps(facts))
-            .unionByName(unsaid(facts["leader_isrs"], "zk_version"))
-        )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a member that lacked something then, and one a replica that lacks it in the end."""

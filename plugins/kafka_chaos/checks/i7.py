@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, phrase, unreadable
+from harness.analysis.assumptions import BROKERS_WHOLE
+from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.replication import members_below_high_watermark
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 
 class WeakIsr:
@@ -23,10 +24,7 @@ class WeakIsr:
     promise: ClassVar[str] = "What a leader calls committed is in the log of every member of its own ISR (WeakIsr)."
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends")
     reads: ClassVar[tuple[str, ...]] = ("leadership_claims", "truncations")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The brokers' logs must be whole, or a member's writes are missing in them."""
-        return unreadable(facts["evidence"], "brokers/")
+    assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a member that lacked something."""

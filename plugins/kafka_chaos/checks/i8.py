@@ -10,9 +10,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, ids, phrase, unsaid
+from harness.analysis.assumptions import said
+from harness.analysis.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 
 class WaitedFor:
@@ -24,10 +25,7 @@ class WaitedFor:
         "The set that a leader waits for contains ZooKeeper's ISR (Partition.maybeIncrementLeaderHW)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "partition_states")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Leaders must say which version of the state they went by."""
-        return unsaid(facts["leader_isrs"], "zk_version")
+    assumes: ClassVar[tuple[Assumption, ...]] = (said("zk_version", "leader_isrs"),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a set that leaves somebody out; a topic made anew has a version twice, and either will do."""

@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.findings import event, finding, incomplete_dumps, last_isr, phrase
+from harness.analysis.assumptions import DUMPS_COMPLETE
+from harness.analysis.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
 
@@ -29,11 +30,8 @@ class LogMatching:
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "topics")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The dumps of the last ISR must be complete."""
-        return incomplete_dumps(facts)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records",)
+    assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""

@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import duplicate_values, finding, phrase, severity, with_unclean_election
+from harness.analysis.assumptions import UNIQUE_VALUES
+from harness.analysis.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
 
 
@@ -25,11 +26,8 @@ class InconsistentOffsets:
     promise: ClassVar[str] = "One offset of a partition holds one value, for every reader and for good."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("sends", "leader_epochs")
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique, or two records look like one."""
-        return duplicate_values(facts["evidence"])
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an offset."""

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.findings import OfClients, finding
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import finding
 from harness.analysis.poll_steps import regressions, step_events
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 
-class IntNonmonotonicPoll(OfClients):
+class IntNonmonotonicPoll:
     """Steps within one poll."""
 
     name: ClassVar[str] = "int-nonmonotonic-poll"
@@ -20,6 +21,7 @@ class IntNonmonotonicPoll(OfClients):
     promise: ClassVar[str] = "One poll gives the records of a partition in the order of their offsets."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("poll_steps",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import OfClients, finding, severity
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
-class IntNonmonotonicSend(OfClients):
+class IntNonmonotonicSend:
     """Acknowledged sends of one process that were under way together."""
 
     name: ClassVar[str] = "int-nonmonotonic-send"
@@ -25,6 +26,7 @@ class IntNonmonotonicSend(OfClients):
     )
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = (
         *LOSSES,
         Allowance(

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.analysis.findings import OfClients, finding
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import finding
 from harness.analysis.poll_steps import skips, step_events
-from harness.contracts.checks import Check, Settings
+from harness.contracts.checks import Assumption, Check, Settings
 
 
-class IntPollSkip(OfClients):
+class IntPollSkip:
     """Steps within one poll, against what others read."""
 
     name: ClassVar[str] = "int-poll-skip"
@@ -20,6 +21,7 @@ class IntPollSkip(OfClients):
     promise: ClassVar[str] = "One poll gives every record of a partition between the first and the last that it gives."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "poll_steps")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a step."""

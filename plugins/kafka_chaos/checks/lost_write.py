@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import duplicate_values, finding, phrase, severity, unreadable, with_unclean_election
+from harness.analysis.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
+from harness.analysis.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.records import acks_text, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
 class LostWrite:
@@ -23,11 +24,8 @@ class LostWrite:
     promise: ClassVar[str] = "An acknowledged record is read by whoever reads past its offset."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique, and the clients' history whole."""
-        return duplicate_values(facts["evidence"]).unionByName(unreadable(facts["evidence"], "operations/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""

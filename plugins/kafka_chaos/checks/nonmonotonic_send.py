@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import OfClients, finding, severity
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import finding, severity
 from harness.analysis.send_reversals import reversal_events, reversals
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
-class NonmonotonicSend(OfClients):
+class NonmonotonicSend:
     """Acknowledged sends of one process that were not under way together."""
 
     name: ClassVar[str] = "nonmonotonic-send"
@@ -23,6 +24,7 @@ class NonmonotonicSend(OfClients):
     promise: ClassVar[str] = "A record that is sent after another was acknowledged lies behind it."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "send_reversals")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

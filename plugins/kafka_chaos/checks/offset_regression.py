@@ -10,13 +10,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES_OF_OFFSETS
-from harness.analysis.findings import event, finding, severity, unreadable
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import event, finding, severity
 from harness.analysis.frames import in_order
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.store.history import OpType
 from harness.values import OFFSETS_TOPIC
 
 _KEY = ("run_id", "group", "topic", "partition")
+
+
+def _without_read_back(committed_offsets: DataFrame) -> DataFrame:
+    """The runs in which nobody read a committed offset back."""
+    read_back = (F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value)
+    of_runs = committed_offsets.groupBy("run_id").agg(F.bool_or(read_back).alias("read_back"))
+    return of_runs.where(~F.col("read_back"))
 
 
 class OffsetRegression:
@@ -27,19 +35,11 @@ class OffsetRegression:
     promise: ClassVar[str] = "A committed offset is never read back lower than an acknowledged commit."
     needs: ClassVar[tuple[str, ...]] = ("committed_offsets",)
     reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        Assumption(facts=("committed_offsets",), broken=_without_read_back, reason="no committed offset was read back"),
+        CLIENTS_WHOLE,
+    )
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Somebody must have read a committed offset back, and the clients' history must be whole."""
-        read_back = (F.col("kind") == "fetch") & (F.col("outcome") == OpType.OK.value)
-        without_read_back = (
-            facts["committed_offsets"]
-            .groupBy("run_id")
-            .agg(F.bool_or(read_back).alias("read_back"))
-            .where(~F.col("read_back"))
-            .select("run_id", F.lit("no committed offset was read back").alias("reason"))
-        )
-        return without_read_back.unionByName(unreadable(facts["evidence"], "operations/"))
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a read-back that is too low."""

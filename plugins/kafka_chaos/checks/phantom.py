@@ -9,8 +9,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.findings import event, finding, unreadable
-from harness.contracts.checks import Check, Settings
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import event, finding
+from harness.contracts.checks import Assumption, Check, Settings
 
 
 class Phantom:
@@ -20,10 +21,7 @@ class Phantom:
     title: ClassVar[str] = "phantom"
     promise: ClassVar[str] = "Every value that is read was sent."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """The clients' history must be whole, or a send may be missing from it."""
-        return unreadable(facts["evidence"], "operations/")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a value."""

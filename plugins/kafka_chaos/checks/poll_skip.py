@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import OfClients, finding, severity, with_unclean_election
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import finding, severity, with_unclean_election
 from harness.analysis.poll_steps import note_if_subscribed, skips, step_events
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
-class PollSkip(OfClients):
+class PollSkip:
     """Steps between two polls, against what others read."""
 
     name: ClassVar[str] = "poll-skip"
@@ -23,6 +24,7 @@ class PollSkip(OfClients):
     promise: ClassVar[str] = "A reader's next poll goes on where its last one ended, over no record that others read."
     needs: ClassVar[tuple[str, ...]] = ("polls",)
     reads: ClassVar[tuple[str, ...]] = ("replicas", "leader_epochs", "poll_steps")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -11,16 +11,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES
-from harness.analysis.findings import OfClients, event, finding, severity, with_unclean_election
+from harness.analysis.assumptions import CLIENTS_WHOLE
+from harness.analysis.findings import event, finding, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY, in_order
 from harness.analysis.records import acknowledged
-from harness.contracts.checks import Allowance, Excusable, Settings
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 from harness.values import ACKS_ALL
 
 SETTLED_NS = 2_000_000_000
 
 
-class StaleReadAfterAck(OfClients):
+class StaleReadAfterAck:
     """Every answer about a partition's end, against what had been acknowledged before it was asked for."""
 
     name: ClassVar[str] = "stale-read-after-ack"
@@ -28,6 +29,7 @@ class StaleReadAfterAck(OfClients):
     promise: ClassVar[str] = "A settled partition's end is past everything acknowledged with acks=all before (KIP-207)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "end_offsets")
     reads: ClassVar[tuple[str, ...]] = ("partition_states", "leader_epochs", "fault_windows")
+    assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE,)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

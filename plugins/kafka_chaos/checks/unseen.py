@@ -10,19 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.allowances import LOSSES, WEAK_ACKS
-from harness.analysis.findings import (
-    duplicate_values,
-    finding,
-    incomplete_dumps,
-    last_isr,
-    phrase,
-    severity,
-    unreadable,
-    with_unclean_election,
-)
+from harness.analysis.assumptions import CLIENTS_WHOLE, DUMPS_COMPLETE, UNIQUE_VALUES
+from harness.analysis.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.records import acks_text, send_and_last_read, unread
-from harness.contracts.checks import Allowance, Excusable, Settings, Severity
+from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity
 
 
 class Unseen:
@@ -32,16 +24,9 @@ class Unseen:
     title: ClassVar[str] = "unseen"
     promise: ClassVar[str] = "An acknowledged record that nobody has read yet is still in the log of every ISR member."
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("polls", "replicas", "leader_epochs", "topics")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs")
+    assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE)
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
-
-    def unknown(self, facts: dict[str, DataFrame]) -> DataFrame | None:
-        """Value ids must be unique, the clients' history whole, and the dumps of the last ISR complete."""
-        return (
-            duplicate_values(facts["evidence"])
-            .unionByName(unreadable(facts["evidence"], "operations/"))
-            .unionByName(incomplete_dumps(facts))
-        )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record: a note where it is in the logs, else a violation or an expected loss."""

@@ -1,0 +1,37 @@
+"""Which logs that had been deleted were still on a broker's disk, and since when could it have removed them?"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.analysis.facts.protocol import control_requests
+from harness.analysis.frames import PARTITION_KEY, conform
+from harness.analysis.protocol_tables import DELETED_LOGS
+from harness.analysis.state_changes import StateChanges
+
+_BROKER = ("run_id", "broker")
+
+
+def deleted_logs(dumps: DataFrame, lines: DataFrame, state_changes: StateChanges) -> DataFrame:
+    """One row a folder that waits to be removed.
+
+    A broker looks for such folders when it has loaded its logs, just before it registers. How long its last life was
+    lines of every kind say.
+    """
+    folders = dumps.where(F.col("type") == "deleted").select(*PARTITION_KEY, "broker", "folder")
+    own = lines.join(folders.select(*_BROKER).distinct(), on=list(_BROKER), how="left_semi")
+    failed = F.bool_or(F.col("ev") == "log_dir_failure").alias("disk_failed")
+    began = F.min(F.when(F.col("ev") == "broker_registered", F.col("mono"))).alias("began_ns")
+    lives = own.groupBy(*_BROKER, "inc").agg(began, F.max("mono").alias("lived_ns"), failed)
+    last_lives = (
+        lives.groupBy(*_BROKER)
+        .agg(F.max_by(F.struct("began_ns", "lived_ns", "disk_failed"), "lived_ns").alias("last"))
+        .select(*_BROKER, "last.*")
+    )
+    stops = (
+        control_requests(state_changes)
+        .where((F.col("api") == "StopReplica") & (F.col("partition_verdict") == "applied"))
+        .groupBy(*PARTITION_KEY, "broker")
+        .agg(F.max("time_ns").alias("stopped_ns"))
+    )
+    rows = folders.join(last_lives, on=list(_BROKER), how="left").join(stops, on=[*PARTITION_KEY, "broker"], how="left")
+    return conform(rows, DELETED_LOGS)
