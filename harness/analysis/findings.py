@@ -93,24 +93,21 @@ def finding(
         severity: A `Severity` as text, with an excuse if `severity` gave it; a violation if there is none.
         at: Column with the instant at which what was lost had been asked for, where there is one.
     """
-    names = {*rows.columns}
-    values = {
-        "check": F.lit(check),
-        "severity": F.lit(Severity.VIOLATION.value),
+    computed = {
         "message": phrase(message) if isinstance(message, str) else message,
         "evidence": F.slice(F.array_compact(evidence), 1, EVIDENCE_LIMIT),
     }
     if severity is not None:
         excused = severity.startswith(_EXCUSED)
-        values["severity"] = F.when(excused, Severity.EXPECTED.value).otherwise(severity)
-        values["excuse"] = F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1)))
-    if at is not None:
-        values["at_ns"] = F.col(at)
+        computed["severity"] = F.when(excused, Severity.EXPECTED.value).otherwise(severity)
+        computed["excuse"] = F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1)))
+    texts = {name: name for name in rows.columns}
+    texts |= {"check": f"'{check}'", "severity": f"'{Severity.VIOLATION}'", "excuse": "null", "at_ns": at or "null"}
     return rows.select(
         *(
-            values[name].cast(type_).alias(name)
-            if name in values
-            else F.expr(f"cast({name if name in names else 'null'} as {type_}) as {name}")
+            computed[name].alias(name)
+            if name in computed
+            else F.expr(f"cast({texts.get(name, 'null')} as {type_}) as {name}")
             for name, type_ in FINDING_COLUMNS
         )
     )

@@ -76,7 +76,7 @@ def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[
     """Let what several checks make of one frame, a fact, be made for the first of them and kept as long as the fact."""
 
     @wraps(make)
-    def once(frame: DataFrame, *args: P.args, **kwargs: P.kwargs) -> DataFrame:
+    def once(frame: DataFrame, /, *args: P.args, **kwargs: P.kwargs) -> DataFrame:
         made = _made.setdefault(frame, {})
         key = (make, args, tuple(kwargs.items()))
         if key not in made:
