@@ -28,7 +28,7 @@ async def test_partitions(ready: World, target: PartitionStatus, caplog: pytest.
             await active._partitions.change([("t", 0)], target)
         await settle()
         assert active._context.partition_status["t", 0] is previous
-    assert [record.message for record in caplog.records if record.message.startswith("partition.illegal")] == [
+    assert [message for message in caplog.messages if message.startswith("partition.illegal")] == [
         f"partition.illegal partition=t-0 from={previous} to={target}" for previous in illegal
     ]
     assert not ready.brokers[1].events(PartitionStateChange)
@@ -46,7 +46,7 @@ async def test_replicas(ready: World, target: ReplicaStatus, caplog: pytest.LogC
             await active._replicas.change([("t", 0, 1)], target)
         await settle()
         assert active._context.replica_status["t", 0, 1] is previous
-    assert [record.message for record in caplog.records if record.message.startswith("replica.illegal")] == [
+    assert [message for message in caplog.messages if message.startswith("replica.illegal")] == [
         f"replica.illegal replica=t-0-1 from={previous} to={target}" for previous in illegal
     ]
     assert not ready.brokers[1].events(ReplicaStateChange)
