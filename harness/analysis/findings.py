@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from string import Formatter
+from typing import TypedDict, Unpack, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -54,7 +55,7 @@ def with_unclean_election(
     """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than that in `since`.
 
     Where the partition saw none at all, that is null. A row without an epoch counts as older than every election.
-    `until` names a column with the last epoch that counts.
+    `until` names a column with the last epoch that counts; `since` may be "null".
     """
     elections = _unclean_elections(leader_epochs, settings.unclean_leader_election)
     later = f"coalesce(epoch > {since}, true)" + (f" and epoch <= {until}" if until else "")
@@ -74,6 +75,14 @@ def _unclean_elections(leader_epochs: DataFrame, allowed_by_scenario: bool) -> D
     )
 
 
+class ColumnsOfFindings(TypedDict, total=False):
+    """Columns of findings that rows may have under another name, with that name."""
+
+    offset: str
+    leader_epoch: str
+    at_ns: str
+
+
 def finding(
     rows: DataFrame,
     check: str,
@@ -81,7 +90,7 @@ def finding(
     message: Column | str,
     evidence: Column,
     severity: Column | None = None,
-    at: str | None = None,
+    **columns: Unpack[ColumnsOfFindings],
 ) -> DataFrame:
     """Return the rows as findings; topic, partition, offset and leader epoch are taken from the rows that have them.
 
@@ -91,7 +100,8 @@ def finding(
         message: One sentence: the promise, and how it was broken; a text is a `phrase`.
         evidence: The events that show it, an array of JSON texts.
         severity: A `Severity` as text, with an excuse if `severity` gave it; a violation if there is none.
-        at: Column with the instant at which what was lost had been asked for, where there is one.
+        columns: What a column of findings is called in the rows, where that is another name; `at_ns` is the instant at
+            which what was lost had been asked for.
     """
     computed = {
         "message": phrase(message) if isinstance(message, str) else message,
@@ -102,7 +112,8 @@ def finding(
         computed["severity"] = F.when(excused, Severity.EXPECTED.value).otherwise(severity)
         computed["excuse"] = F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1)))
     texts = {name: name for name in rows.columns}
-    texts |= {"check": f"'{check}'", "severity": f"'{Severity.VIOLATION}'", "excuse": "null", "at_ns": at or "null"}
+    texts |= {"check": f"'{check}'", "severity": f"'{Severity.VIOLATION}'", "excuse": "null", "at_ns": "null"}
+    texts |= cast("dict[str, str]", columns)
     return rows.select(
         *(
             computed[name].alias(name)

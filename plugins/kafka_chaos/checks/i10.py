@@ -52,7 +52,7 @@ class LeaderCompleteness:
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=phrase(
                 "A record acknowledged with acks=all is in every later leader's log: {value} was acknowledged at "

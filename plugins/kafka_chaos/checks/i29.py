@@ -94,11 +94,11 @@ class MetadataCaches:
             .where(_before_end(F.col("state.time_ns")))
             .join(held, on=[*_CACHE, "topic", "partition"], how="left")
             .where(~F.coalesce(same, F.lit(False)))
-            .withColumn("leader_epoch", F.col("state.leader_epoch"))
         )
         return finding(
             rows,
             self.name,
+            leader_epoch="state.leader_epoch",
             message=phrase(
                 "Every broker knows who leads: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
                 "leader {state.leader} in epoch {state.leader_epoch}.",

@@ -30,8 +30,9 @@ class WeakIsr:
         """One finding a member that lacked something."""
         rows = members_below_high_watermark(facts["leader_isrs"], facts)
         return finding(
-            rows.withColumn("offset", F.col("reached")),
+            rows,
             self.name,
+            offset="reached",
             message=phrase(
                 "What a leader calls committed its whole ISR has: in epoch {leader_epoch} the high watermark of "
                 "{topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker {member} had "

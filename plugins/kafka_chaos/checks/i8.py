@@ -40,8 +40,9 @@ class WaitedFor:
             .withColumn("left_out", F.array_except(F.element_at("isrs", 1), F.col("isr")))
         )
         return finding(
-            rows.withColumn("offset", F.col("high_watermark")),
+            rows,
             self.name,
+            offset="high_watermark",
             message=phrase(
                 "A leader waits for all of ZooKeeper's ISR: broker {broker}, leader of {topic}-{partition} in "
                 "epoch {leader_epoch}, raised its high watermark to {high_watermark} with {isr}, but version "

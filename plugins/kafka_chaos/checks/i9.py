@@ -65,8 +65,9 @@ class LogMatching:
         must_match = F.col("in_isr") | same_epoch | (offset < F.col("matched_offset"))
         rows = compared.withColumn("matched_offset", matched).where(~same & must_match)
         return finding(
-            rows.withColumn("leader_epoch", F.col("held.leader_epoch")),
+            rows,
             self.name,
+            leader_epoch="held.leader_epoch",
             message=phrase(
                 "Replicas agree: at {topic}-{partition} offset {offset} broker {broker} holds {held} where broker "
                 "{reference} holds {expected}.",
@@ -82,8 +83,9 @@ class LogMatching:
     def _other_ends(self, pairs: DataFrame) -> DataFrame:
         rows = pairs.where(F.col("in_isr") & (F.col("log_end_offset") != F.col("reference_end_offset")))
         return finding(
-            rows.withColumn("offset", F.col("to_offset")),
+            rows,
             self.name,
+            offset="to_offset",
             message=(
                 "ISR members end up with equal logs: {topic}-{partition} ends at offset {log_end_offset} on broker "
                 "{broker}, at offset {reference_end_offset} on broker {reference}."

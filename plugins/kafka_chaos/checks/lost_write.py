@@ -36,7 +36,7 @@ class LostWrite:
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=phrase(
                 "An acknowledged record is read by whoever reads past it: {value} was acknowledged (acks={acks}) at "

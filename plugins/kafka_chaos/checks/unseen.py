@@ -49,7 +49,7 @@ class Unseen:
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
             message=phrase(
                 "An acknowledged record that nobody read is still in the log: {value} was acknowledged (acks={acks}) "
