@@ -55,9 +55,8 @@ class CommittedOffsets:
             commits.join(exposed, on=list(PARTITION_KEY), how="inner")
             .where(F.col("offset") > F.col("highest.high_watermark"))
             .join(readers, on=[*PARTITION_KEY, "process"], how="left_semi")
-            .withColumn("leader_epoch", F.lit(None).cast("int"))
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
             rows,
             self.name,
@@ -79,12 +78,10 @@ class CommittedOffsets:
         )
         in_log = facts["committed_offsets"].where(F.col("source") == "log")
         logged = in_log.select("run_id").distinct()
-        rows = (
-            last.join(logged, on="run_id", how="left_semi")
-            .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
-            .withColumn("leader_epoch", F.lit(None).cast("int"))
+        rows = last.join(logged, on="run_id", how="left_semi").join(
+            in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti"
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
             rows,
             self.name,
