@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from string import Formatter
+from typing import TypedDict, Unpack, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, made_once
 from harness.contracts.checks import FINDING_COLUMNS, Allowance, Settings, Severity
 
 EVIDENCE_LIMIT = 12
@@ -54,24 +55,32 @@ def with_unclean_election(
     """Add `unclean`: whether the row's partition saw an allowed unclean election in a later epoch than that in `since`.
 
     Where the partition saw none at all, that is null. A row without an epoch counts as older than every election.
-    `until` names a column with the last epoch that counts.
+    `until` names a column with the last epoch that counts; `since` may be "null".
     """
-    allowed = F.coalesce("unclean_allowed", F.lit(settings.unclean_leader_election))
-    elections = (
+    elections = _unclean_elections(leader_epochs, settings.unclean_leader_election)
+    later = f"coalesce(epoch > {since}, true)" + (f" and epoch <= {until}" if until else "")
+    return rows.join(elections.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left").withColumn(
+        "unclean", F.expr(f"exists(unclean_epochs, epoch -> {later})")
+    )
+
+
+@made_once
+def _unclean_elections(leader_epochs: DataFrame, allowed_by_scenario: bool) -> DataFrame:
+    """One row a partition that saw unclean elections that were allowed: their epochs."""
+    allowed = F.coalesce("unclean_allowed", F.lit(allowed_by_scenario))
+    return (
         leader_epochs.where(F.col("unclean") & allowed)
         .groupBy(*PARTITION_KEY)
         .agg(F.collect_set("leader_epoch").alias("unclean_epochs"))
     )
 
-    def counts(epoch: Column) -> Column:
-        later = F.coalesce(epoch > F.col(since), F.lit(True))
-        return later if until is None else later & (epoch <= F.col(until))
 
-    return (
-        rows.join(elections, on=list(PARTITION_KEY), how="left")
-        .withColumn("unclean", F.exists("unclean_epochs", counts))
-        .drop("unclean_epochs")
-    )
+class ColumnsOfFindings(TypedDict, total=False):
+    """Columns of findings that rows may have under another name, with that name."""
+
+    offset: str
+    leader_epoch: str
+    at_ns: str
 
 
 def finding(
@@ -81,7 +90,7 @@ def finding(
     message: Column | str,
     evidence: Column,
     severity: Column | None = None,
-    at: str | None = None,
+    **columns: Unpack[ColumnsOfFindings],
 ) -> DataFrame:
     """Return the rows as findings; topic, partition, offset and leader epoch are taken from the rows that have them.
 
@@ -91,23 +100,28 @@ def finding(
         message: One sentence: the promise, and how it was broken; a text is a `phrase`.
         evidence: The events that show it, an array of JSON texts.
         severity: A `Severity` as text, with an excuse if `severity` gave it; a violation if there is none.
-        at: Column with the instant at which what was lost had been asked for, where there is one.
+        columns: What a column of findings is called in the rows, where that is another name; `at_ns` is the instant at
+            which what was lost had been asked for.
     """
-    severity = F.lit(Severity.VIOLATION.value) if severity is None else severity
-    excused = severity.startswith(_EXCUSED)
-    values = {
-        "check": F.lit(check),
-        "severity": F.when(excused, Severity.EXPECTED.value).otherwise(severity),
-        "excuse": F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1))),
-        "at_ns": F.lit(None) if at is None else F.col(at),
+    computed = {
         "message": phrase(message) if isinstance(message, str) else message,
-        "evidence": F.slice(F.filter(evidence, lambda event: event.isNotNull()), 1, EVIDENCE_LIMIT),
+        "evidence": F.slice(F.array_compact(evidence), 1, EVIDENCE_LIMIT),
     }
-    columns = []
-    for name, type_ in FINDING_COLUMNS:
-        column = values.get(name, F.col(name) if name in rows.columns else F.lit(None))
-        columns.append(column.cast(type_).alias(name))
-    return rows.select(*columns)
+    if severity is not None:
+        excused = severity.startswith(_EXCUSED)
+        computed["severity"] = F.when(excused, Severity.EXPECTED.value).otherwise(severity)
+        computed["excuse"] = F.when(excused, F.substr(severity, F.lit(len(_EXCUSED) + 1)))
+    texts = {name: name for name in rows.columns}
+    texts |= {"check": f"'{check}'", "severity": f"'{Severity.VIOLATION}'", "excuse": "null", "at_ns": "null"}
+    texts |= cast("dict[str, str]", columns)
+    return rows.select(
+        *(
+            computed[name].alias(name)
+            if name in computed
+            else F.expr(f"cast({texts.get(name, 'null')} as {type_}) as {name}")
+            for name, type_ in FINDING_COLUMNS
+        )
+    )
 
 
 def phrase(template: str, **columns: Column) -> Column:
@@ -124,9 +138,9 @@ def phrase(template: str, **columns: Column) -> Column:
     return F.format_string(text, *values)
 
 
-def event(fact: str, *columns: Column | str) -> Column:
-    """Return one row of a fact as compact JSON, its kind first."""
-    return F.to_json(F.struct(F.lit(fact).alias("fact"), *columns))
+def event(fact: str, *columns: str) -> Column:
+    """Return one row of a fact as compact JSON, its kind first; a column may have another name: `member as broker`."""
+    return F.expr(f"to_json(struct('{fact}' as fact, {', '.join(columns)}))")
 
 
 def ids(column: Column | str) -> Column:
@@ -135,6 +149,7 @@ def ids(column: Column | str) -> Column:
     return F.coalesce(F.concat(F.lit("["), F.array_join(brokers.cast("array<string>"), ", "), F.lit("]")), F.lit("?"))
 
 
+@made_once
 def last_isr(partition_states: DataFrame) -> DataFrame:
     """One row a partition and member of the ISR that its state znode held last."""
     return (

@@ -1,7 +1,10 @@
 """Which steps do facts and checks share? Each takes and returns frames, columns or a window."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Concatenate, ParamSpec
+from weakref import WeakKeyDictionary
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,6 +16,10 @@ from harness.analysis.table import Table
 PLANNERS = 2
 """Plans made at once, each by one thread."""
 PARTITION_KEY = ("run_id", "topic", "partition")
+
+P = ParamSpec("P")
+_made: WeakKeyDictionary[DataFrame, dict[object, DataFrame]] = WeakKeyDictionary()
+"""By the frame of which they are made: what `made_once` keeps."""
 
 
 def conform(frame: DataFrame, table: Table) -> DataFrame:
@@ -58,6 +65,25 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
 
     with ThreadPoolExecutor(max_workers=PLANNERS) as pool:
         return list(pool.map(checkpoint, frames))
+
+
+def stored(frame: DataFrame) -> DataFrame:
+    """Return the same rows, for who uses them more than once: planned and computed once, on a local master."""
+    return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
+
+
+def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[Concatenate[DataFrame, P], DataFrame]:
+    """Let what several checks make of one frame, a fact, be made for the first of them and kept as long as the fact."""
+
+    @wraps(make)
+    def once(frame: DataFrame, /, *args: P.args, **kwargs: P.kwargs) -> DataFrame:
+        made = _made.setdefault(frame, {})
+        key = (make, args, tuple(kwargs.items()))
+        if key not in made:
+            made[key] = stored(make(frame, *args, **kwargs))
+        return made[key]
+
+    return once
 
 
 def is_local(spark: SparkSession) -> bool:

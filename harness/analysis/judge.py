@@ -154,6 +154,7 @@ def judge_sources(
         with step(progress, "facts are made of the evidence"):
             facts = stack.enter_context(built_facts(sources, into.facts, write=keep))
             counts = row_counts(facts, run_ids)
+            facts = _planned_away(facts, counts)
         unknown: Unknown = {}
         with step(progress, "checks judge the facts"):
             for question, checks in checks_of:
@@ -222,6 +223,13 @@ def _run_checks(
 
 def _about(write: Callable[[Sequence[Check], Sequence[str]], None], check: Check, run_ids: Sequence[str]) -> None:
     write([check], run_ids)
+
+
+def _planned_away(facts: Facts, counts: Mapping[str, Mapping[str, int]]) -> Facts:
+    """Return the facts, those without rows in such a way that Spark plans nothing for them."""
+    return {
+        name: frame if any(rows[name] for rows in counts.values()) else frame.limit(0) for name, frame in facts.items()
+    }
 
 
 def _only(facts: Facts, run_ids: Sequence[str]) -> Facts:

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, made_once
 from harness.contracts.checks import Settings
 
 REQUIREMENT_FACTS = ("partition_states", "topic_configs")
@@ -17,27 +17,36 @@ def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Se
     the scenario says, and that may be more elsewhere; of internal topics, whose default no scenario names, nothing is
     known.
     """
-    size = F.size("assignment")
-    replicas = (
-        facts["partition_states"]
-        .groupBy(*PARTITION_KEY)
-        .agg(F.min(size).alias("fewest_replicas"), F.max(size).alias("most_replicas"))
-    )
-    own = F.col("min_insync_replicas")
-    configured = (
-        facts["topic_configs"]
-        .groupBy("run_id", "topic")
-        .agg(F.min(own).alias("lowest"), F.max(own).alias("highest"), F.bool_and(own.isNotNull()).alias("always"))
-    )
+    replicas = _replica_counts(facts["partition_states"])
+    configured = _configured(facts["topic_configs"])
     internal = F.col("topic").startswith("__")
     lowest = F.when(F.col("always"), F.col("lowest")).when(
         ~internal, F.least("lowest", F.lit(settings.min_insync_replicas))
     )
     highest = F.when(F.col("always"), F.col("highest"))
     return (
-        rows.join(replicas, on=list(PARTITION_KEY), how="left")
-        .join(configured, on=["run_id", "topic"], how="left")
-        .withColumn("at_least", F.when(lowest.isNotNull(), F.least(lowest, F.coalesce("fewest_replicas", F.lit(1)))))
-        .withColumn("at_most", F.when(highest.isNotNull(), F.least(highest, "most_replicas")))
-        .drop("lowest", "highest", "always", "fewest_replicas", "most_replicas")
+        rows.join(replicas.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
+        .join(configured.hint("shuffle_hash"), on=["run_id", "topic"], how="left")
+        .withColumns(
+            {
+                "at_least": F.when(lowest.isNotNull(), F.least(lowest, F.coalesce("fewest_replicas", F.lit(1)))),
+                "at_most": F.when(highest.isNotNull(), F.least(highest, "most_replicas")),
+            }
+        )
+    )
+
+
+@made_once
+def _replica_counts(partition_states: DataFrame) -> DataFrame:
+    size = F.size("assignment")
+    return partition_states.groupBy(*PARTITION_KEY).agg(
+        F.min(size).alias("fewest_replicas"), F.max(size).alias("most_replicas")
+    )
+
+
+@made_once
+def _configured(topic_configs: DataFrame) -> DataFrame:
+    own = F.col("min_insync_replicas")
+    return topic_configs.groupBy("run_id", "topic").agg(
+        F.min(own).alias("lowest"), F.max(own).alias("highest"), F.bool_and(own.isNotNull()).alias("always")
     )

@@ -6,7 +6,7 @@ from pyspark.sql.window import Window
 
 from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import event
-from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.analysis.frames import PARTITION_KEY, in_order, made_once
 from harness.contracts.checks import Severity
 
 REBALANCED_MODES = ("subscribe", "")
@@ -16,25 +16,32 @@ REBALANCED_MODES = ("subscribe", "")
 def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
     """One row a step over a record that somebody read and that is not deleted.
 
-    Columns: those of `poll_steps`, and the first such offset as `skipped`. The record before the step was read too, so
-    that offset is the next one among all offsets that were read, but for those that a cleaner may have emptied since.
+    Columns: those of `poll_steps`, and the first such offset as `skipped`.
     """
-    ahead = _steps(facts, within_poll).where(F.col("offset") > F.col("previous_offset") + 1)
+    return _which(_skips(facts["poll_steps"], facts["polls"], facts["replicas"], facts[SUPERSEDED]), within_poll)
+
+
+@made_once
+def _skips(poll_steps: DataFrame, polls: DataFrame, replicas: DataFrame, superseded: DataFrame) -> DataFrame:
+    """Of both kinds; the record before a step was read too, so what follows it among all offsets read is skipped.
+
+    But for those that a cleaner may have emptied since.
+    """
+    ahead = poll_steps.where(F.col("offset") > F.col("previous_offset") + 1)
     jumped = ahead.select(*PARTITION_KEY).distinct()
     offsets = (
-        facts["polls"]
-        .join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
+        polls.join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
         .select(*PARTITION_KEY, "offset")
         .distinct()
     )
     stays = F.when(~F.col(SUPERSEDED), F.col("offset"))
     after_it = in_order(*PARTITION_KEY, by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
-    following = with_superseded(offsets, facts).select(
+    following = with_superseded(offsets, superseded).select(
         *PARTITION_KEY,
         F.col("offset").alias("previous_offset"),
         F.first(stays, ignorenulls=True).over(after_it).alias("skipped"),
     )
-    start = facts["replicas"].groupBy(*PARTITION_KEY).agg(F.min("log_start_offset").alias("log_start_offset"))
+    start = replicas.groupBy(*PARTITION_KEY).agg(F.min("log_start_offset").alias("log_start_offset"))
     return (
         ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
         .join(start, on=list(PARTITION_KEY), how="left")
@@ -45,19 +52,17 @@ def skips(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
 
 def regressions(facts: dict[str, DataFrame], *, within_poll: bool) -> DataFrame:
     """One row a step to an offset that the reader has passed, with the columns of `poll_steps`."""
-    return _steps(facts, within_poll).where(F.col("offset") <= F.col("previous_offset"))
+    return _which(facts["poll_steps"], within_poll).where(F.col("offset") <= F.col("previous_offset"))
 
 
-def _steps(facts: dict[str, DataFrame], within_poll: bool) -> DataFrame:
+def _which(steps: DataFrame, within_poll: bool) -> DataFrame:
     same = F.col("index") == F.col("previous_index")
-    return facts["poll_steps"].where(same if within_poll else ~same)
+    return steps.where(same if within_poll else ~same)
 
 
 def step_events() -> Column:
     """Return the two records of a step, as evidence."""
-    before = event(
-        "polls", "process", "mode", F.col("previous_index").alias("index"), F.col("previous_offset").alias("offset")
-    )
+    before = event("polls", "process", "mode", "previous_index as index", "previous_offset as offset")
     return F.array(before, event("polls", "process", "mode", "index", "offset", "leader_epoch"))
 
 

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.findings import event
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, made_once
 from harness.store.history import OpType
 
 
@@ -13,17 +13,22 @@ def acknowledged(sends: DataFrame) -> DataFrame:
     return sends.where((F.col("outcome") == OpType.OK.value) & F.col("offset").isNotNull())
 
 
-def unread(records: DataFrame, polls: DataFrame) -> DataFrame:
-    """One row a record whose value nobody read from its partition, at whatever offset; the columns of `records`."""
-    return records.join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
+@made_once
+def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
+    """One row an acknowledged record whose value nobody read from its partition, at whatever offset.
 
-
-def read_span(polls: DataFrame) -> DataFrame:
-    """One row a partition that was read: its first and last read offset, and the value of the last."""
-    return polls.groupBy(*PARTITION_KEY).agg(
+    Columns: those of `sends`, and of its partition the first and the last offset that was read and the value of the
+    last, null where nobody read.
+    """
+    span = polls.groupBy(*PARTITION_KEY).agg(
         F.min("offset").alias("first_read_offset"),
         F.max("offset").alias("last_read_offset"),
         F.max_by("value", "offset").alias("last_read_value"),
+    )
+    return (
+        acknowledged(sends)
+        .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
+        .join(span.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
     )
 
 
@@ -36,5 +41,5 @@ def send_and_last_read() -> Column:
     """Return a record's send and the last record that was read of its partition, as evidence."""
     return F.array(
         event("sends", "process", "index", "value", "acks", "offset", "leader_epoch", "invoke_ns", "complete_ns"),
-        event("polls", F.col("last_read_offset").alias("offset"), F.col("last_read_value").alias("value")),
+        event("polls", "last_read_offset as offset", "last_read_value as value"),
     )

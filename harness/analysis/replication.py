@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, made_once
 
 
 def members_below_high_watermark(watermarks: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
@@ -20,7 +20,7 @@ def members_below_high_watermark(watermarks: DataFrame, facts: dict[str, DataFra
     """
     key = [*PARTITION_KEY, "leader_epoch", "zk_version", "isr", "high_watermark"]
     members = watermarks.select(*key, F.explode("isr").alias("broker"))
-    ends = _ends(facts).withColumnRenamed("leader_epoch", "by_epoch")
+    ends = _ends(facts["appends"], facts["leadership_claims"], facts["truncations"])
     return (
         members.join(ends, on=[*PARTITION_KEY, "broker"], how="left")
         .groupBy(*key, F.col("broker").alias("member"))
@@ -30,10 +30,13 @@ def members_below_high_watermark(watermarks: DataFrame, facts: dict[str, DataFra
     )
 
 
-def _ends(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row a replica and leader epoch: how far its log reached, by appends, new leaderships and truncations."""
-    columns = [*PARTITION_KEY, "broker", "leader_epoch"]
-    appended = facts["appends"].select(*columns, (F.col("last_offset") + 1).alias("end"))
-    claimed = facts["leadership_claims"].select(*columns, F.col("log_end_offset").alias("end"))
-    truncated = facts["truncations"].select(*columns, F.col("to_offset").alias("end"))
-    return appended.unionByName(claimed).unionByName(truncated).groupBy(*columns).agg(F.max("end").alias("end"))
+@made_once
+def _ends(appends: DataFrame, leadership_claims: DataFrame, truncations: DataFrame) -> DataFrame:
+    """One row a replica and leader epoch, `by_epoch`: how far its log reached."""
+    columns = [*PARTITION_KEY, "broker", "leader_epoch as by_epoch"]
+    reached = (
+        appends.selectExpr(*columns, "last_offset + 1 as end")
+        .unionByName(leadership_claims.selectExpr(*columns, "log_end_offset as end"))
+        .unionByName(truncations.selectExpr(*columns, "to_offset as end"))
+    )
+    return reached.groupBy(*PARTITION_KEY, "broker", "by_epoch").agg(F.max("end").alias("end"))

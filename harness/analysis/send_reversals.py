@@ -22,8 +22,8 @@ def reversal_events() -> Column:
     earlier = event(
         "sends",
         "process",
-        F.col("earlier_index").alias("index"),
-        F.col("earlier_offset").alias("offset"),
-        F.col("earlier_complete_ns").alias("complete_ns"),
+        "earlier_index as index",
+        "earlier_offset as offset",
+        "earlier_complete_ns as complete_ns",
     )
     return F.array(earlier, event("sends", "process", "index", "value", "offset", "invoke_ns"))

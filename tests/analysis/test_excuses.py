@@ -79,7 +79,7 @@ def test_the_first_allowance_that_holds_is_named(spark: SparkSession) -> None:
     rows = facts(spark, sent("a", 0, acks=1), sent("b", 1), sent("c", 2, acks=0, leader_epoch=7))["sends"]
     settings = replace(STRICT, power_loss=True)
     said = severity(EXCUSED_BY, settings, acks=F.col("acks"), unclean=F.col("leader_epoch") == 7)
-    found = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array(), at="invoke_ns")
+    found = finding(rows, "lost-write", severity=said, message=F.col("value"), evidence=F.array(), at_ns="invoke_ns")
     reasons = [each.reason for each in EXCUSED_BY]
     assert {row.message: (row.severity, row.excuse, row.at_ns) for row in found.collect()} == {
         "a": ("expected", reasons[0], 1),

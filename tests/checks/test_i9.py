@@ -49,6 +49,13 @@ CASES = {
         *(held(2, value, offset, epoch) for offset, (value, epoch) in enumerate([("a", 0), ("c", 1), ("d", 0)])),
         offsets=[1],
     ),
+    "one of three differs, and the other two are not accused": fails(
+        state(0, leader=1, epoch=1, isr=[1, 2, 3]),
+        *(replica(broker, 1) for broker in (1, 2, 3)),
+        *(held(broker, value, 0) for broker, value in ((1, "a"), (2, "a"), (3, "b"))),
+        offsets=[0],
+        text="broker 3 holds b of epoch 0 where broker 1 holds a of epoch 0",
+    ),
     "a replica that lags behind": passes(ONE, replica(1, 1), replica(2, 0), held(1, "a", 0)),
     "what one replica deleted by retention is not compared": passes(
         BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)

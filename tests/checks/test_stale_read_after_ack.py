@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import elected_uncleanly, sent, state
 from tests.analysis.protocol_rows import ended_at, injected
-from tests.checks.answers import UNCLEAN, excused, fails, passes, table_of, unknown
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
 
 SETTLED = state(0, leader=1, epoch=0, isr=[1, 2], time_ns=0)
 TOLD = [SETTLED, sent("a", 4, complete_ns=1_000_000_000)]
@@ -24,6 +24,7 @@ CASES = {
     ),
     "a fault has only just been healed": passes(*TOLD, injected(healed_s=1), injected(healed_s=8), ended_at(4, at_s=9)),
     "an unclean election between": excused(*TOLD, ended_at(4, at_s=9), elected_uncleanly(2, 1), settings=UNCLEAN),
+    "the clients' history has holes": unknown(*TOLD, ended_at(5, at_s=9), UNREADABLE, text="unreadable lines"),
     "no end was requested": unknown(*TOLD, text="end_offsets"),
 }
 

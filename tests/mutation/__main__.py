@@ -23,7 +23,8 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="last names of modules: of checks, or of what they share")
     parser.add_argument("--every", type=int, default=1, help="put every so many-th mutant to the tests only")
     arguments = parser.parse_args()
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # mutants break, as they may
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # mutants break, as they may
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     known = modules()
     unknown = sorted(set(arguments.modules) - set(known))
     if unknown:

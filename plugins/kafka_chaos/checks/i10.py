@@ -39,13 +39,13 @@ class LeaderCompleteness:
         records = acknowledged(facts["sends"]).where(F.col("acks") == ACKS_ALL)
         holders = _holders(facts)
         owed = (
-            records.join(holders, on=list(PARTITION_KEY), how="inner")
+            records.join(holders.hint("shuffle_hash"), on=list(PARTITION_KEY), how="inner")
             .where(F.col("offset") >= F.col("log_start_offset"))
             .where(F.col("in_isr") | (F.col("leader_epoch") < F.col("last_led_epoch")))
         )
         missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
         rows = (
-            not_superseded(missing, facts)
+            not_superseded(missing, facts[SUPERSEDED])
             .groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns")
             .agg(
                 F.array_sort(F.collect_set("broker")).alias("brokers"),
@@ -58,7 +58,7 @@ class LeaderCompleteness:
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=phrase(
                 "A record acknowledged with acks=all is in every later leader's log: {value} was acknowledged at "
@@ -86,13 +86,10 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
     key = [*PARTITION_KEY, "broker"]
     dumped = facts["replicas"].select(*key, "log_start_offset", "log_end_offset")
     assigned = facts["topics"].select("run_id", "topic", F.inline("assignment"))
-    unassigned = (
-        dumped.join(assigned, on=list(PARTITION_KEY), how="inner")
-        .where(~F.array_contains("replicas", F.col("broker")))
-        .select(*key)
-    )
     return (
-        dumped.join(unassigned, on=key, how="left_anti")
+        dumped.join(assigned, on=list(PARTITION_KEY), how="left")
+        .where(F.coalesce(F.array_contains("replicas", F.col("broker")), F.lit(True)))
+        .drop("replicas")
         .join(last_leaderships, on=key, how="left")
         .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")
     )

@@ -47,8 +47,9 @@ class HighWatermarks:
         )
         rows = positions.where(F.col("high_watermark") > F.col("log_end_offset"))
         return finding(
-            rows.withColumn("offset", F.col("high_watermark")),
+            rows,
             self.name,
+            offset="high_watermark",
             message=(
                 "The high watermark never passes the log end: on broker {broker}, {role} of {topic}-{partition} in "
                 "epoch {leader_epoch}, it is {high_watermark} and the log ends at {log_end_offset}."
@@ -69,30 +70,27 @@ class HighWatermarks:
         until_now = in_order(*key, by=("seq",))
         rows = reached.withColumn("highest", F.max("new").over(until_now)).where(F.col("new") < F.col("highest"))
         return finding(
-            rows.withColumn("offset", F.col("new")),
+            rows,
             self.name,
+            offset="new",
             message=(
                 "The high watermark never goes back under one leader: broker {broker}, leader of {topic}-{partition} "
                 "in epoch {leader_epoch}, went from {highest} to {new}."
             ),
-            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", F.col("highest").alias("before"), "new")),
+            evidence=F.array(event("high_watermarks", *_LINE, "leader_epoch", "highest as before", "new")),
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         below = facts["truncations"].where(F.col("to_offset") < F.col("high_watermark"))
-        rows = with_unclean_election(
-            below.withColumn("until_epoch", F.col("leader_epoch")).withColumn("leader_epoch", F.col("asked_epoch")),
-            facts["leader_epochs"],
-            settings,
-            until="until_epoch",
-        )
+        rows = with_unclean_election(below, facts["leader_epochs"], settings, since="asked_epoch", until="leader_epoch")
         return finding(
-            rows.withColumn("offset", F.col("to_offset")).withColumn("leader_epoch", F.col("until_epoch")),
+            rows,
             self.name,
+            offset="to_offset",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
                 "Nothing below the high watermark is truncated: broker {broker} cut {topic}-{partition} from "
-                "{log_end_offset} to {to_offset} in epoch {until_epoch} with its high watermark at {high_watermark} "
+                "{log_end_offset} to {to_offset} in epoch {leader_epoch} with its high watermark at {high_watermark} "
                 "(reason: {reason})."
             ),
             evidence=F.array(

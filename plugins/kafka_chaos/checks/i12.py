@@ -71,8 +71,9 @@ class EpochsInLogs:
             .where(F.col("wrong").isNotNull())
         )
         return finding(
-            rows.withColumn("offset", F.col("held_from")),
+            rows,
             self.name,
+            offset="held_from",
             message=(
                 "Epochs never decrease along a log and are their writers': broker {broker} holds records of epoch "
                 "{leader_epoch} of {topic}-{partition} from offset {held_from} to {held_to}, but {wrong}."

@@ -36,24 +36,18 @@ class IsrJoins:
 
     def _too_early(self, proposals: DataFrame) -> DataFrame:
         least = F.greatest("high_watermark", "epoch_start_offset")
-        rows = (
-            proposals.select(
-                "*",
-                F.explode(F.arrays_zip(F.col("new_isr").alias("broker_id"), F.col("ends").alias("end"))).alias(
-                    "member"
-                ),
-            )
-            .where(~F.array_contains("old_isr", F.col("member.broker_id")) & (F.col("member.end") < least))
-            .withColumn("joining", F.col("member.broker_id"))
-            .withColumn("offset", F.col("member.end"))
-        )
+        rows = proposals.select(
+            "*",
+            F.explode(F.arrays_zip(F.col("new_isr").alias("broker_id"), F.col("ends").alias("end"))).alias("member"),
+        ).where(~F.array_contains("old_isr", F.col("member.broker_id")) & (F.col("member.end") < least))
         return finding(
             rows,
             self.name,
+            offset="member.end",
             message=(
-                "A follower joins the ISR with all that is committed: broker {joining} was proposed for "
-                "{topic}-{partition} in epoch {leader_epoch} with its log ending at {offset}, the high watermark at "
-                "{high_watermark} and the epoch's start at {epoch_start_offset}."
+                "A follower joins the ISR with all that is committed: broker {member.broker_id} was proposed for "
+                "{topic}-{partition} in epoch {leader_epoch} with its log ending at {member.end}, the high watermark "
+                "at {high_watermark} and the epoch's start at {epoch_start_offset}."
             ),
             evidence=F.array(
                 event(

@@ -40,8 +40,9 @@ class Truncations:
             .where(F.col("right_offset").isNull() | (F.col("to_offset") != F.col("right_offset")))
         )
         return finding(
-            rows.withColumn("offset", F.col("to_offset")),
+            rows,
             self.name,
+            offset="to_offset",
             message=phrase(
                 "A follower truncates to the end of the largest common epoch: broker {broker} cut {topic}-{partition} "
                 "from {log_end_offset} to {to_offset} in epoch {leader_epoch} (reason: {reason}), {right_offset}.",

@@ -56,9 +56,8 @@ class CommittedOffsets:
             commits.join(exposed, on=list(PARTITION_KEY), how="inner")
             .where(F.col("offset") > F.col("highest.high_watermark"))
             .join(readers, on=[*PARTITION_KEY, "process"], how="left_semi")
-            .withColumn("leader_epoch", F.lit(None).cast("int"))
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
             rows,
             self.name,
@@ -84,9 +83,8 @@ class CommittedOffsets:
             last.join(logged, on="run_id", how="left_semi")
             .join(in_log.select(*_KEY, "offset"), on=[*_KEY, "offset"], how="left_anti")
             .join(_replaced(facts, in_log), on=list(_KEY), how="left_anti")
-            .withColumn("leader_epoch", F.lit(None).cast("int"))
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="null")
         return finding(
             rows,
             self.name,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import HEALED
 from harness.analysis.findings import event, finding, ids, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.events import NO_LEADER
 
@@ -36,18 +36,17 @@ class Recovery:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition that is not whole, and one a client that was left without an answer."""
-        return self._not_whole(facts, settings).unionByName(
-            self._unanswered(facts["sends"], _quiet_since(facts["fault_windows"], facts["sends"]))
-        )
+        quiet = stored(_quiet_since(facts["fault_windows"], facts["sends"]))
+        return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts["sends"], quiet))
 
-    def _not_whole(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+    def _not_whole(self, facts: dict[str, DataFrame], quiet: DataFrame, settings: Settings) -> DataFrame:
         members = F.filter("assignment", lambda replica: F.array_contains("live", replica))
         missing = F.array_except(members, F.col("isr"))
         leaderless = (F.size(members) > 0) & ~F.array_contains("live", F.col("leader"))
         rows = (
             _last_states(facts["partition_states"], facts["topics"])
             .join(_live(facts["registrations"]), on="run_id", how="inner")
-            .join(_quiet_since(facts["fault_windows"], facts["sends"]), on="run_id", how="inner")
+            .join(quiet, on="run_id", how="inner")
             .withColumn("quiet_s", (F.col("ended_ns") - F.col("healed_ns")) / 1e9)
             .withColumn("missing", missing)
             .withColumn("leaderless", leaderless)

@@ -55,8 +55,9 @@ class EpochCaches:
             .where((F.col("from_epoch") != F.col("leader_epoch")) | (F.col("to_epoch") != F.col("leader_epoch")))
         )
         return finding(
-            rows.withColumn("offset", F.col("held_from")),
+            rows,
             self.name,
+            offset="held_from",
             message=phrase(
                 "The epoch cache knows the epoch of every record: broker {broker} holds records of epoch "
                 "{leader_epoch} of {topic}-{partition} from offset {held_from} to {held_to}, its cache has {cache}.",

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.assumptions import HEALED, said
 from harness.analysis.findings import event, finding, ids, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings, Severity
 from harness.store.version import WATCHED
 
@@ -49,7 +49,7 @@ class MetadataCaches:
         stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
         registered = facts["registrations"].where(stands).select(*_CACHE, "czxid")
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
-        caches = (
+        caches = stored(
             facts["metadata_caches"]
             .join(registered, on=list(_CACHE), how="inner")
             .join(healed, on="run_id", how="left")
@@ -94,11 +94,11 @@ class MetadataCaches:
             .where(_before_end(F.col("state.time_ns")))
             .join(held, on=[*_CACHE, "topic", "partition"], how="left")
             .where(~F.coalesce(same, F.lit(False)))
-            .withColumn("leader_epoch", F.col("state.leader_epoch"))
         )
         return finding(
             rows,
             self.name,
+            leader_epoch="state.leader_epoch",
             message=phrase(
                 "Every broker knows who leads: of {topic}-{partition} broker {broker} has {believed}, ZooKeeper has "
                 "leader {state.leader} in epoch {state.leader_epoch}.",

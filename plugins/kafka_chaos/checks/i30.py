@@ -88,8 +88,9 @@ class EpochAnswers:
         told = truncations.where(F.col("asked_epoch") != _UNDEFINED)
         rows = told.join(given, on=[*question, "broker", "answer_end_offset"], how="left_anti")
         return finding(
-            rows.withColumn("offset", F.col("to_offset")),
+            rows,
             self.name,
+            offset="to_offset",
             message=(
                 "A follower acts only on what it was answered in its epoch: broker {broker} cut {topic}-{partition} to "
                 "{to_offset} in epoch {leader_epoch}, and nobody answered it epoch {answer_epoch} and offset "

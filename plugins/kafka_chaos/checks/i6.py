@@ -42,8 +42,9 @@ class StrongIsr:
         watermarks = facts["partition_states"].select(*key, "isr").join(exposed, on=key, how="inner")
         rows = members_below_high_watermark(watermarks, facts)
         return finding(
-            rows.withColumn("offset", F.col("reached")),
+            rows,
             self.name,
+            offset="reached",
             message=phrase(
                 "What is called committed all of ZooKeeper's ISR has: in epoch {leader_epoch} the high watermark "
                 "of {topic}-{partition} rose to {high_watermark} under version {zk_version} with ISR {isr}, and "
@@ -53,7 +54,7 @@ class StrongIsr:
             evidence=F.array(
                 event("partition_states", "leader_epoch", "zk_version", "isr"),
                 event("leader_isrs", "high_watermark"),
-                event("appends", F.col("member").alias("broker"), "reached"),
+                event("appends", "member as broker", "reached"),
             ),
         )
 
@@ -67,17 +68,18 @@ class StrongIsr:
             .join(last_isr(facts["partition_states"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
             .join(exposed, on=list(PARTITION_KEY), how="inner")
             .where(F.col("log_end_offset") < F.col("exposed.high_watermark"))
-            .withColumn("leader_epoch", F.col("exposed.leader_epoch"))
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="exposed.leader_epoch")
         return finding(
-            rows.withColumn("offset", F.col("log_end_offset")),
+            rows,
             self.name,
+            offset="log_end_offset",
+            leader_epoch="exposed.leader_epoch",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
                 "What was called committed stays in every log of the ISR: the high watermark of {topic}-{partition} "
-                "had been {exposed.high_watermark} in epoch {leader_epoch}, and the log of broker {broker} ends at "
-                "{log_end_offset}."
+                "had been {exposed.high_watermark} in epoch {exposed.leader_epoch}, and the log of broker {broker} "
+                "ends at {log_end_offset}."
             ),
             evidence=F.array(
                 event("leader_isrs", "exposed"), event("replicas", "broker", "log_start_offset", "log_end_offset")

@@ -30,8 +30,9 @@ class WeakIsr:
         """One finding a member that lacked something."""
         rows = members_below_high_watermark(facts["leader_isrs"], facts)
         return finding(
-            rows.withColumn("offset", F.col("reached")),
+            rows,
             self.name,
+            offset="reached",
             message=phrase(
                 "What a leader calls committed its whole ISR has: in epoch {leader_epoch} the high watermark of "
                 "{topic}-{partition} rose to {high_watermark} with ISR {isr}, and the log of broker {member} had "
@@ -40,7 +41,7 @@ class WeakIsr:
             ),
             evidence=F.array(
                 event("leader_isrs", "leader_epoch", "zk_version", "isr", "high_watermark"),
-                event("appends", F.col("member").alias("broker"), "reached"),
+                event("appends", "member as broker", "reached"),
             ),
         )
 

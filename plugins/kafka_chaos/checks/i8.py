@@ -40,8 +40,9 @@ class WaitedFor:
             .withColumn("left_out", F.array_except(F.element_at("isrs", 1), F.col("isr")))
         )
         return finding(
-            rows.withColumn("offset", F.col("high_watermark")),
+            rows,
             self.name,
+            offset="high_watermark",
             message=phrase(
                 "A leader waits for all of ZooKeeper's ISR: broker {broker}, leader of {topic}-{partition} in "
                 "epoch {leader_epoch}, raised its high watermark to {high_watermark} with {isr}, but version "
@@ -51,7 +52,7 @@ class WaitedFor:
             ),
             evidence=F.array(
                 event("leader_isrs", "broker", "incarnation", "seq", "isr", "zk_version", "high_watermark", "advances"),
-                event("partition_states", "zxid", "zk_version", F.element_at("isrs", 1).alias("isr")),
+                event("partition_states", "zxid", "zk_version", "isrs[0] as isr"),
             ),
         )
 

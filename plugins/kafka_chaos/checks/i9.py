@@ -12,11 +12,12 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from harness.analysis.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
 from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import event, finding, last_isr, phrase
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
@@ -36,43 +37,42 @@ class LogMatching:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
-        pairs = _pairs(facts["replicas"], facts["partition_states"])
+        pairs = stored(_pairs(facts["replicas"], facts["partition_states"]))
         return self._differing(pairs, facts).unionByName(self._other_ends(pairs))
 
     def _differing(self, pairs: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-        records = facts["replica_records"]
-        content = F.struct("leader_epoch", "digest", "value")
-        common = F.col("offset").between(F.col("from_offset"), F.col("to_offset") - 1)
-        theirs = records.select(*PARTITION_KEY, "offset", F.col("broker").alias("reference"), content.alias("expected"))
-        own = records.select(*_REPLICA, "offset", content.alias("held"))
-        key = [*_REPLICA, "reference", "in_isr", "from_offset", "to_offset"]
-        sides = (
-            own.join(pairs, on=_REPLICA, how="inner")
-            .where(common)
-            .select(*key, "offset", "held")
-            .unionByName(
-                theirs.join(pairs, on=[*PARTITION_KEY, "reference"], how="inner")
-                .where(common)
-                .select(*key, "offset", "expected"),
-                allowMissingColumns=True,
+        own = F.col("holder") == F.col("broker")
+        offset = F.col("offset")
+        compared = (
+            facts["replica_records"]
+            .select(
+                *PARTITION_KEY,
+                F.col("broker").alias("holder"),
+                "offset",
+                F.struct("leader_epoch", "digest", "value").alias("content"),
             )
-            .groupBy(*_REPLICA, "reference", "in_isr", "offset")
+            .join(pairs.hint("shuffle_hash"), on=list(PARTITION_KEY), how="inner")
+            .where(own | (F.col("holder") == F.col("reference")))
+            .where((offset >= F.col("from_offset")) & (offset < F.col("to_offset")))
+            .groupBy(*_REPLICA, "offset")
             .agg(
-                F.max("held").alias("held"),
-                F.max("expected").alias("expected"),
+                F.first("reference").alias("reference"),
+                F.first("in_isr").alias("in_isr"),
+                F.max(F.when(own, F.col("content"))).alias("held"),
+                F.max(F.when(~own, F.col("content"))).alias("expected"),
             )
         )
         same_epoch = F.col("held.leader_epoch").eqNullSafe(F.col("expected.leader_epoch"))
         same = same_epoch & F.col("held.digest").eqNullSafe(F.col("expected.digest"))
-        compared = sides.withColumn("same", same).withColumn("same_epoch", same_epoch)
-        matched = compared.where("same").groupBy(*_REPLICA).agg(F.max("offset").alias("matched_offset"))
-        must_match = F.col("in_isr") | F.col("same_epoch") | (F.col("offset") < F.col("matched_offset"))
-        differing = compared.where(~F.col("same")).join(matched, on=_REPLICA, how="left").where(must_match)
+        matched = F.max(F.when(same, offset)).over(Window.partitionBy(*_REPLICA))
+        must_match = F.col("in_isr") | same_epoch | (offset < F.col("matched_offset"))
+        differing = compared.withColumn("matched_offset", matched).where(~same & must_match)
         absent = F.col("held").isNull() | F.col("expected").isNull()
-        rows = with_superseded(differing, facts).where(~(absent & F.col(SUPERSEDED)))
+        rows = with_superseded(differing, facts[SUPERSEDED]).where(~(absent & F.col(SUPERSEDED)))
         return finding(
-            rows.withColumn("leader_epoch", F.col("held.leader_epoch")),
+            rows,
             self.name,
+            leader_epoch="held.leader_epoch",
             message=phrase(
                 "Replicas agree: at {topic}-{partition} offset {offset} broker {broker} holds {held} where broker "
                 "{reference} holds {expected}.",
@@ -80,29 +80,24 @@ class LogMatching:
                 expected=_described("expected"),
             ),
             evidence=F.array(
-                event("replica_records", "broker", "offset", F.col("held").alias("holds")),
-                event(
-                    "replica_records", F.col("reference").alias("broker"), "offset", F.col("expected").alias("holds")
-                ),
+                event("replica_records", "broker", "offset", "held as holds"),
+                event("replica_records", "reference as broker", "offset", "expected as holds"),
             ),
         )
 
     def _other_ends(self, pairs: DataFrame) -> DataFrame:
         rows = pairs.where(F.col("in_isr") & (F.col("log_end_offset") != F.col("reference_end_offset")))
         return finding(
-            rows.withColumn("offset", F.col("to_offset")),
+            rows,
             self.name,
+            offset="to_offset",
             message=(
                 "ISR members end up with equal logs: {topic}-{partition} ends at offset {log_end_offset} on broker "
                 "{broker}, at offset {reference_end_offset} on broker {reference}."
             ),
             evidence=F.array(
                 event("replicas", "broker", "log_end_offset"),
-                event(
-                    "replicas",
-                    F.col("reference").alias("broker"),
-                    F.col("reference_end_offset").alias("log_end_offset"),
-                ),
+                event("replicas", "reference as broker", "reference_end_offset as log_end_offset"),
             ),
         )
 
@@ -113,23 +108,22 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
     `in_isr` is true, or null.
     """
     members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
-    logs = replicas.select(*_REPLICA, "log_start_offset", "log_end_offset").join(members, on=_REPLICA, how="left")
-    references = (
-        logs.where("in_isr")
-        .groupBy(*PARTITION_KEY)
-        .agg(F.min_by(F.struct("broker", "log_start_offset", "log_end_offset"), "broker").alias("first"))
-        .select(
-            *PARTITION_KEY,
-            F.col("first.broker").alias("reference"),
-            F.col("first.log_start_offset").alias("reference_start_offset"),
-            F.col("first.log_end_offset").alias("reference_end_offset"),
-        )
-    )
+    log = F.struct("broker", "log_start_offset", "log_end_offset")
+    reference = F.min(F.when(F.col("in_isr"), log)).over(Window.partitionBy(*PARTITION_KEY))
     return (
-        logs.join(references, on=list(PARTITION_KEY), how="inner")
-        .where(F.col("broker") != F.col("reference"))
-        .withColumn("from_offset", F.greatest("log_start_offset", "reference_start_offset"))
-        .withColumn("to_offset", F.least("log_end_offset", "reference_end_offset"))
+        replicas.select(*_REPLICA, "log_start_offset", "log_end_offset")
+        .join(members, on=_REPLICA, how="left")
+        .withColumn("first", reference)
+        .where(F.col("broker") != F.col("first.broker"))
+        .select(
+            *_REPLICA,
+            "in_isr",
+            "log_end_offset",
+            F.col("first.broker").alias("reference"),
+            F.col("first.log_end_offset").alias("reference_end_offset"),
+            F.greatest("log_start_offset", "first.log_start_offset").alias("from_offset"),
+            F.least("log_end_offset", "first.log_end_offset").alias("to_offset"),
+        )
     )
 
 

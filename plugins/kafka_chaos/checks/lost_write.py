@@ -14,7 +14,7 @@ from harness.analysis.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
 from harness.analysis.compaction import SUPERSEDED, not_superseded
 from harness.analysis.findings import finding, phrase, severity, with_unclean_election
-from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
+from harness.analysis.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings
 
 
@@ -31,19 +31,15 @@ class LostWrite:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was passed unseen."""
-        polls = facts["polls"]
-        rows = unread(acknowledged(facts["sends"]), polls).join(
-            read_span(polls), on=["run_id", "topic", "partition"], how="inner"
-        )
-        rows = rows.where(F.col("offset") < F.col("last_read_offset"))
+        rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
         if not settings.read_from_start:
             rows = rows.where(F.col("offset") >= F.col("first_read_offset"))
-        rows = not_superseded(rows, facts)
+        rows = not_superseded(rows, facts[SUPERSEDED])
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean")),
             message=phrase(
                 "An acknowledged record is read by whoever reads past it: {value} was acknowledged (acks={acks}) at "

@@ -67,7 +67,7 @@ class OffsetRegression:
                 "{offset} of {topic}-{partition} after offset {floor.offset} had been acknowledged."
             ),
             evidence=F.array(
-                event("committed_offsets", F.lit("commit").alias("kind"), "group", F.col("floor").alias("commit")),
+                event("committed_offsets", "'commit' as kind", "group", "floor as commit"),
                 event("committed_offsets", "kind", "group", "process", "index", "offset", "invoke_ns", "complete_ns"),
             ),
         )

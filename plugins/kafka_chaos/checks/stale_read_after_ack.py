@@ -46,12 +46,13 @@ class StaleReadAfterAck:
             .join(_settled(facts["partition_states"]), on=list(PARTITION_KEY), how="left")
             .join(_healed(facts["fault_windows"]), on="run_id", how="left")
             .where(F.col("at_ns") > F.coalesce(F.greatest("changed_ns", "healed_ns"), F.lit(0)) + SETTLED_NS)
-            .withColumn("leader_epoch", F.col("furthest.leader_epoch"))
         )
-        rows = with_unclean_election(rows, facts["leader_epochs"], settings)
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="furthest.leader_epoch")
         return finding(
-            rows.withColumn("offset", F.col("end_offset")),
+            rows,
             self.name,
+            offset="end_offset",
+            leader_epoch="furthest.leader_epoch",
             severity=severity(self.excused_by, settings, unclean=F.col("unclean")),
             message=(
                 "The end of a settled partition is past what was acknowledged: {process} was told that "
@@ -59,7 +60,7 @@ class StaleReadAfterAck:
                 "offset {furthest.offset}."
             ),
             evidence=F.array(
-                event("sends", F.col("furthest").alias("record")),
+                event("sends", "furthest as record"),
                 event("end_offsets", "process", "index", "end_offset", "invoke_ns", "complete_ns"),
             ),
         )

@@ -15,7 +15,7 @@ from harness.analysis.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, DUMPS_
 from harness.analysis.compaction import SUPERSEDED, with_superseded
 from harness.analysis.findings import finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.records import acknowledged, acks_text, read_span, send_and_last_read, unread
+from harness.analysis.records import acks_text, send_and_last_read, unread
 from harness.contracts.checks import Allowance, Assumption, Excusable, Settings, Severity
 
 
@@ -32,10 +32,8 @@ class Unseen:
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record: a note where it is in the logs, else a violation or an expected loss."""
-        polls = facts["polls"]
         late = (
-            unread(acknowledged(facts["sends"]), polls)
-            .join(read_span(polls), on=list(PARTITION_KEY), how="left")
+            unread(facts["sends"], facts["polls"])
             .withColumn("last_read_offset", F.coalesce("last_read_offset", F.lit(-1)))
             .where(F.col("offset") >= F.col("last_read_offset"))
         )
@@ -47,14 +45,14 @@ class Unseen:
             .select(*record, F.lit(True).alias("held"))
             .distinct()
         )
-        rows = with_superseded(late.join(held, on=record, how="left"), facts)
+        rows = with_superseded(late.join(held, on=record, how="left"), facts[SUPERSEDED])
         rows = rows.where(F.coalesce("held", ~F.col(SUPERSEDED)))
         rows = with_unclean_election(rows, facts["leader_epochs"], settings)
         lost = severity(self.excused_by, settings, acks=F.col("acks"), unclean=F.col("unclean"))
         return finding(
             rows,
             self.name,
-            at="invoke_ns",
+            at_ns="invoke_ns",
             severity=F.when(F.col("held"), Severity.NOTE.value).otherwise(lost),
             message=phrase(
                 "An acknowledged record that nobody read is still in the log: {value} was acknowledged (acks={acks}) "
