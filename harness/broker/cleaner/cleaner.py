@@ -15,6 +15,7 @@ from harness.broker.cleaner.offset_map import capacity_of
 from harness.broker.cleaner.pace import STEP_BYTES, Pace
 from harness.broker.cleaner.statistics import CleanerStatistics, LastCleaning
 from harness.broker.configs.config import BrokerConfig
+from harness.broker.log.batch import HEADER_BYTES
 from harness.broker.log.log import Log
 from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas, now_s
@@ -145,7 +146,7 @@ class LogCleaner:
                 self.config["log.cleaner.dedupe.buffer.size"] // threads,
                 self.config["log.cleaner.io.buffer.load.factor"],
             ),
-            read_bytes=max(min(self.config["log.cleaner.io.buffer.size"] // threads // 2, STEP_BYTES), 1),
+            read_bytes=max(min(self.config["log.cleaner.io.buffer.size"] // threads // 2, STEP_BYTES), HEADER_BYTES),
             now_ms=now_ms,
             producers_since_ms=now_ms - self.config["producer.id.expiration.ms"],
             pace=self._pace,

@@ -117,6 +117,22 @@ async def test_a_cleaner_that_is_turned_off_cleans_nothing() -> None:
         assert statistics(cluster, 1).last == ()
 
 
+async def test_several_cleaners_have_several_logs_at_a_time() -> None:
+    slowly = {"log.cleaner.threads": "2", "log.cleaner.io.max.bytes.per.second": "30000"}
+    async with written(60, **slowly) as cluster:
+        assert await cluster.create("u", [1, 2, 3], **TOPIC) == 0
+        await cluster.until_led("u", 1)
+        for number in range(60):
+            assert await cluster.produce_batch(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
+        await cluster.until(lambda: len(statistics(cluster, 1).last) == 2, "both cleaners busy")
+
+
+async def test_a_small_buffer_reads_batch_after_batch() -> None:
+    async with written(100, **{"log.cleaner.io.buffer.size": "0"}) as cluster:
+        await until_small(cluster)
+        assert len(last_values(log_of(cluster, 1))) == 4
+
+
 async def test_what_a_cleaner_may_read_a_second_keeps_it_busy_longer() -> None:
     async with written(100, **{"log.cleaner.io.max.bytes.per.second": "100000"}) as cluster:
         await until_small(cluster)
