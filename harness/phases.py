@@ -101,6 +101,7 @@ def start(
     request = ClusterRequest(
         brokers=scenario.cluster.brokers,
         properties=scenario.cluster.properties,
+        system=scenario.system,
         planted_bugs=tuple(scenario.planted_bugs),
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         owner_pid=owner_pid,

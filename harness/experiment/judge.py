@@ -1,12 +1,12 @@
 """The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of
-from harness.cluster.broker_properties import effective
+from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of, untold
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Newer, Settings, read_by
 from harness.contracts.faults import MayForfeit
@@ -46,7 +46,7 @@ def scenario_of(folder: RunFolder) -> Scenario:
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run was allowed to do: of all topics, whatever allows the most."""
-    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
+    brokers = _properties(scenario)
     acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
     return Settings(
         acks=frozenset(acks),
@@ -73,15 +73,48 @@ def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
     return [name for name, check in checks.items() if not isinstance(check, Newer) or check.since <= version]
 
 
+def judgeable(checks: Sequence[str], system: System) -> tuple[list[str], list[CheckResult]]:
+    """Return the checks that a system leaves evidence for, and what is answered for the others.
+
+    Args:
+        checks: Names; none for all. Where all can be judged, they are returned as they are.
+        system: What was under test.
+    """
+    named = {name: registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)}
+    lacking = {name: gaps for name, check in named.items() if (gaps := untold(read_by(check), system.tells))}
+    if not lacking:
+        return list(checks), []
+    answers = [
+        CheckResult(
+            check=named[name].name,
+            promise=named[name].promise,
+            verdict=SystemVerdict.NOT_JUDGED,
+            reason=not_told(system, {event for events in gaps.values() for event in events}),
+        )
+        for name, gaps in lacking.items()
+    ]
+    return [name for name in named if name not in lacking], answers
+
+
+def not_told(system: System, events: Iterable[str]) -> str:
+    """Return why something cannot be judged: what the brokers do not tell of."""
+    return f"{system.name} tells nothing of {', '.join(sorted(events))}"
+
+
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     """Return whether a fault may take committed records away, and the scenario says that it may."""
     fault = registry.fault(kind).Parameters.model_validate(parameters)
     return isinstance(fault, MayForfeit) and not fault.spares_committed
 
 
+def _properties(scenario: Scenario) -> dict[str, str]:
+    """Return those of the brokers."""
+    return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
+
+
 def _effective(scenario: Scenario, name: str) -> list[str]:
     """Return what holds for each topic: its own property, else the broker's, else the default."""
-    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
+    brokers = _properties(scenario)
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
@@ -126,6 +159,7 @@ def assembled(
         run_id=folder.run_id,
         scenario=scenario.name,
         driver=scenario.driver,
+        system=scenario.system,
         seed=plan.seed,
         planted_bugs=scenario.planted_bugs,
         started_at=started_at(folder),
@@ -235,6 +269,7 @@ def run_checks(
     if not provable(folder):
         notes.remarks.append(NOT_PROVABLE)
     counts: dict[str, int] = {}
+    asked, not_judged = judgeable(checks_of(folder, scenario), system_named(scenario.system))
 
     def checks() -> list[CheckResult]:
         from harness.analysis.judge import judge
@@ -243,10 +278,10 @@ def run_checks(
 
         kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
         with watched():
-            judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
+            judgement = (judging or judge)(folder, settings, asked, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes)
+        return within_holes(judgement.checks, holes) + not_judged
 
     answers = _attempt(checks, "the checks", notes)
     progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
@@ -262,10 +297,14 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     if unreliable:
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
+    system = system_named(scenario.system)
+    asked, _ = judgeable(checks_of(folder, scenario), system)
+    not_judged = {table: not_told(system, events) for table, events in untold(ORIGINS, system.tells).items()}
+
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, checks_of(folder, scenario), unreliable)
+            return run(folder, settings, asked, unreliable, not_judged)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{len(answers)} suites have answered")

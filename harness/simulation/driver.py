@@ -5,9 +5,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
+from harness.cluster.systems.system import PYTHON
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
@@ -35,6 +36,7 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
     """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
 
     name = "simulated"
+    families: ClassVar[frozenset[str]] = frozenset({PYTHON})
 
     def __init__(self, cluster: SimulatedCluster, clients: Sequence[str] = ()) -> None:
         """`clients` are the hosts of the client processes."""
