@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.cluster.systems.system import PYTHON
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
+from harness.values import PYTHON
 from harness.zookeeper.view import Controller, PartitionView, Registration
 from tests.fake_powers import FakePowers
 

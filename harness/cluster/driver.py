@@ -19,8 +19,7 @@ from harness.cluster.powers import (
     CanProbe,
     CanReset,
 )
-from harness.cluster.systems.system import PYTHON
-from harness.values import value_class
+from harness.values import PYTHON, value_class
 
 if TYPE_CHECKING:
     from harness.progress import Progress

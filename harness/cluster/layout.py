@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster.ports import LOOPBACK
-from harness.cluster.systems.system import PYTHON
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
+from harness.values import PYTHON
 
 FILE_NAME = "cluster.json"
 

@@ -18,10 +18,11 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
-from harness.cluster.systems.system import PYTHON, system_named
+from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.store.folder import RunFolder
 from harness.system.extras import lacking
+from harness.values import PYTHON
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Newer, Settings, read_by
 from harness.contracts.faults import MayForfeit
-from harness.errors import EvidenceError, HarnessError, SparkError, not_interrupted
+from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
 from harness.progress import Progress, step
 from harness.scenario.file import read_scenario
@@ -21,6 +21,7 @@ from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, provable
 from harness.store.version import VERSION, read_version
+from harness.values import PYTHON
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -61,39 +62,52 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
 def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
     """Return the names of the checks that judge a run; none for all.
 
-    Where the scenario names none, a run of an earlier version is judged by those that there was evidence for.
+    Those that the scenario names, of which the system under test leaves evidence. Where it names none, a run of an
+    earlier version is judged by those that there was evidence for.
 
     Raises:
         EvidenceError: a later version of this program has written it.
     """
-    version = read_version(folder)
-    if scenario.checks or version == VERSION:
+    if scenario.system == PYTHON and (scenario.checks or read_version(folder) == VERSION):
         return scenario.checks
+    untried = {answer.check for answer in not_judged(folder, scenario)}
+    return [name for name in _wanted(folder, scenario) if registry.check(name).name not in untried]
+
+
+def _wanted(folder: RunFolder, scenario: Scenario) -> list[str]:
+    """Return the names of the checks that a scenario asks for and that the run's version knows."""
+    if scenario.checks:
+        return scenario.checks
+    version = read_version(folder)
     checks = {name: registry.check(name) for name in registry.names(registry.Kind.CHECK)}
     return [name for name, check in checks.items() if not isinstance(check, Newer) or check.since <= version]
 
 
-def judgeable(checks: Sequence[str], system: System) -> tuple[list[str], list[CheckResult]]:
-    """Return the checks that a system leaves evidence for, and what is answered for the others.
-
-    Args:
-        checks: Names; none for all. Where all can be judged, they are returned as they are.
-        system: What was under test.
-    """
-    named = {name: registry.check(name) for name in checks or registry.names(registry.Kind.CHECK)}
-    lacking = {name: gaps for name, check in named.items() if (gaps := untold(read_by(check), system.tells))}
-    if not lacking:
-        return list(checks), []
-    answers = [
+def not_judged(folder: RunFolder, scenario: Scenario) -> list[CheckResult]:
+    """Return what is answered for the checks for which the system under test leaves no evidence."""
+    system = system_named(scenario.system)
+    checks = {name: registry.check(name) for name in _wanted(folder, scenario)}
+    return [
         CheckResult(
-            check=named[name].name,
-            promise=named[name].promise,
+            check=check.name,
+            promise=check.promise,
             verdict=SystemVerdict.NOT_JUDGED,
             reason=not_told(system, {event for events in gaps.values() for event in events}),
         )
-        for name, gaps in lacking.items()
+        for check in checks.values()
+        if (gaps := untold(read_by(check), system.tells))
     ]
-    return [name for name in named if name not in lacking], answers
+
+
+def require_evidence(scenario: Scenario) -> None:
+    """Check that the system under test leaves evidence of something that the scenario asks about.
+
+    Raises:
+        Refused: of none of its checks.
+    """
+    system = system_named(scenario.system)
+    if scenario.checks and all(untold(read_by(registry.check(name)), system.tells) for name in scenario.checks):
+        raise Refused(f"of what this scenario asks about, {scenario.system} leaves no evidence: {scenario.checks}")
 
 
 def not_told(system: System, events: Iterable[str]) -> str:
@@ -269,7 +283,6 @@ def run_checks(
     if not provable(folder):
         notes.remarks.append(NOT_PROVABLE)
     counts: dict[str, int] = {}
-    asked, not_judged = judgeable(checks_of(folder, scenario), system_named(scenario.system))
 
     def checks() -> list[CheckResult]:
         from harness.analysis.judge import judge
@@ -278,10 +291,10 @@ def run_checks(
 
         kept.enter_context(spark_session(size_bytes=folder.evidence_bytes(), progress=progress))
         with watched():
-            judgement = (judging or judge)(folder, settings, asked, progress)
+            judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes) + not_judged
+        return within_holes(judgement.checks, holes) + not_judged(folder, scenario)
 
     answers = _attempt(checks, "the checks", notes)
     progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
@@ -298,13 +311,12 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
     system = system_named(scenario.system)
-    asked, _ = judgeable(checks_of(folder, scenario), system)
-    not_judged = {table: not_told(system, events) for table, events in untold(ORIGINS, system.tells).items()}
+    not_told_of = {table: not_told(system, events) for table, events in untold(ORIGINS, system.tells).items()}
 
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, asked, unreliable, not_judged)
+            return run(folder, settings, checks_of(folder, scenario), unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{len(answers)} suites have answered")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from harness.cluster.systems.system import PYTHON, system_named
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
@@ -18,7 +18,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, PYTHON
 
 
 def faults(draft: Draft) -> Iterator[Problem]:

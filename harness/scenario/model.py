@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from harness.cluster.systems.system import PYTHON
 from harness.contracts.parameters import Strict
+from harness.values import PYTHON
 
 
 def _property_text(value: Any) -> Any:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
-from harness.cluster.systems.system import PYTHON
 from harness.errors import ClusterError, DeadlineError
 from harness.simulation.brokers import PAUSED, RUNNING, STOPPED, SimulatedBroker
 from harness.simulation.cluster import CLIENT_PORT, PEER_PORT, SimulatedCluster
@@ -16,6 +15,7 @@ from harness.simulation.evidence import session_text
 from harness.simulation.interference import Interference
 from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
 from harness.system.waiting import until
+from harness.values import PYTHON
 from harness.zookeeper.view import (
     Controller,
     PartitionView,

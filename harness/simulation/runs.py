@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
-from harness.cluster.systems.system import PYTHON
 from harness.errors import ClusterError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.values import PYTHON
 
 POWERS = frozenset(CAPABILITIES)
 """All of them: whatever reaches a broker from outside is simulated, and so are the clients."""

@@ -21,8 +21,6 @@ FAMILIES: dict[str, str] = {
     "kafka": "harness.cluster.systems.kafka.system:ApacheKafka",
 }
 """Systems without their release, each with the module and class that is imported when it is used."""
-PYTHON = "python"
-"""The broker of this project."""
 
 
 class System(Protocol):
@@ -95,7 +93,7 @@ class System(Protocol):
         ...
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
-        """Make a broker's state-change log of what it told, if it wrote none itself; return what is odd, a sentence each.
+        """Make a broker's state-change log of what it told, if it wrote none itself; return sentences on what is odd.
 
         Raises:
             OSError: a file cannot be read or written.

@@ -98,7 +98,9 @@ def changed(release: Release) -> list[str]:
 
 def _run(argv: list[str], doing: Callable[[str], None]) -> None:
     lines: list[str] = []
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(  # noqa: S603  arguments of our own
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None
         for line in map(str.rstrip, process.stdout):
             lines.append(line)

@@ -118,6 +118,9 @@ def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, 
     def write(line: bytes) -> None:
         out.write(line)
 
+    def now() -> int:
+        return now_ns
+
     log: LineStateLog | None = None
     of: told.Teller | None = None
     now_ns = 0
@@ -125,7 +128,7 @@ def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, 
         now_ns = line.time_ns
         if log is None or teller is not of:
             of = teller
-            log = LineStateLog(broker_id, secrets.token_hex(8), write, lambda: now_ns, lambda: now_ns)
+            log = LineStateLog(broker_id, secrets.token_hex(8), write, now, now)
         log.session_changed(teller.session)
         log.registered(teller.broker_epoch)
         log.emit(event)
