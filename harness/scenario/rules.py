@@ -19,6 +19,7 @@ from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
+from harness.values import PYTHON
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -50,7 +51,7 @@ def _system(draft: Draft) -> Iterator[Problem]:
         yield Problem(("system",), str(error))
         return
     family = draft.system.partition(":")[0]
-    if draft.driver in registry.DRIVERS and family not in registry.driver_class(draft.driver).families:
+    if family != PYTHON and draft.driver in registry.DRIVERS and family not in registry.driver_class(draft.driver).families:
         able = [name for name in registry.DRIVERS if family in registry.driver_class(name).families]
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
