@@ -51,7 +51,11 @@ def _system(draft: Draft) -> Iterator[Problem]:
         yield Problem(("system",), str(error))
         return
     family = draft.system.partition(":")[0]
-    if family != PYTHON and draft.driver in registry.DRIVERS and family not in registry.driver_class(draft.driver).families:
+    if (
+        family != PYTHON
+        and draft.driver in registry.DRIVERS
+        and family not in registry.driver_class(draft.driver).families
+    ):
         able = [name for name in registry.DRIVERS if family in registry.driver_class(name).families]
         yield Problem(
             ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"

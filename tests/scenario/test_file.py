@@ -55,9 +55,8 @@ def test_kafka_itself_may_have_properties_that_our_broker_has_not() -> None:
 
 def test_a_fault_that_nothing_would_show_is_refused() -> None:
     (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:3.9.1\n")
-    assert message == (
-        "s.yaml:15: faults.0.kind: whether unclean-election happened shows in append, of which kafka:3.9.1 tells nothing"
-    )
+    seen = "whether unclean-election happened shows in append, of which kafka:3.9.1 tells nothing"
+    assert message == f"s.yaml:15: faults.0.kind: {seen}"
 
 
 def test_a_character_that_json_escapes_as_a_pair_is_one() -> None:
@@ -128,7 +127,7 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:1", "s.yaml:19: system: no Apache Kafka '1'; "
                      "known releases: 3.9.1", id="unknown release"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
-                     "the driver simulated does not start kafka:3.9.1; drivers that do: process", id="another's system"),
+                     "the driver simulated does not start kafka:3.9.1; drivers that do: process", id="no system of it"),
         pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
                      "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"

@@ -9,6 +9,7 @@ from harness.analysis.state_changes import StateChanges
 
 NO_SEQUENCE = -1
 
+
 def high_watermarks(state_changes: StateChanges) -> DataFrame:
     """One row a change of one replica's high watermark."""
     return conform(state_changes.of("hw"), HIGH_WATERMARKS)

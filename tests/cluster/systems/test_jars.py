@@ -10,7 +10,10 @@ from harness.errors import ClusterError
 
 RELEASE = RELEASES["3.9.1"]
 JAR = "kafka_2.13-3.9.1.jar"
-COPIES = f'for word; do case "$word" in -DoutputDirectory=*) mkdir -p "${{word#*=}}"; echo jar >"${{word#*=}}/{JAR}";; esac; done'
+COPIES = f"""
+for word; do
+    case "$word" in -DoutputDirectory=*) mkdir -p "${{word#*=}}"; echo jar >"${{word#*=}}/{JAR}";; esac
+done"""
 
 
 @pytest.fixture(autouse=True)
