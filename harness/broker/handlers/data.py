@@ -10,8 +10,8 @@ from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
-from harness.broker.replicas.fetching import CONSUMER, FetchLimits, FetchServer, PartitionFetch, Read
-from harness.broker.replicas.offset_lookup import NOTHING, find_offset
+from harness.broker.replicas.fetching import CONSUMER, DEBUGGING, FetchLimits, FetchServer, PartitionFetch, Read
+from harness.broker.replicas.offset_lookup import NOTHING, check_timestamp, find_offset
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
@@ -186,8 +186,11 @@ class DataHandlers:
     def _listed(self, topic: str, query: _OffsetQuery, replica_id: int, version: int) -> _ListedPartition:
         key = (topic, query.partition_index)
         try:
-            partition = self.replicas.led(*key, query.current_leader_epoch)
-            offset = find_offset(partition, query.timestamp, for_follower=replica_id != CONSUMER)
+            check_timestamp(query.timestamp, version)
+            lookup = self.replicas.followed_or_led if replica_id == DEBUGGING else self.replicas.led
+            offset = find_offset(
+                lookup(*key, query.current_leader_epoch), query.timestamp, whole_log=replica_id != CONSUMER
+            )
         except PartitionError as error:
             self._log_fenced("ListOffsets", key, query.current_leader_epoch, replica_id, error.error)
             code = error.error

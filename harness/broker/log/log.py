@@ -234,6 +234,11 @@ class Log:
                         return record
         return None
 
+    def youngest_record(self) -> tuple[int, int] | None:
+        """Return offset and timestamp of the first record that has the largest timestamp."""
+        youngest_ms = max(segment.max_timestamp for segment in self.segments)
+        return self.offset_for_timestamp(youngest_ms) if youngest_ms >= 0 else None
+
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds `offset` or a later one; the log end may come out lower, at the start of a batch.
 

@@ -22,7 +22,9 @@ from harness.events import NO_OFFSET, FetchResponse
 from harness.values import TopicPartition, value_class
 
 CONSUMER = -1
-"""As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
+"""As replica id: not a broker. Every negative one is a consumer's."""
+DEBUGGING = -2
+"""As replica id: a tool, which may ask any replica (`DEBUGGING_CONSUMER_ID`)."""
 
 
 class PartitionFetch(NamedTuple):

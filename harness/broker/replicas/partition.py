@@ -95,6 +95,8 @@ class Partition:
     """Whether the disk that holds the log has failed."""
     proposed_isr: tuple[int, ...] = ()
     """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    being_deleted: bool = False
+    """Whether the controller has said that the topic is to go."""
     unsettled_isr: tuple[int, ...] = ()
     """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
 
@@ -170,6 +172,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.unsettled_isr = ()
+        self.being_deleted = False
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
         self.replicas = state.replicas
