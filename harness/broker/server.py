@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from harness.broker.administration.config_changes import ConfigChanges
+from harness.broker.administration.config_entries import ConfigView
 from harness.broker.administration.controlled_shutdown import ControlledShutdown
 from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.administration.topic_changes import TopicChanges
@@ -339,7 +340,11 @@ class Broker:
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
             ),
             MetadataHandlers(self._config, cluster_id, metadata, creator, offsets_partitions),
-            AdminHandlers(self._controller, creator),
+            AdminHandlers(
+                self._controller,
+                creator,
+                lambda own: ConfigView(config=self._config, layers=self._topic_configs.layers).topic(own),
+            ),
             TopicHandlers(self._config, self._controller, TopicChanges(metadata, self._session), creator),
             leadership,
             ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),

@@ -19,6 +19,7 @@ from harness.broker.wire.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
 )
+from harness.broker.wire.messages import ProduceResponse as ProduceResponseMessage
 from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
 from harness.values import OFFSETS_TOPIC
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
@@ -87,7 +88,11 @@ async def fetch(
                 topic=TOPIC,
                 partitions=[
                     _Fetched.FetchPartition(
-                        partition=p, current_leader_epoch=epoch, fetch_offset=offset, partition_max_bytes=max_bytes
+                        partition=p,
+                        current_leader_epoch=epoch,
+                        fetch_offset=offset,
+                        last_fetched_epoch=options.get("last_epoch", -1),
+                        partition_max_bytes=max_bytes,
                     )
                     for p in partitions
                 ],
@@ -219,6 +224,23 @@ async def test_the_answer_is_on_the_state_change_log(cluster: ReplicaCluster) ->
     assert event.duration_ms == pytest.approx(250)
 
 
+async def test_who_is_sent_away_is_told_where_the_leader_is(cluster: ReplicaCluster) -> None:
+    """KIP-951; nobody is told of a partition that this broker has not heard of."""
+    topic = _Produced(
+        name=TOPIC,
+        partition_data=[_Produced.PartitionProduceData(index=index, records=batch("a")) for index in (0, 7)],
+    )
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+    asked = replace(context(ApiKey.PRODUCE, 10), listener="REPL")
+    response = await cluster[2].data.produce(request, asked)
+    assert response is not None
+    response = ProduceResponseMessage.decode(response.encode(version=10), version=10)
+    led, unknown = response.responses[0].partition_responses
+    assert (led.error_code, led.current_leader.leader_id, led.current_leader.leader_epoch) == (6, 1, 0)
+    assert (unknown.error_code, unknown.current_leader) == (3, None)
+    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(1, "h1", 1)]
+
+
 # --- Fetch ---
 
 
@@ -275,6 +297,29 @@ async def test_fetch(
     assert fenced == expected
     handed_out = cluster[broker_id].of(FetchResponse)
     assert len(handed_out) == (1 if records and "replica" not in options else 0)
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "error", "diverging", "records"),
+    [
+        pytest.param(1, 0, 0, None, 1, id="the same up to there"),
+        pytest.param(2, 0, 0, (0, 1), 0, id="more in an epoch than the leader has"),
+        pytest.param(2, 1, 0, None, 0, id="all of the current epoch"),
+        pytest.param(1, 9, 1, None, 0, id="an epoch that the leader does not know"),
+    ],
+)
+async def test_who_has_read_what_the_leader_has_not_is_told_at_once_where_the_logs_part(
+    cluster: ReplicaCluster, offset: int, last_epoch: int, error: int, diverging: tuple[int, int] | None, records: int
+) -> None:
+    """KIP-595: one record in the first leader epoch, one in the second."""
+    await cluster.replicate(1, "a")
+    await cluster.elect(1)
+    await cluster.replicate(1, "b")
+    wait_ms = 0 if diverging is None else 60_000
+    [answer] = await fetch(cluster, 1, offset, last_epoch=last_epoch, version=12, wait_ms=wait_ms)
+    told = answer.diverging_epoch
+    assert (answer.error_code, told and (told.epoch, told.end_offset)) == (error, diverging)
+    assert len(answer.records or b"") == records * len(batch("a"))
 
 
 async def test_the_first_batch_may_start_before_the_offset_asked_for(cluster: ReplicaCluster) -> None:
