@@ -84,8 +84,10 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="auto.leader.rebalance.enable", default="true", parse=BOOLEAN),
     Property(name="leader.imbalance.check.interval.seconds", default="300", parse=long(1)),
     Property(name="leader.imbalance.per.broker.percentage", default="10", parse=integer(0)),
-    # The next three are not Kafka's: by the rules of which Kafka leaders are elected, and where metrics are served.
+    # The next four are not Kafka's: by the rules of which Kafka leaders are elected and high watermarks rise, and where
+    # metrics are served.
     Property(name="selector.profile", default="2.5", parse=choice("2.5", "0.8")),
+    Property(name="replication.profile", default="2.5", parse=choice("2.5", "3.7")),
     Property(name="prometheus.port", default="", parse=optional(integer(0, 65_535))),
     Property(name="prometheus.host", default="127.0.0.1", parse=TEXT),
     Property(name="message.max.bytes", default="1048588", parse=integer(0)),

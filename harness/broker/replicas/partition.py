@@ -46,6 +46,11 @@ class PartitionError(Exception):
         self.error = error
 
 
+def nobody_else(_topic: str) -> int:
+    """Return that a leader may commit on its own, as up to Kafka 3.6; later it needs as many as acks=all does."""
+    return 0
+
+
 @value_class(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
     """What the controller says about a partition in LeaderAndIsr."""
@@ -95,6 +100,8 @@ class Partition:
     """Whether the disk that holds the log has failed."""
     proposed_isr: tuple[int, ...] = ()
     """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    committing_needs: Callable[[str], int] = nobody_else
+    """Returns how many must be in sync for a topic's high watermark to rise."""
     being_deleted: bool = False
     """Whether the controller has said that the topic is to go."""
     unsettled_isr: tuple[int, ...] = ()
@@ -236,6 +243,8 @@ class Partition:
         It waits for proposed members too, whom ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
         write, and later ones count the maximal ISR (KIP-497).
         """
+        if not self.has_enough_insync(self.committing_needs(self.key[0])):
+            return False
         followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
         lag_s = self.lag_s if self.rules.high_watermark_waits_for_joining else NEVER_S
         members = self.isr + self.proposed_isr + self.unsettled_isr

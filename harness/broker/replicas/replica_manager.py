@@ -22,6 +22,7 @@ from harness.broker.replicas.deleting import Deleter
 from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
+from harness.broker.replicas.partition import nobody_else
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
@@ -71,13 +72,14 @@ class ReplicaManager:
             lag_s=self.config["replica.lag.time.max.ms"] / 1000,
             log_settings=self._log_settings,
             put_aside=self._deleted_logs.remove_later,
+            committing_needs=self._min_insync_replicas if self.config["replication.profile"] == "3.7" else nobody_else,
         )
         self.isr = IsrKeeper(replicas=self.replicas, zookeeper=self.zookeeper, state_log=self.state_log)
         self.appender = Appender(
             replicas=self.replicas,
             rules=self.rules,
             state_log=self.state_log,
-            min_insync_replicas=lambda topic: int(self.topic_config(topic)["min.insync.replicas"]),
+            min_insync_replicas=self._min_insync_replicas,
         )
         self.deleter = Deleter(replicas=self.replicas)
         self.fetch_server = FetchServer(
@@ -101,6 +103,9 @@ class ReplicaManager:
             state_log=self.state_log,
             rules=self.rules,
         )
+
+    def _min_insync_replicas(self, topic: str) -> int:
+        return int(self.topic_config(topic)["min.insync.replicas"])
 
     def _log_settings(self, topic: str) -> LogSettings:
         config = self.topic_config(topic)

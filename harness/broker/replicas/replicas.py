@@ -9,7 +9,7 @@ from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.counters import Counters
-from harness.broker.replicas.partition import Partition, PartitionError
+from harness.broker.replicas.partition import Partition, PartitionError, nobody_else
 from harness.broker.replicas.purgatory import Purgatory
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
@@ -38,6 +38,8 @@ class Replicas:
     """What a topic sets for its logs."""
     put_aside: Callable[[str], None]
     """Called with the folder of a deleted log, which is to be removed later."""
+    committing_needs: Callable[[str], int] = nobody_else
+    """Returns how many must be in sync for a topic's high watermark to rise."""
     appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """acks=all requests that wait for the high watermark."""
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
@@ -113,6 +115,7 @@ class Replicas:
                 state_log=self.state_log,
                 rules=self.rules,
                 lag_s=self.lag_s,
+                committing_needs=self.committing_needs,
                 high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
             )
         return hosted
