@@ -140,6 +140,7 @@ class Broker:
             state_log=self._state_log,
             rules=rules,
             topic_config=self._topic_configs.of,
+            wall_ms=outside.wall_ms,
         )
         self._controller = Controller(
             config=config,

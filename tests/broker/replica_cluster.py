@@ -40,6 +40,7 @@ from tests.broker.recording_state_log import RecordingStateLog
 TOPIC = "t"
 CONTROLLER = 9
 LATENCY_S = 0.001
+WALL_MS = 1_000_000
 
 PROPERTIES = {
     "replica.lag.time.max.ms": "2000",
@@ -148,6 +149,7 @@ class Broker:
             state_log=state_log,
             rules=rules,
             topic_config=lambda _: inherited(self.config.values),
+            wall_ms=lambda: WALL_MS,
         )
         self.sessions = FetchSessions(
             slots=self.config["max.incremental.fetch.session.cache.slots"],

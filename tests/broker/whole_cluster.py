@@ -33,6 +33,8 @@ from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.recording_state_log import RecordingStateLog
 
 LATENCY_S = 0.001
+WALL_MS = 1_700_000_000_000
+"""What the brokers' clocks show, which stand still."""
 CLIENT, PEER = "PLAINTEXT", "REPL"
 HOST = "h"
 
@@ -87,7 +89,7 @@ class WholeCluster:
             transport=MemoryTransport(self.network, HOST),
             make_server=partial(MemoryServer, self.network),
             state_log=self.logs[broker_id],
-            wall_ms=lambda: 1_700_000_000_000,
+            wall_ms=lambda: WALL_MS,
             rng=random.Random(broker_id),
         )
         return Broker(config, outside, planted_bugs=self.planted_bugs)
@@ -170,13 +172,17 @@ class WholeCluster:
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
         return int((await self.ask(controller_id, request, 4)).topics[0].error_code)
 
-    async def produce(self, broker_id: int, topic: str, value: str) -> int:
+    async def produce(self, broker_id: int, topic: str, value: str, *, timestamp_ms: int = 1) -> int:
         """Write one record with acks=all, and return the error."""
+        return int((await self.produced(broker_id, topic, value, timestamp_ms)).error_code)
+
+    async def produced(self, broker_id: int, topic: str, value: str, timestamp_ms: int) -> Any:
+        """Write one record with acks=all, and return the answer."""
         data = ProduceRequest.TopicProduceData
-        records = build_batch([Record(value=value.encode(), timestamp_ms=1)])
+        records = build_batch([Record(value=value.encode(), timestamp_ms=timestamp_ms)])
         partition = data.PartitionProduceData(index=0, records=records)
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])])
-        return int((await self.ask(broker_id, request, 8)).responses[0].partition_responses[0].error_code)
+        return (await self.ask(broker_id, request, 8)).responses[0].partition_responses[0]
 
     async def coordinator(self, group: str, broker_id: int) -> int:
         """Return who coordinates a group, as one broker sees it; -1 for nobody."""

@@ -40,8 +40,9 @@ class TopicProperty:
 
     def inherited(self, values: Mapping[str, Any]) -> Any:
         """Return what holds for a topic that says nothing, from a broker's properties."""
-        own = (values[name] * factor for name, factor in self.brokers if values[name] is not None)
-        return next(own, self.default)
+        own = ((values[name], factor) for name, factor in self.brokers if values[name] is not None)
+        value, factor = next(own, (self.default, 1))
+        return value if factor == 1 else value * factor  # a flag times one would be a number
 
 
 def _like(name: str, parse: ConfigType, *brokers: str) -> TopicProperty:
@@ -53,7 +54,7 @@ def _time(name: str, parse: ConfigType, broker: str) -> TopicProperty:
 
 
 TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
-    # Compaction is accepted and not carried out; batches keep the producer's timestamps.
+    # Compaction is accepted and not carried out.
     _like("cleanup.policy", listing("compact", "delete"), "log.cleanup.policy"),
     _like("compression.type", COMPRESSION_TYPE, "compression.type"),
     _like("delete.retention.ms", long(0), "log.cleaner.delete.retention.ms"),
@@ -66,7 +67,9 @@ TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
     _like("max.compaction.lag.ms", long(1), "log.cleaner.max.compaction.lag.ms"),
     _like("max.message.bytes", integer(0), "message.max.bytes"),
     _like("message.timestamp.difference.max.ms", long(0), "log.message.timestamp.difference.max.ms"),
-    _like("message.timestamp.type", choice("CreateTime"), "log.message.timestamp.type"),
+    _like("message.timestamp.before.max.ms", long(0), "log.message.timestamp.before.max.ms"),
+    _like("message.timestamp.after.max.ms", long(0), "log.message.timestamp.after.max.ms"),
+    _like("message.timestamp.type", choice("CreateTime", "LogAppendTime"), "log.message.timestamp.type"),
     _like("min.cleanable.dirty.ratio", ratio(), "log.cleaner.min.cleanable.ratio"),
     _like("min.compaction.lag.ms", long(0), "log.cleaner.min.compaction.lag.ms"),
     _like("min.insync.replicas", integer(1), "min.insync.replicas"),

@@ -63,6 +63,11 @@ class Segment:
         return self._index.max_timestamp
 
     @property
+    def index_entries(self) -> int:
+        """How many entries its index has, beside the one of its first batch, while the segment grows."""
+        return len(self._index.live()) - 1
+
+    @property
     def first_timestamp(self) -> int:
         """The largest timestamp of its first batch; there is one."""
         if self._first_timestamp is None:

@@ -203,7 +203,7 @@ class Partition:
         if error is not ErrorCode.NONE:
             raise PartitionError(error)
 
-    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int) -> AppendInfo:
+    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int, now_ms: int = 0) -> AppendInfo:
         """Write the records of one producer request to the log and return where they stand.
 
         Raises:
@@ -215,7 +215,7 @@ class Partition:
         if acks == ACKS_ALL and not enough:
             raise PartitionError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            info = self.log.append_as_leader(records, self.leader_epoch)
+            info = self.log.append_as_leader(records, self.leader_epoch, now_ms=now_ms)
         except InvalidRecords as error:
             self._log_refused(records, error.error_code)
             raise
