@@ -46,11 +46,15 @@ __all__ = [
     "LogSettings",
     "OffsetOutOfRange",
     "OffsetsOutOfOrder",
+    "PutAside",
 ]
 
 EpochListener = Callable[[str, int, int, int], None]
 """Called with topic, partition, leader epoch and its start offset when a log has noted a new epoch."""
 
+
+PutAside = Callable[[str, int], None]
+"""Called with the path of a file that is no part of its log any more, and after how many milliseconds it may go."""
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 """Kafka's indexes write offsets as the distance from their segment's start."""
@@ -96,6 +100,7 @@ class Log:
     epoch_assigned: EpochListener
     recovery_point_lowered: Callable[[], None]
     """Called before a truncation below the recovery point: the checkpointed one would hide unsynced data later."""
+    put_aside: PutAside
     rules: ProtocolRules
     _producers: ProducerStates | None = None
     """None while it must be read from the log before somebody may rely on it."""
@@ -297,6 +302,8 @@ class Log:
     def delete_oldest(self, count: int) -> None:
         """Delete that many segments from the front; when none is left, a new one begins at the log's end.
 
+        Their files stay for a while under other names (`file.delete.delay.ms`).
+
         Raises:
             OSError: the disk refused.
         """
@@ -306,7 +313,8 @@ class Log:
         self.advance_log_start(self.segments[count].base_offset)
         del self.segments[:count]
         for segment in doomed:
-            segment.delete()
+            for path in segment.put_aside():
+                self.put_aside(path, self.settings.file_delete_delay_ms)
 
     def forget_producers(self, oldest_ms: int) -> None:
         """Forget the producers that wrote nothing later than `oldest_ms`."""
