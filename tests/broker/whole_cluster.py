@@ -172,6 +172,15 @@ class WholeCluster:
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
         return int((await self.ask(controller_id, request, 4)).topics[0].error_code)
 
+    async def create_anywhere(self, topic: str, *, partitions: int = -1, replication_factor: int = -1) -> int:
+        """Have the controller create a topic where it likes, and return the error."""
+        creatable = CreateTopicsRequest.CreatableTopic
+        wanted = creatable(
+            name=topic, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=[]
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
+        return int((await self.ask(await self.controller(min(self.brokers)), request, 4)).topics[0].error_code)
+
     async def produce(self, broker_id: int, topic: str, value: str, *, timestamp_ms: int = 1) -> int:
         """Write one record with acks=all, and return the error."""
         return int((await self.produced(broker_id, topic, value, timestamp_ms)).error_code)

@@ -80,6 +80,7 @@ class TopicCreator:
             zk = self.session.current
             planner = TopicPlanner(
                 alive_brokers=[broker.broker_id for broker in self.metadata.alive_brokers()],
+                racks=self.metadata.racks(),
                 default_partitions=self.config["num.partitions"],
                 default_replication_factor=self.config["default.replication.factor"],
                 topics=frozenset(await zk.children(TOPICS)),
