@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.real_time("real processes, that a
 GOOD = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0,REPL://127.0.0.1:0",
+    "inter.broker.listener.name": "REPL",
     "zookeeper.connect": "127.0.0.1:1",
     "zookeeper.connection.timeout.ms": "50",
 }

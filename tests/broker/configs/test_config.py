@@ -7,6 +7,7 @@ from harness.broker.configs.topic_properties import inherited, parse_topic_confi
 MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "inter.broker.listener.name": "REPL",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
 }
@@ -49,6 +50,20 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
             {"advertised.listeners": "PLAINTEXT://a:1,REPL://a:2,X://a:3"},
             "advertised.listeners: X is none of the listeners PLAINTEXT, REPL",
             id="a listener that is advertised and not bound",
+        ),
+        pytest.param(
+            {"listeners": "SSL://a:1,REPL://a:2"}, "SSL would be SSL, which is not here", id="TLS served in plain text"
+        ),
+        pytest.param(
+            {
+                "listeners": "REPL://a:1,CLIENT://a:2",
+                "listener.security.protocol.map": "REPL:PLAINTEXT,CLIENT:sasl_ssl",
+            },
+            "CLIENT would be SASL_SSL, which is not here",
+            id="a name that is mapped to SASL",
+        ),
+        pytest.param(
+            {"listener.security.protocol.map": "REPL:PLAIN"}, "'REPL:PLAIN' is not NAME:protocol", id="no such protocol"
         ),
         pytest.param(
             {"advertised.listeners": "PLAINTEXT://a:1"}, "REPL is none of PLAINTEXT", id="brokers told of no listener"
@@ -104,11 +119,13 @@ def test_problems_of_a_topic_are_named_at_once() -> None:
         pytest.param({"log.roll.hours": "1"}, "segment.ms", 3_600_000, id="segments roll by the hour"),
         pytest.param({"log.segment.delete.delay.ms": "5"}, "file.delete.delay.ms", 5, id="another name altogether"),
         pytest.param({}, "flush.ms", 2**63 - 1, id="flushed by the scheduler, which never does"),
-        pytest.param({}, "leader.replication.throttled.replicas", (), id="nothing of the broker's"),
+        pytest.param({}, "leader.replication.throttled.replicas", "", id="nothing of the broker's"),
+        pytest.param({}, "unclean.leader.election.enable", False, id="a flag stays a flag"),
     ],
 )
 def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: str, value: object) -> None:
-    assert inherited(parse_config(MINIMAL | broker).values)[name] == value
+    held = inherited(parse_config(MINIMAL | broker).values)[name]
+    assert (held, type(held)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
