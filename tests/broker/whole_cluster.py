@@ -8,12 +8,14 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar
 
+from harness.broker.administration.config_changes import Resource
 from harness.broker.configs.config import parse_config
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.server import Broker, Surroundings
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
+    AlterConfigsRequest,
     CreateTopicsRequest,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -172,6 +174,14 @@ class WholeCluster:
         controller_id = await self.controller(min(self.brokers))
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
         return int((await self.ask(controller_id, request, 4)).topics[0].error_code)
+
+    async def configure(self, broker_id: int, name: str, properties: dict[str, str]) -> int:
+        """Have a broker take these properties for the one of that name, and return the error."""
+        resource = AlterConfigsRequest.AlterConfigsResource
+        configs = [resource.AlterableConfig(name=key, value=value) for key, value in properties.items()]
+        target = resource(resource_type=Resource.BROKER, resource_name=name, configs=configs)
+        request = AlterConfigsRequest(resources=[target], validate_only=False)
+        return int((await self.ask(broker_id, request, 1)).responses[0].error_code)
 
     async def create_anywhere(self, topic: str, *, partitions: int = -1, replication_factor: int = -1) -> int:
         """Have the controller create a topic where it likes, and return the error."""

@@ -240,7 +240,7 @@ def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
         except ValueError as error:
             problems.append(f"{prop.name}={text}: {error}")
     if {"listeners", "advertised.listeners", "listener.security.protocol.map"} <= values.keys():
-        problems += _listener_problems(BrokerConfig(values))
+        problems += listener_problems(BrokerConfig(values))
     if not problems:
         problems += _limit_problems(values)
     if problems:
@@ -262,7 +262,7 @@ def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
         yield "max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is given"
 
 
-def _listener_problems(config: BrokerConfig) -> Iterator[str]:
+def listener_problems(config: BrokerConfig) -> Iterator[str]:
     """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
     bound = [endpoint.name for endpoint in config.endpoints]
     advertised = [endpoint.name for endpoint in config.advertised_endpoints]

@@ -137,12 +137,16 @@ def inherited(values: Mapping[str, Any]) -> dict[str, Any]:
     return {prop.name: prop.inherited(values) for prop in TOPIC_PROPERTIES}
 
 
+PER_BROKER = frozenset({"advertised.listeners"})
+"""Those of `DYNAMIC` that no two brokers can share."""
 DYNAMIC: dict[str, Property] = {
     prop.name: prop
     for prop in PROPERTIES
-    if any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
+    if prop.name in PER_BROKER
+    or any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
 }
-"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`)."""
+"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`), and
+where it is reached."""
 
 
 def parse_dynamic_config(properties: Mapping[str, str]) -> dict[str, Any]:
