@@ -36,7 +36,7 @@ from tests.broker.recording_state_log import RecordingStateLog
 
 LATENCY_S = 0.001
 WALL_MS = 1_700_000_000_000
-"""What the brokers' clocks show, which stand still."""
+"""What the brokers' clocks show, which stand still until a test moves them."""
 CLIENT, PEER = "PLAINTEXT", "REPL"
 HOST = "h"
 
@@ -56,6 +56,7 @@ class WholeCluster:
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
     sessions: dict[int, Any] = field(default_factory=dict)
+    wall_ms: int = WALL_MS
 
     async def __aenter__(self) -> "WholeCluster":
         return self
@@ -92,7 +93,7 @@ class WholeCluster:
             transport=MemoryTransport(self.network, HOST),
             make_server=partial(MemoryServer, self.network),
             state_log=self.logs[broker_id],
-            wall_ms=lambda: WALL_MS,
+            wall_ms=lambda: self.wall_ms,
             rng=random.Random(broker_id),
         )
         return Broker(config, outside, planted_bugs=self.planted_bugs)

@@ -92,7 +92,6 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="zookeeper.connect", default=None, parse=TEXT),
     Property(name="zookeeper.session.timeout.ms", default="18000", parse=integer(1)),
     Property(name="zookeeper.connection.timeout.ms", default="18000", parse=integer(1)),
-    Property(name="request.timeout.ms", default="30000", parse=integer(1)),
     Property(name="controller.socket.timeout.ms", default="30000", parse=integer(1)),
     Property(name="controlled.shutdown.enable", default="true", parse=BOOLEAN),
     Property(name="controlled.shutdown.max.retries", default="3", parse=integer(0)),

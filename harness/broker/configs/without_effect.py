@@ -52,6 +52,10 @@ WITHOUT_EFFECT: tuple[Property, ...] = (
         ("socket.connection.setup.timeout.ms", "10000", _TIME),
     ),
     *_because(
+        "nothing is forwarded to the controller: clients ask it themselves",
+        ("request.timeout.ms", "30000", integer(1)),
+    ),
+    *_because(
         "what has been answered leaves its purgatory at once",
         ("delete.records.purgatory.purge.interval.requests", "1", _COUNT),
         ("fetch.purgatory.purge.interval.requests", "1000", _COUNT),
