@@ -199,8 +199,16 @@ class WholeCluster:
 
     async def produced(self, broker_id: int, topic: str, value: str, timestamp_ms: int) -> Any:
         """Write one record with acks=all, and return the answer."""
+        return await self._sent(
+            broker_id, topic, build_batch([Record(value=value.encode(), timestamp_ms=timestamp_ms)])
+        )
+
+    async def append(self, broker_id: int, topic: str, records: bytes) -> int:
+        """Write a batch with acks=all, and return the error."""
+        return int((await self._sent(broker_id, topic, records)).error_code)
+
+    async def _sent(self, broker_id: int, topic: str, records: bytes) -> Any:
         data = ProduceRequest.TopicProduceData
-        records = build_batch([Record(value=value.encode(), timestamp_ms=timestamp_ms)])
         partition = data.PartitionProduceData(index=0, records=records)
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])])
         return (await self.ask(broker_id, request, 8)).responses[0].partition_responses[0]

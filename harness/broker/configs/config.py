@@ -83,7 +83,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="inter.broker.listener.name", default="", parse=TEXT),
     Property(
         name="listener.security.protocol.map",
-        default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         parse=ConfigType(TypeCode.STRING, _protocols),
     ),
     Property(name="broker.rack", default="", parse=TEXT),

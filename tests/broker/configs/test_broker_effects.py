@@ -7,6 +7,7 @@ import pytest
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
+    DeleteTopicsRequest,
     FindCoordinatorRequest,
     JoinGroupRequest,
     MetadataRequest,
@@ -244,3 +245,61 @@ async def test_producers_are_forgotten(expiration_ms: str, offset: int) -> None:
             told.append(answer.responses[0].partition_responses[0].base_offset)
             await asyncio.sleep(3)
         assert told == [0, offset]
+
+
+# --- leads, deletion, time-outs ---
+
+
+@pytest.mark.parametrize(
+    ("given", "leader"),
+    [
+        pytest.param({}, 1, id="the lead goes home"),
+        pytest.param({"auto.leader.rebalance.enable": "false"}, 2, id="not where nobody balances"),
+        pytest.param({"leader.imbalance.per.broker.percentage": "100"}, 2, id="nor while it is balanced enough"),
+        pytest.param({"leader.imbalance.check.interval.seconds": "300"}, 2, id="nor before somebody looks"),
+    ],
+)
+async def test_the_balance_of_leads(given: dict[str, str], leader: int) -> None:
+    async with WholeCluster(
+        {"leader.imbalance.check.interval.seconds": "10", "min.insync.replicas": "1"} | given
+    ) as cluster:
+        await cluster.start(3, 1, 2, t=[1, 2])
+        await cluster.until_led(T, 1, by=3)
+        await cluster.stop(1)
+        await cluster.until_led(T, 2, by=3)
+        await cluster.start(1)
+        await asyncio.sleep(30)
+        assert await cluster.leader(T, 3) == leader
+
+
+@pytest.mark.parametrize(("delay_ms", "gone"), [("1000", True), ("60000", False)])
+async def test_log_segment_delete_delay_ms_keeps_a_deleted_log(delay_ms: str, gone: bool) -> None:
+    async with WholeCluster({"log.segment.delete.delay.ms": delay_ms}) as cluster:
+        await cluster.start(1, t=[1])
+        await cluster.until_led(T, 1)
+        await cluster.ask(1, DeleteTopicsRequest(topic_names=[T], timeout_ms=5000), 3)
+        await asyncio.sleep(3)
+        assert [name for name in cluster.disk(1, "/d").list("") if name.startswith(T)] == (
+            [] if gone else [f"{T}-0.0-delete"]
+        )
+
+
+@pytest.mark.parametrize("timeout_ms", [500, 2500])
+async def test_offsets_commit_timeout_ms_is_how_long_a_commit_waits_for_replicas(timeout_ms: int) -> None:
+    given = {"offsets.topic.replication.factor": "2", "offsets.commit.timeout.ms": str(timeout_ms)}
+    async with WholeCluster(given) as cluster:
+        await cluster.start(1, 2, t=[1])
+        await cluster.until_led(T, 1)
+
+        async def taken() -> bool:
+            return (
+                await cluster.coordinator(G, 1) > 0
+                and await cluster.commit(await cluster.coordinator(G, 1), G, T, 1) == 0
+            )
+
+        await cluster.until(taken, "a first commit")
+        first = await cluster.coordinator(G, 1)
+        await cluster.brokers[3 - first]._replicas._fetchers.stop()
+        began_s = asyncio.get_running_loop().time()
+        assert await cluster.commit(first, G, T, 2) == ErrorCode.REQUEST_TIMED_OUT
+        assert asyncio.get_running_loop().time() - began_s == pytest.approx(timeout_ms / 1000, abs=0.1)

@@ -129,6 +129,40 @@ def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: 
 
 
 @pytest.mark.parametrize(
+    ("broker", "text", "name", "value"),
+    [
+        ("compression.type", "gzip", "compression.type", "gzip"),
+        ("log.cleanup.policy", "compact", "cleanup.policy", ("compact",)),
+        ("log.flush.interval.messages", "7", "flush.messages", 7),
+        ("log.flush.interval.ms", "7", "flush.ms", 7),
+        ("log.index.interval.bytes", "7", "index.interval.bytes", 7),
+        ("log.index.size.max.bytes", "77", "segment.index.bytes", 77),
+        ("log.message.timestamp.after.max.ms", "7", "message.timestamp.after.max.ms", 7),
+        ("log.message.timestamp.before.max.ms", "7", "message.timestamp.before.max.ms", 7),
+        ("log.message.timestamp.difference.max.ms", "7", "message.timestamp.difference.max.ms", 7),
+        ("log.message.timestamp.type", "LogAppendTime", "message.timestamp.type", "LogAppendTime"),
+        ("log.retention.bytes", "7", "retention.bytes", 7),
+        ("log.retention.hours", "1", "retention.ms", 3_600_000),
+        ("log.retention.minutes", "1", "retention.ms", 60_000),
+        ("log.retention.ms", "7", "retention.ms", 7),
+        ("log.roll.hours", "1", "segment.ms", 3_600_000),
+        ("log.roll.jitter.hours", "1", "segment.jitter.ms", 3_600_000),
+        ("log.roll.jitter.ms", "7", "segment.jitter.ms", 7),
+        ("log.roll.ms", "7", "segment.ms", 7),
+        ("log.segment.bytes", "77", "segment.bytes", 77),
+        ("log.segment.delete.delay.ms", "7", "file.delete.delay.ms", 7),
+        ("message.max.bytes", "7", "max.message.bytes", 7),
+        ("min.insync.replicas", "2", "min.insync.replicas", 2),
+        ("unclean.leader.election.enable", "true", "unclean.leader.election.enable", True),
+    ],
+    ids=lambda each: str(each),
+)
+def test_what_a_topic_inherits_is_in_force_for_it(broker: str, text: str, name: str, value: object) -> None:
+    """Kafka's `LogConfig.TopicConfigSynonyms`; what each does there is tested with the topic's property."""
+    assert inherited(parse_config(MINIMAL | {broker: text}).values)[name] == value
+
+
+@pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
         pytest.param("segment.bytes", "13", "must be between 14", id="a segment too small"),

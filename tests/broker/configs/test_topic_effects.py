@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from harness.broker.log.batch import parse_header, parse_records
+from harness.broker.log.batch import build_batch, parse_header, parse_records
+from harness.broker.log.records import Record
 from harness.broker.wire.messages import ListOffsetsRequest
 from harness.simulation.disk import MemoryStorage
 from tests.broker.whole_cluster import WALL_MS, WholeCluster
@@ -150,6 +151,33 @@ async def test_a_new_segment_begins(cluster: WholeCluster, config: dict[str, str
     for number in range(6):
         assert await cluster.produce(1, T, "a", timestamp_ms=WALL_MS + number * 700) == 0
     assert segments(disk) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "kept"),
+    [
+        pytest.param({}, [0, 1, 2], id="nothing, for a week"),
+        pytest.param({"retention.ms": str(DAY_MS)}, [1, 2], id="what is older than a day"),
+        pytest.param({"retention.bytes": "60"}, [2], id="more bytes than that"),
+        pytest.param({"retention.bytes": "60", "cleanup.policy": "compact"}, [0, 1, 2], id="nothing that is compacted"),
+    ],
+)
+async def test_segments_go(config: dict[str, str], kept: list[int]) -> None:
+    async with WholeCluster(ALONE | {"log.retention.check.interval.ms": "1000"}) as cluster:
+        await cluster.start(1)
+        disk = await created(cluster, segment_ms="1", **config)
+        for days_ago in (2, 0.5, 0):
+            sent = [Record(key=b"k", value=b"v", timestamp_ms=WALL_MS - int(days_ago * DAY_MS))]
+            assert await cluster.append(1, T, build_batch(sent)) == 0
+        await asyncio.sleep(2)
+        assert segments(disk) == kept
+
+
+@pytest.mark.parametrize(("name", "error"), [("max.message.bytes", 10), ("segment.bytes", 18)])
+async def test_a_batch_that_is_too_large_is_refused(cluster: WholeCluster, name: str, error: int) -> None:
+    await created(cluster, **{name: "100"})
+    assert await cluster.produce(1, T, "a" * 10) == 0
+    assert await cluster.produce(1, T, "a" * 100) == error
 
 
 async def test_file_delete_delay_ms_keeps_the_files_of_a_segment_that_is_deleted() -> None:
