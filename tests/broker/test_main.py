@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker import __main__ as process
+from harness.broker.configs.config import parse_config
 
 pytestmark = [pytest.mark.cluster, pytest.mark.real_time("real processes, that are waited for")]
 
@@ -89,7 +90,7 @@ def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
 
 
 def test_zookeeper_is_asked_for_the_session_that_the_properties_want(tmp_path: Path) -> None:
-    config = process.parse_config(GOOD | {"log.dir": str(tmp_path / "d"), "zookeeper.session.timeout.ms": "7000"})
+    config = parse_config(GOOD | {"log.dir": str(tmp_path / "d"), "zookeeper.session.timeout.ms": "7000"})
     opened = process._surroundings(config, state_file=0).open_session
     assert isinstance(opened, partial)
     assert (opened.args, opened.keywords) == (

@@ -37,12 +37,15 @@ def _lines() -> Iterator[str]:
     yield from _table(("property", "inherits", "shown by"), rows)
     yield "\n## Accepted without effect\n"
     yield "A value other than the default is refused where it would ask for what is not there.\n"
-    idle = [*PROPERTIES, *(each for each in TOPIC_PROPERTIES if each.name not in {prop.name for prop in PROPERTIES})]
+    idle: list[Property | TopicProperty] = [
+        *PROPERTIES,
+        *(each for each in TOPIC_PROPERTIES if each.name not in {prop.name for prop in PROPERTIES}),
+    ]
     yield from _table(("property", "why"), ((f"`{each.name}`", each.idle) for each in idle if each.idle))
     yield "\n## Refused\n"
     families = {f"{family}*": why for family, why in REFUSED_FAMILIES.items()}
     yield from _table(
-        ("property", "why, and what to do"), ((f"`{n}`", why) for n, why in sorted((REFUSED | families).items()))
+        ("property", "why, and what to do"), ((f"`{n}`", why) for n, why in sorted({**REFUSED, **families}.items()))
     )
 
 
