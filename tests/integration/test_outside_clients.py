@@ -144,8 +144,11 @@ def test_kafkas_own_tools_reassign_and_elect(cluster: dict[str, Any], tmp_path: 
 
 async def _transactions_with_aiokafka(servers: str) -> None:
     async with asyncio.timeout(30):
-        async with AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t"):
-            pytest.fail("it has started")
+        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="t")
+        try:
+            await producer.start()
+        finally:
+            await producer.stop()
 
 
 def test_aiokafka_and_kafka_python_take_a_refused_transactional_id_for_final(cluster: dict[str, Any]) -> None:
