@@ -12,8 +12,8 @@ from itertools import pairwise
 from harness.broker.log.batch import BatchHeader
 from harness.broker.log.checkpoint import LEADER_EPOCHS, read_epochs, write_epochs
 from harness.broker.log.epoch_cache import LeaderEpochCache
-from harness.broker.log.log import EpochListener, Log, LogSettings
-from harness.broker.log.segment import SEGMENT_NAME, Segment
+from harness.broker.log.log import EpochListener, Log, LogSettings, PutAside
+from harness.broker.log.segment import DELETED, SEGMENT_NAME, Segment
 from harness.broker.log.storage import Storage
 from harness.broker.rules import ProtocolRules
 
@@ -53,6 +53,7 @@ def open_log(
     settings: LogSettings,
     epoch_assigned: EpochListener,
     recovery_point_lowered: Callable[[], None],
+    put_aside: PutAside,
     rules: ProtocolRules,
 ) -> tuple[Log, LoadedLog]:
     """Return the log, created if need be, and how it was found.
@@ -77,6 +78,7 @@ def open_log(
         recovery_point=0,
         epoch_assigned=epoch_assigned,
         recovery_point_lowered=recovery_point_lowered,
+        put_aside=put_aside,
         rules=rules,
     )
     trusted = (origin.clean and epochs_known) or not rules.recovery_checks_batches
@@ -106,7 +108,10 @@ def open_log(
 
 
 def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSettings) -> list[Segment]:
-    """Open every segment; those before the last are indexed when somebody reads them."""
+    """Open every segment; those before the last are indexed when somebody reads them. What was put aside goes."""
+    for name in storage.list(folder):
+        if name.endswith(DELETED):
+            storage.remove(f"{folder}/{name}")
     offsets = [int(match[1]) for name in storage.list(folder) if (match := SEGMENT_NAME.fullmatch(name))]
     segments = [Segment(storage, folder, offset, settings.index_interval_bytes) for offset in offsets or [first_offset]]
     for segment, following in pairwise(segments):

@@ -73,7 +73,15 @@ def opened(
     origin = LogOrigin(
         topic="t", partition=0, clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
     )
-    return open_log(storage, origin, settings, heard.epoch, heard.lower, rules or ProtocolRules())
+    return open_log(
+        storage,
+        origin,
+        settings,
+        heard.epoch,
+        heard.lower,
+        lambda path, _: storage.remove(path),
+        rules or ProtocolRules(),
+    )
 
 
 def new_log(storage: MemoryStorage | None = None, settings: LogSettings = SMALL, heard: Heard | None = None) -> Log:
