@@ -28,7 +28,6 @@ SET_BY_DRIVER = frozenset(
     }
 )
 """Properties that only the driver may set."""
-_KNOWN = frozenset(prop.name for prop in PROPERTIES)
 LOG_DIRS = "log.dirs"
 """A scenario gives names of data directories (JBOD); the driver makes paths of them."""
 _DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
@@ -69,8 +68,8 @@ def data_directories(requested: Mapping[str, str]) -> list[str]:
     return names
 
 
-def validate(brokers: int, requested: Mapping[str, str], *, strict: bool = True) -> None:
-    """Check that brokers would accept these properties; those that our broker does not know only if `strict`.
+def validate(brokers: int, requested: Mapping[str, str], *, ours: bool = True) -> None:
+    """Check that brokers would accept these properties; of another broker than ours, that they can be written down.
 
     Raises:
         ScenarioError: they would not; the message names the properties.
@@ -93,8 +92,8 @@ def validate(brokers: int, requested: Mapping[str, str], *, strict: bool = True)
     if multiline := [name for name, value in requested.items() if "\n" in name + value]:
         raise ScenarioError(f"broker properties: a line break in {', '.join(multiline)}")
     try:
-        known = {name: value for name, value in requested.items() if strict or name in _KNOWN}
-        parse_config({**profile(brokers), **known, **example})
+        if ours:
+            parse_config({**profile(brokers), **requested, **example})
     except ConfigError as error:
         raise ScenarioError(f"broker properties: {error}") from error
 

@@ -279,7 +279,7 @@ def _validate(request: ClusterRequest) -> None:
     if request.zookeeper_servers not in ENSEMBLES:
         allowed = " or ".join(map(str, ENSEMBLES))
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
-    broker_properties.validate(request.brokers, request.properties, strict=system.properties_are_ours)
+    broker_properties.validate(request.brokers, request.properties, ours=system.properties_are_ours)
     if request.planted_bugs and not system.can_have_planted_bugs:
         raise ScenarioError(f"no bug can be planted in {system.name}")
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import Property
+from harness.broker.configs.refused import refusal
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
 from harness.cluster.broker_properties import LOG_DIRS, SET_BY_DRIVER, data_directories
@@ -65,7 +66,7 @@ def _system(draft: Draft) -> Iterator[Problem]:
 
 
 def _ours(draft: Draft) -> bool:
-    """Return whether only properties of our broker are known, for lack of a system too."""
+    """Return whether properties must be those of our broker; another system's brokers know their own."""
     try:
         return draft.system is None or system_named(draft.system).properties_are_ours
     except ScenarioError:
@@ -100,19 +101,17 @@ def broker_properties(draft: Draft) -> Iterator[Problem]:
     except ValueError as error:
         yield Problem(("cluster", "properties", LOG_DIRS), str(error))
     requested = {name: text for name, text in draft.properties.items() if name not in SET_BY_DRIVER}
-    yield from _properties(("cluster", "properties"), requested, settable, strict=_ours(draft))
+    if _ours(draft):
+        yield from _properties(("cluster", "properties"), requested, settable)
 
 
 def _properties(
-    at: KeyPath, properties: Mapping[str, str], known: Sequence[Property] | Sequence[TopicProperty], *, strict: bool
+    at: KeyPath, properties: Mapping[str, str], known: Sequence[Property] | Sequence[TopicProperty]
 ) -> Iterator[Problem]:
-    """Yield what is wrong with properties; of another system than our broker, with those that ours has too."""
     by_name = {prop.name: prop for prop in known}
     for name, text in properties.items():
-        if name not in by_name and not strict:
-            continue  # its brokers know
         if name not in by_name:
-            yield Problem((*at, name), unknown_key(name, list(by_name)))
+            yield Problem((*at, name), refusal(name) or unknown_key(name, list(by_name)))
             continue
         try:
             by_name[name].parse(text)
@@ -130,7 +129,8 @@ def topics(draft: Draft) -> Iterator[Problem]:
         names.append(topic.name)
         if topic.name in (".", "..") or topic.name.startswith("__"):
             yield Problem((*at, "name"), "`.`, `..` and names that start with `__` are Kafka's own")
-        yield from _properties((*at, "config"), topic.config, TOPIC_PROPERTIES, strict=_ours(draft))
+        if _ours(draft):
+            yield from _properties((*at, "config"), topic.config, TOPIC_PROPERTIES)
         if draft.brokers is not None and topic.replication_factor > draft.brokers:
             yield Problem(
                 (*at, "replication_factor"),
