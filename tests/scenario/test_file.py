@@ -45,10 +45,10 @@ def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
 
 
 def test_kafka_itself_may_have_properties_that_our_broker_has_not() -> None:
-    own = GOOD.replace("{zookeeper.session.timeout.ms: 4000}", "{group.coordinator.rebalance.protocols: classic}")
+    own = GOOD.replace("{zookeeper.session.timeout.ms: 4000}", "{log.preallocate: true}")
     assert errors_of(own)
     scenario = read_scenario(f"{own}system: kafka:3.9.1\n", "s.yaml")
-    assert scenario.cluster.properties == {"group.coordinator.rebalance.protocols": "classic"}
+    assert scenario.cluster.properties == {"log.preallocate": "true"}
 
 
 def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
