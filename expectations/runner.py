@@ -44,6 +44,7 @@ def run(
     settings: Settings,
     checks: Sequence[str] = (),
     unreliable: Mapping[str, str] = MappingProxyType({}),
+    not_judged: Mapping[str, str] = MappingProxyType({}),
 ) -> list[SuiteResult]:
     """Return what each suite makes of its table; Data Docs and `expectations.json` are written to the run folder.
 
@@ -53,6 +54,7 @@ def run(
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
         unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
+        not_judged: Why what was under test leaves no evidence for tables, by their names.
 
     A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
     """
@@ -75,9 +77,9 @@ def run(
     answers = _answers(context, folder, evidence)
     context.build_data_docs()
     results = [
-        _within_holes(answers.get(suite.name, _no_evidence(suite)), unreliable.get(suite.table, ""))
+        _within_holes(answers.get(suite.name) or _no_evidence(suite, not_judged), unreliable.get(suite.table, ""))
         for suite in suites
-        if suite.name in answers or suite.table in needed
+        if suite.name in answers or suite.table in needed or suite.table in not_judged
     ]
     make_offline(folder.data_docs, folder.run_id, results)
     stored = [result.model_dump(mode="json") for result in results]
@@ -161,13 +163,14 @@ def _row_count(folder: RunFolder, name: str) -> int:
     return table.row_count if table else 0
 
 
-def _no_evidence(suite: "Suite") -> SuiteResult:
+def _no_evidence(suite: "Suite", not_judged: Mapping[str, str]) -> SuiteResult:
+    expected = suite.table in not_judged
     return SuiteResult(
         suite=suite.name,
-        verdict=SystemVerdict.UNKNOWN,
+        verdict=SystemVerdict.NOT_JUDGED if expected else SystemVerdict.UNKNOWN,
         evaluated=0,
         unsuccessful=0,
-        reason=f"nothing to judge: no rows in {suite.table}",
+        reason=not_judged.get(suite.table, f"nothing to judge: no rows in {suite.table}"),
     )
 
 

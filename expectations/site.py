@@ -17,6 +17,7 @@ from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
 
+NOT_JUDGED = SystemVerdict.NOT_JUDGED
 MARK = "chaos-docs.json"
 """The file that marks a folder as such a site, which may be overwritten."""
 RUNS = "runs"
@@ -48,7 +49,7 @@ class SuiteDocs:
     counts: Counter[str]
     """Runs by verdict."""
     not_judged: int
-    """Runs without a result of this suite."""
+    """Runs in which it was not asked, or of which there was nothing to ask it."""
     failures: list[tuple[RunDocs, str]]
     """The first expectations that were not met, with their runs."""
     more: int
@@ -71,7 +72,7 @@ def write(folders: Sequence[RunFolder], into: Path) -> Path:
     page = templates.get_template("site.html.j2").render(
         runs=runs,
         suites=[_suite_docs(suite, runs) for suite in suites],
-        verdicts=[verdict.name for verdict in SystemVerdict],
+        verdicts=[verdict.name for verdict in SystemVerdict if verdict is not NOT_JUDGED],
     )
     index = into / "index.html"
     index.write_text(page, encoding="utf-8")
@@ -127,10 +128,11 @@ def _copy(folder: RunFolder, name: str, into: Path) -> RunDocs:
 def _suite_docs(suite: str, runs: Sequence[RunDocs]) -> SuiteDocs:
     results = [(run, run.results[suite]) for run in runs if suite in run.results]
     failures = [(run, sentence) for run, result in results for sentence in result.failures]
+    counts = Counter(result.verdict.name for _, result in results)
     return SuiteDocs(
         name=suite,
-        counts=Counter(result.verdict.name for _, result in results),
-        not_judged=len(runs) - len(results),
+        counts=counts,
+        not_judged=len(runs) - len(results) + counts[NOT_JUDGED.name],
         failures=failures[:FAILURES_SHOWN],
         more=max(len(failures) - FAILURES_SHOWN, 0),
     )

@@ -20,7 +20,7 @@ from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
 from harness.experiment.handover import end_elsewhere
-from harness.experiment.judge import Judging, assemble, run_checks, run_suites, scenario_of
+from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites, scenario_of
 from harness.progress import Logged, Progress
 from harness.scenario.capabilities import require_capabilities
 from harness.scenario.file import scenario_yaml
@@ -55,6 +55,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path) -> RunFolder:
         ClusterError: the folder cannot be written.
     """
     require_capabilities(scenario)
+    require_evidence(scenario)
     require("great_expectations")
     instant = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     base = f"{scenario.name}-{instant}-{plan.seed:08x}"
@@ -101,6 +102,7 @@ def start(
     request = ClusterRequest(
         brokers=scenario.cluster.brokers,
         properties=scenario.cluster.properties,
+        system=scenario.system,
         planted_bugs=tuple(scenario.planted_bugs),
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         owner_pid=owner_pid,

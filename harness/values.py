@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ACKS_ALL", "OFFSETS_TOPIC", "TopicPartition", "value_class"]
+__all__ = ["ACKS_ALL", "OFFSETS_TOPIC", "PYTHON", "TopicPartition", "value_class"]
 
 TopicPartition = tuple[str, int]
 ACKS_ALL = -1
 """What a producer asks for that waits for the whole ISR."""
 OFFSETS_TOPIC = "__consumer_offsets"
 """Where brokers keep the offsets that groups commit."""
+PYTHON = "python"
+"""What is under test where nothing else is said: the broker of this project."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as value_class

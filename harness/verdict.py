@@ -21,6 +21,8 @@ class FaultVerdict(IntEnum):
 class SystemVerdict(IntEnum):
     """Did the cluster keep its promises?"""
 
+    NOT_JUDGED = -1
+    """What is under test leaves no evidence of it."""
     PASS = 0
     UNKNOWN = 1
     """There was no evidence, or the evidence was too damaged to judge."""
@@ -44,8 +46,9 @@ def worst_fault(verdicts: Iterable[FaultVerdict]) -> FaultVerdict:
 
 
 def worst_system(verdicts: Iterable[SystemVerdict]) -> SystemVerdict:
-    """Return the verdict of all checks of a run; no checks means UNKNOWN, never PASS."""
-    return max(verdicts, default=SystemVerdict.UNKNOWN)
+    """Return the verdict of all checks of a run; none that was judged means UNKNOWN, never PASS."""
+    worst = max(verdicts, default=SystemVerdict.UNKNOWN)
+    return SystemVerdict.UNKNOWN if worst is SystemVerdict.NOT_JUDGED else worst
 
 
 class ExitCode(IntEnum):

@@ -3,10 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError
+from harness.values import PYTHON
 from harness.zookeeper.view import Controller, PartitionView, Registration
 from tests.fake_powers import FakePowers
 
@@ -17,6 +19,7 @@ BROKERS = (0, 1, 2)
 class FakeCluster(FakePowers):
     """Driver and view at once; brokers lead, die and come back as told, at once."""
 
+    families: ClassVar[frozenset[str]] = frozenset({PYTHON})
     root: Path = Path()
     name: str = "process"
     states: dict[int, str] = field(default_factory=lambda: dict.fromkeys(BROKERS, "running"))

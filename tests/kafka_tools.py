@@ -11,9 +11,13 @@ LIBS = Path(os.environ.get("KAFKA_LIBS") or Path(__file__).parents[1] / ".kafka-
 JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{LIBS}/*")
 DUMPING = "Dumping "
 
-needs_kafka = pytest.mark.skipif(
-    not any(LIBS.glob("kafka_2.13-*.jar")), reason="no jars of real Kafka: make kafka-libs"
-)
+
+def has_kafka() -> bool:
+    """Return whether the jars are there."""
+    return any(LIBS.glob("kafka_2.13-*.jar"))
+
+
+needs_kafka = pytest.mark.skipif(not has_kafka(), reason="no jars of real Kafka: make kafka-libs")
 
 
 def kafka_tool(name: str, *arguments: str, sent: str = "") -> str:

@@ -39,6 +39,7 @@ _HOST, _CLIENT_PORT, _PEER_PORT = "fuzzed", 9092, 9093
 _PROPERTIES = {
     "broker.id": "1",
     "listeners": f"PLAINTEXT://{_HOST}:{_CLIENT_PORT},REPL://{_HOST}:{_PEER_PORT}",
+    "inter.broker.listener.name": "REPL",
     "log.dir": "/d",
     "zookeeper.connect": "z",
     "offsets.topic.num.partitions": "1",

@@ -1,8 +1,9 @@
 """Which evidence each fact is made of: what is lacking where a fact has no rows, and what bad lines make doubtful."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.events import (
+    KINDS,
     Append,
     BatchRefused,
     BecomeFollower,
@@ -117,6 +118,20 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     ZkWrite,
 )
 """The kinds of state change that facts are made of; of all other lines only the common fields are read."""
+
+
+_ENOUGH_WITHOUT = {"leader_epochs": {"append"}}
+"""Lines that add to a fact and without which it says what it must; by the fact's name."""
+
+
+def untold(facts: Collection[str], tells: Collection[str]) -> dict[str, list[str]]:
+    """Return the kinds of state changes that facts lack, by fact, where brokers tell only of some; none if of all."""
+    lacking = {fact: _events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) - set(tells) for fact in facts}
+    return {fact: sorted(events) for fact, events in lacking.items() if events}
+
+
+def _events_of(fact: str) -> set[str]:
+    return {event for event in KINDS if f"`{event}`" in ORIGINS[fact].get("state_changes", "")}
 
 
 def kinds_of(needs: Sequence[str]) -> list[str]:

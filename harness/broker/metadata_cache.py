@@ -85,6 +85,15 @@ class MetadataCache:
         """Return the live brokers by id, shutting down ones included."""
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
+    def racks(self) -> dict[int, str]:
+        """Return the racks of the live brokers that say theirs."""
+        return {broker.broker_id: broker.rack for broker in self.alive_brokers() if broker.rack}
+
+    def reached_by(self, listener: str) -> list[tuple[AliveBroker, tuple[str, int]]]:
+        """Return the live brokers that have a listener, with its host and port, by id."""
+        alive = self.alive_brokers()
+        return [(broker, broker.endpoints[listener]) for broker in alive if listener in broker.endpoints]
+
     def is_alive(self, broker_id: int) -> bool:
         """Whether the controller counts this broker as alive."""
         return broker_id in self._brokers

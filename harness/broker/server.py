@@ -11,9 +11,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.broker.administration.config_changes import ConfigChanges
+from harness.broker.administration.config_entries import ConfigView
 from harness.broker.administration.controlled_shutdown import ControlledShutdown
 from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.administration.topic_changes import TopicChanges
@@ -59,7 +60,7 @@ from harness.broker.state_log import StateLog
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.wire.transport import Transport
-from harness.broker.zookeeper.client import SessionExpired, ZooKeeper
+from harness.broker.zookeeper.client import ANY_VERSION, SessionExpired, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.registration import (
     BrokerIdTaken,
     ensure_persistent_paths,
@@ -68,7 +69,7 @@ from harness.broker.zookeeper.registration import (
 )
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
-from harness.broker.zookeeper.znodes import BrokerRegistration, new_uuid
+from harness.broker.zookeeper.znodes import BrokerRegistration, broker_path, new_uuid
 from harness.events import BrokerStart, BrokerStop, EpochAssign, Recovery
 from harness.values import OFFSETS_TOPIC
 
@@ -140,6 +141,7 @@ class Broker:
             state_log=self._state_log,
             rules=rules,
             topic_config=self._topic_configs.of,
+            wall_ms=outside.wall_ms,
         )
         self._controller = Controller(
             config=config,
@@ -172,6 +174,9 @@ class Broker:
         self._coordinator: GroupCoordinator | None = None
         self._server: Server | None = None
         self._checkpointer: asyncio.Task[None] | None = None
+        self._readvertising: asyncio.Task[None] | None = None
+        self._ports: dict[str, int] = {}
+        """Those that were taken, by listener."""
 
     async def start(self) -> None:
         """Start every part; requests are answered when this returns.
@@ -195,6 +200,7 @@ class Broker:
         self._topic_configs.on_change(self._controller.topic_configured)
         self._topic_configs.on_broker_change(self._replicas.broker_configured)
         self._topic_configs.on_broker_change(self._controller.broker_configured)
+        self._topic_configs.on_broker_change(self._readvertise)
         await self._topic_configs.start()
         self._replicas.control.on_leadership_change(self._coordinator.leadership_changed)
         self._replicas.control.on_deletion(self._coordinator.partitions_deleted)
@@ -312,16 +318,17 @@ class Broker:
 
     def _bind(self, server: Server) -> BrokerRegistration:
         """Take the ports and return the registration that names them."""
-        ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
+        self._ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
         return BrokerRegistration(
             broker_id=self._config.broker_id,
-            endpoints=tuple(
-                replace(endpoint, port=endpoint.port or ports[endpoint.name])
-                for endpoint in self._config.advertised_endpoints
-            ),
+            endpoints=self._reached_at(self._config),
             rack=self._config["broker.rack"],
             timestamp_ms=self._outside.wall_ms(),
         )
+
+    def _reached_at(self, config: BrokerConfig) -> tuple[Endpoint, ...]:
+        advertised = config.advertised_endpoints
+        return tuple(replace(endpoint, port=endpoint.port or self._ports[endpoint.name]) for endpoint in advertised)
 
     def _dispatcher(self, cluster_id: str, offsets_partitions: int, coordinator: GroupCoordinator) -> Dispatcher:
         replicas, metadata, creator = self._replicas.replicas, self._metadata, self._creator
@@ -344,7 +351,11 @@ class Broker:
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
             ),
             MetadataHandlers(self._config, cluster_id, metadata, creator, offsets_partitions),
-            AdminHandlers(self._controller, creator),
+            AdminHandlers(
+                self._controller,
+                creator,
+                lambda own: ConfigView(config=self._config, layers=self._topic_configs.layers).topic(own),
+            ),
             TopicHandlers(self._config, self._controller, TopicChanges(metadata, self._session), creator),
             leadership,
             ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
@@ -384,6 +395,23 @@ class Broker:
             self.failed.set()
         else:
             await self._controller.after_new_session(self._broker_epoch)
+
+    def _readvertise(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Tell the cluster where this broker is reached, if `advertised.listeners` has changed while it runs."""
+        if self._registration is None or before["advertised.listeners"] == now["advertised.listeners"]:
+            return
+        self._registration = replace(self._registration, endpoints=self._reached_at(BrokerConfig(now)))
+        if self._broker_epoch != UNKNOWN_BROKER_EPOCH:
+            self._readvertising = asyncio.create_task(self._write_registration(self._registration), name="readvertise")
+
+    async def _write_registration(self, registration: BrokerRegistration) -> None:
+        try:
+            path = broker_path(registration.broker_id)
+            await self._session.current.set(path, registration.encode(), ANY_VERSION)
+        except ZooKeeperError as error:  # the next session registers what is advertised now
+            _log.warning("registration.change failed error=%r", error)
+        else:
+            _log.info("registration.changed endpoints=%s", registration.endpoints)
 
     # --- background work ---
 

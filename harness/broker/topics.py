@@ -8,6 +8,8 @@ import random
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from types import MappingProxyType
 
 from harness.broker.configs.config_types import ConfigError
 from harness.broker.configs.topic_properties import parse_topic_config
@@ -63,6 +65,8 @@ class TopicPlanner:
 
     alive_brokers: Sequence[int]
     """Ascending."""
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """Of the brokers that say one."""
     default_partitions: int
     default_replication_factor: int
     topics: frozenset[str]
@@ -94,7 +98,7 @@ class TopicPlanner:
                 self.default_replication_factor if request.replication_factor == UNSET else request.replication_factor
             )
             start, shift = (rng.randrange(max(len(self.alive_brokers), 1)) for _ in range(2))
-            return place(self.alive_brokers, partitions, factor, start=start, shift=shift)
+            return place(self.alive_brokers, partitions, factor, start=start, shift=shift, racks=self.racks)
         if request.partitions != UNSET or request.replication_factor != UNSET:
             raise TopicRefused(
                 ErrorCode.INVALID_REQUEST,
@@ -121,11 +125,15 @@ def place(
     start: int,
     shift: int,
     first_partition: int = 0,
+    racks: Mapping[int, str] = MappingProxyType({}),
 ) -> Placement:
-    """Return Kafka's rack-unaware placement: leaders round robin from the broker at `start`, followers shifted.
+    """Return Kafka's placement: leaders round robin from the broker at `start`, followers shifted.
+
+    Where brokers say their `broker.rack`, neighbours are of different racks, and no rack gets a second replica of a
+    partition while another has none (KIP-36).
 
     Raises:
-        TopicRefused: no partitions, no replicas, or more replicas than brokers.
+        TopicRefused: no partitions, no replicas, more replicas than brokers, or a rack that only some brokers have.
     """
     if partitions < 1:
         raise TopicRefused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
@@ -141,14 +149,39 @@ def place(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {replication_factor} larger than available brokers: {count}.",
         )
+    known = {broker: racks[broker] for broker in brokers if broker in racks}
+    if known and len(known) < count:
+        problem = "Not all brokers have rack information for replica rack aware assignment."
+        raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
+    arranged = _by_turns(known) if known else brokers
+    rack_of: Mapping[int, str | int] = known or {broker: broker for broker in brokers}
+    steps = len(set(known.values())) if known else 1
     assignment: Placement = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start) % count
-        followers = [(first + 1 + (shift + j) % (count - 1)) % count for j in range(replication_factor - 1)]
-        assignment[partition] = [brokers[index] for index in (first, *followers)]
+        replicas = [arranged[first]]
+        step = shift * steps
+        while len(replicas) < replication_factor:
+            candidate = arranged[(first + 1 + step % (count - 1)) % count]
+            step += 1
+            if candidate not in replicas and _is_in_turn(candidate, replicas, rack_of):
+                replicas.append(candidate)
+        assignment[partition] = replicas
     return assignment
+
+
+def _by_turns(racks: Mapping[int, str]) -> list[int]:
+    """Return the brokers so that each rack has its turn, in the order of their names."""
+    members = [[broker for broker in sorted(racks) if racks[broker] == rack] for rack in sorted(set(racks.values()))]
+    return [broker for turn in zip_longest(*members) for broker in turn if broker is not None]
+
+
+def _is_in_turn(candidate: int, replicas: Sequence[int], rack_of: Mapping[int, str | int]) -> bool:
+    """Whether the candidate's rack has no replica yet, or every rack has one."""
+    used = {rack_of[replica] for replica in replicas}
+    return rack_of[candidate] not in used or used == set(rack_of.values())
 
 
 def check_name(name: str) -> None:

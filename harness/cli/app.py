@@ -9,6 +9,7 @@ from harness.cli.docs import docs
 from harness.cli.ending import with_exit_codes
 from harness.cli.images import app as images_app
 from harness.cli.judge import judge
+from harness.cli.kafka import app as kafka_app
 from harness.cli.keep import keep
 from harness.cli.list import list_
 from harness.cli.plan import plan
@@ -51,6 +52,7 @@ for _name, (_command, _example) in COMMANDS.items():
     app.command(_name, epilog=f"Example: chaos {_name} {_example}")(_command)
 app.add_typer(cluster_app)
 app.add_typer(images_app)
+app.add_typer(kafka_app)
 
 
 def main() -> None:

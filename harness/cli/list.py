@@ -18,6 +18,7 @@ class Listable(StrEnum):
     WORKLOADS = "workloads"
     CHECKS = "checks"
     DRIVERS = "drivers"
+    SYSTEMS = "systems"
     PLANTED_BUGS = "planted-bugs"
 
 

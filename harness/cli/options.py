@@ -24,6 +24,9 @@ Seed = Annotated[int | None, _SEED]
 SameSeed = Annotated[int, _SEED]
 """Of a schedule that is known."""
 Driver = Annotated[str | None, typer.Option("--driver", help="Cluster driver, instead of the scenario's.")]
+System = Annotated[
+    str | None, typer.Option("--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1; default: python.")
+]
 PlantedBugs = Annotated[
     list[str] | None, typer.Option("--planted-bug", metavar="NAME", help="Break a protocol guard too; repeatable.")
 ]
@@ -35,7 +38,13 @@ Master = Annotated[str | None, typer.Option("--master", help="Spark master URL; 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def scenario_of(name: str, driver: str | None, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":
+def scenario_of(
+    name: str,
+    driver: str | None,
+    planted_bugs: list[str] | None,
+    sets: list[str] | None,
+    system: str | None = None,
+) -> "Scenario":
     """Return the scenario of that name with these options.
 
     Raises:
@@ -44,7 +53,7 @@ def scenario_of(name: str, driver: str | None, planted_bugs: list[str] | None, s
     from harness.scenario.file import load_scenario
     from harness.scenario.source import options
 
-    return load_scenario(name, options(driver, planted_bugs or [], sets or []))
+    return load_scenario(name, options(driver, planted_bugs or [], sets or [], system))
 
 
 def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None) -> "Scenario":

@@ -15,6 +15,7 @@ from harness.cli.options import (
     ScenarioName,
     Seed,
     Sets,
+    System,
     run_folder,
     scenario_of,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 def run(
     scenario: ScenarioName,
     driver: Driver = None,
+    system: System = None,
     seed: Seed = None,
     runs: Runs = DEFAULT_RUNS,
     planted_bugs: PlantedBugs = None,
@@ -35,7 +37,9 @@ def run(
     """Carry out a whole experiment and say what held."""
     from harness import phases
 
-    _carry_out(phases.create_from(scenario_of(scenario, driver, planted_bugs, sets), seed, runs), as_json=as_json)
+    _carry_out(
+        phases.create_from(scenario_of(scenario, driver, planted_bugs, sets, system), seed, runs), as_json=as_json
+    )
 
 
 def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False) -> None:

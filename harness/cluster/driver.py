@@ -7,7 +7,7 @@ starts it, another one drives it, a third one stops it.
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 from harness.cluster.powers import (
     CanCutPower,
@@ -19,7 +19,7 @@ from harness.cluster.powers import (
     CanProbe,
     CanReset,
 )
-from harness.values import value_class
+from harness.values import PYTHON, value_class
 
 if TYPE_CHECKING:
     from harness.progress import Progress
@@ -77,6 +77,8 @@ class ClusterStatus:
     zookeeper: tuple[ZookeeperStatus, ...]
     """Empty when the cluster is gone and its evidence is complete: there is nothing to heal and nothing to merge."""
     brokers: tuple[BrokerStatus, ...]
+    system: str = PYTHON
+    """What is under test, by the name that scenarios give it."""
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker's status; KeyError for an unknown id."""
@@ -101,6 +103,8 @@ class ClusterRequest:
 
     brokers: int
     properties: dict[str, str]
+    system: str = PYTHON
+    """What is under test, by the name that scenarios give it."""
     planted_bugs: tuple[str, ...] = ()
     zookeeper_servers: int = 1
     """1, or 3 for an ensemble."""
@@ -115,6 +119,9 @@ class ClusterRequest:
 @runtime_checkable
 class ClusterDriver(Protocol):
     """The obligatory powers. Every method raises `ClusterError` when the cluster does not do what it asks for."""
+
+    families: ClassVar[frozenset[str]]
+    """The systems that it can start, without their releases."""
 
     @property
     def name(self) -> str:

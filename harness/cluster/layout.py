@@ -8,6 +8,7 @@ from typing import Any
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
+from harness.values import PYTHON
 
 FILE_NAME = "cluster.json"
 
@@ -44,6 +45,7 @@ class ClusterLayout:
     zookeeper: dict[int, ZookeeperPorts]
     brokers: dict[int, BrokerPorts]
     planted_bugs: tuple[str, ...]
+    system: str = PYTHON
 
     @property
     def folder(self) -> Path:
@@ -100,6 +102,7 @@ class ClusterLayout:
         data: dict[str, Any] = {
             "run_id": self.run_id,
             "driver": self.driver,
+            "system": self.system,
             "zookeeper": {str(server_id): asdict(own) for server_id, own in self.zookeeper.items()},
             "brokers": {str(broker_id): asdict(own) for broker_id, own in self.brokers.items()},
             "planted_bugs": list(self.planted_bugs),
@@ -123,6 +126,7 @@ class ClusterLayout:
                 root=root,
                 run_id=data["run_id"],
                 driver=data["driver"],
+                system=data.get("system", PYTHON),  # clusters of earlier versions had no other
                 zookeeper={int(server_id): ZookeeperPorts(**own) for server_id, own in data["zookeeper"].items()},
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 planted_bugs=tuple(data["planted_bugs"]),

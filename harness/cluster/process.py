@@ -1,10 +1,9 @@
-"""The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback; Python and Java."""
+"""The `process` driver: brokers and ZooKeeper as child processes of a supervisor, on loopback."""
 
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster import embedded_zookeeper
 from harness.cluster.broker_properties import DriverProperties
 from harness.cluster.driver import DRIVER, ClusterRequest
 from harness.cluster.embedded_zookeeper import ServerPlan
@@ -20,6 +19,7 @@ from harness.cluster.supervised_driver import (
     without_clients,
 )
 from harness.cluster.supervision import BROKER_STAGE, ZOOKEEPER_STAGE
+from harness.cluster.systems.system import FAMILIES, system_named
 from harness.errors import ClusterError
 
 
@@ -27,6 +27,7 @@ class ProcessDriver(SupervisedDriver):
     """Implements ClusterDriver, CanKill, CanPause, CanPauseZookeeper and CanRunClients; attaches by the run folder."""
 
     name = "process"
+    families: ClassVar[frozenset[str]] = frozenset(FAMILIES)
 
     @classmethod
     def lacks(cls) -> dict[str, str]:
@@ -70,6 +71,7 @@ class ProcessDriver(SupervisedDriver):
             root=self._root,
             run_id=self._run_id,
             driver=self.name,
+            system=request.system,
             zookeeper={
                 server_id: ZookeeperPorts(client=next(ports))
                 if single
@@ -95,7 +97,7 @@ class ProcessDriver(SupervisedDriver):
                 log_dir=str(layout.log_dir(broker_id).resolve()),
                 zookeeper_connect=layout.zookeeper_connect,
             )
-            broker_properties.write(layout, broker_id, properties, driver_properties)
+            system_named(layout.system).configure(layout, broker_id, properties, driver_properties)
             await self._start_broker(layout, broker_id)
 
     async def _start_zookeeper(self, layout: ClusterLayout, server_id: int) -> None:
@@ -119,12 +121,7 @@ class ProcessDriver(SupervisedDriver):
         for port in (own.client, own.peer, own.metrics):
             if port is not None:
                 require_free_port(port, f"broker {broker_id}")
-        state_log = layout.state_change_log(broker_id).resolve()
-        state_log.parent.mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, "-m", "harness.broker"]
-        argv += ["--config", str(layout.config_file(broker_id).resolve()), "--state-log", str(state_log)]
-        for bug in layout.planted_bugs:
-            argv += ["--planted-bug", bug]
+        argv = system_named(layout.system).command(layout, broker_id)
         await self._supervision.spawn(broker_process(broker_id), argv, layout.human_log(broker_id), BROKER_STAGE)
 
     async def _signal(self, name: str, signal_name: str) -> None:

@@ -18,9 +18,11 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.cluster.layout import ClusterLayout, broker_process, client_process, zookeeper_process
 from harness.cluster.ports import LOOPBACK, listens
 from harness.cluster.supervision import BROKER_STAGE, GONE_TIMEOUT_S, Supervision
+from harness.cluster.systems.system import system_named
 from harness.errors import ClusterError, DeadlineError, ScenarioError
 from harness.store.folder import RunFolder
 from harness.system.extras import lacking
+from harness.values import PYTHON
 
 T = TypeVar("T")
 
@@ -28,9 +30,8 @@ FIRST_BROKER_ID = 0
 FIRST_SERVER_ID = 1
 ENSEMBLES = (1, 3)
 """How many ZooKeeper servers there may be."""
-START_TIMEOUT_S = 60.0
-"""For a machine under heavy load; two idle cores take three seconds."""
 LOG_TAIL_LINES = 20
+LOOK_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class SupervisedDriver(ABC):
     """Implements ClusterDriver, CanKill and CanRunClients by the abstract methods, which deal with one server each."""
 
     name: ClassVar[str]
+    families: ClassVar[frozenset[str]] = frozenset({PYTHON})
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._root = root
@@ -113,7 +115,8 @@ class SupervisedDriver(ABC):
             layout.save()
             await self._start_servers(layout, request.properties)
             names = [*map(zookeeper_process, layout.zookeeper), *map(broker_process, layout.brokers)]
-            await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=START_TIMEOUT_S))
+            timeout_s = system_named(request.system).start_timeout_s
+            await self._while_alive(names, readiness.cluster_ready(layout, timeout_s=timeout_s))
             if request.owner_pid is None:
                 await self._supervision.call("disown", expires_after_s=request.expires_after_s)
         except BaseException:
@@ -127,6 +130,7 @@ class SupervisedDriver(ABC):
         servers = await self._servers(layout)
         return ClusterStatus(
             driver=self.name,
+            system=layout.system,
             root=self._root,
             bootstrap_servers=layout.bootstrap_servers,
             zookeeper_connect=layout.zookeeper_connect,
@@ -174,9 +178,10 @@ class SupervisedDriver(ABC):
         name = broker_process(broker_id)
         if (await self._servers(layout)).get(name, NEVER_STARTED).state != "stopped":
             raise ClusterError(f"broker {broker_id} runs already")
-        await readiness.broker_unregistered(layout, broker_id, timeout_s=START_TIMEOUT_S)
+        timeout_s = system_named(layout.system).start_timeout_s
+        await readiness.broker_unregistered(layout, broker_id, timeout_s=timeout_s)
         await self._start_broker(layout, broker_id)
-        await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=START_TIMEOUT_S))
+        await self._while_alive([name], readiness.broker_ready(layout, broker_id, timeout_s=timeout_s))
 
     async def stop_broker(self, broker_id: int, *, timeout_s: float) -> None:
         """Ask a broker to shut down cleanly (SIGTERM) and wait for its end."""
@@ -186,9 +191,9 @@ class SupervisedDriver(ABC):
 
     async def kill_broker(self, broker_id: int) -> None:
         """End the process at once (SIGKILL) and return when it is gone."""
-        self._layout_with(broker_id)
+        system = system_named(self._layout_with(broker_id).system)
         await self._signal(broker_process(broker_id), "KILL")
-        await self._wait_for_end(broker_process(broker_id), GONE_TIMEOUT_S, "SIGKILL")
+        await self._wait_for_end(broker_process(broker_id), system.gone_timeout_s, "SIGKILL")
 
     # --- clients ---
 
@@ -261,7 +266,7 @@ class SupervisedDriver(ABC):
 
     async def _exit_report(self, name: str) -> str:
         """Wait for a server to end; return its exit status and the end of its log."""
-        while not await self._ended(name, START_TIMEOUT_S):
+        while not await self._ended(name, LOOK_AGAIN_S):
             pass  # `ready` has a deadline
         server = (await self._servers(ClusterLayout.load(self._root)))[name]
         log, tail = await self._log_tail(name)
@@ -270,10 +275,13 @@ class SupervisedDriver(ABC):
 
 def _validate(request: ClusterRequest) -> None:
     """Raise ScenarioError when the request cannot be met."""
+    system = system_named(request.system)
     if request.zookeeper_servers not in ENSEMBLES:
         allowed = " or ".join(map(str, ENSEMBLES))
         raise ScenarioError(f"ZooKeeper has {allowed} servers, not {request.zookeeper_servers}")
-    broker_properties.validate(request.brokers, request.properties)
+    broker_properties.validate(request.brokers, request.properties, ours=system.properties_are_ours)
+    if request.planted_bugs and not system.can_have_planted_bugs:
+        raise ScenarioError(f"no bug can be planted in {system.name}")
     try:
         rules_with(list(request.planted_bugs))
     except ValueError as error:

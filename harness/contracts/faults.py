@@ -126,6 +126,8 @@ class Fault(Protocol):
     """Whether its targets may be under other faults meanwhile; if not, it has them to itself."""
     accepts: ClassVar[tuple[Role, ...]]
     """The kinds of target that make sense."""
+    witnesses: ClassVar[tuple[str, ...]]
+    """The kinds of state changes (`harness/events.py`) by which it is prepared or confirmed."""
     Parameters: ClassVar[type[BaseModel]]
 
     async def prepare(
@@ -162,6 +164,7 @@ class BrokerFault:
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     async def prepare(

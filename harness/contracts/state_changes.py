@@ -1,11 +1,12 @@
 """Reads what a broker has logged in its state-change log since some moment, while it goes on writing."""
 
-import json
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.cluster.driver import ClusterDriver
+from harness.cluster.systems.system import system_named
 
 
 class StateChanges(Protocol):
@@ -27,43 +28,28 @@ class LogFiles:
     driver: ClusterDriver
 
     async def end_of(self, broker_id: int) -> int:
-        """Return where a broker's log ends now."""
-        return end_of(await self._path(broker_id))
+        """Return where a broker's log ends now, in bytes; 0 when there is none."""
+        path, _ = await self._log(broker_id)
+        return path.stat().st_size if path.exists() else 0
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
-        return events_after(await self._path(broker_id), position, *kinds)
+        path, told = await self._log(broker_id)
+        lines = whole_lines(path, position)
+        return told(lines, kinds), position + len(lines)
 
-    async def _path(self, broker_id: int) -> Path:
-        return (await self.driver.status()).broker(broker_id).state_change_log
+    async def _log(self, broker_id: int) -> tuple[Path, Callable[[bytes, Collection[str]], list[dict[str, Any]]]]:
+        """Return where a broker tells what it does, and what understands that."""
+        status = await self.driver.status()
+        system = system_named(status.system)
+        return system.told_in(status.broker(broker_id)), system.told
 
 
-def end_of(path: Path) -> int:
-    """Return how long the log is now, in bytes; 0 when there is none."""
-    return path.stat().st_size if path.exists() else 0
-
-
-def events_after(path: Path, offset: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
-    """Return the whole lines from `offset` on that are events of these kinds, and where the next look starts from."""
+def whole_lines(path: Path, position: int) -> bytes:
+    """Return what stands in a file from a position on, up to the end of its last whole line."""
     if not path.exists():
-        return [], offset
+        return b""
     with path.open("rb") as file:
-        file.seek(offset)
+        file.seek(position)
         data = file.read()
-    whole = data[: data.rfind(b"\n") + 1]
-    events = []
-    for line in whole.splitlines():
-        if any(kind.encode() in line for kind in kinds):  # most lines need no parsing
-            event = _object(line)
-            if event.get("ev") in kinds:
-                events.append(event)
-    return events, offset + len(whole)
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    """Return the event of a line; a line torn by a kill and continued by the next process is none."""
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return data[: data.rfind(b"\n") + 1]

@@ -4,7 +4,8 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from harness.cluster.driver import ClusterDriver, ClusterStatus
+from harness.cluster.driver import BrokerStatus, ClusterDriver, ClusterStatus
+from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import Arena
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment.journal import open_injections, read_journal
@@ -53,7 +54,9 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
     from harness.evidence.replicas import dump_replicas
     from harness.zookeeper.merged_history import merge_history
 
+    system = system_named(status.system)
     for broker in status.brokers:
+        _gather(system, broker, folder, notes)
         for log in filter(None, (broker.state_change_log, broker.human_log)):
             _copy(log, folder.broker(broker.broker_id) / log.name, notes)
         try:
@@ -74,6 +77,16 @@ def _collect_evidence(folder: RunFolder, status: ClusterStatus, notes: PhaseNote
             notes.remark(remark)
     except (EvidenceError, OSError) as error:
         notes.remark(f"the ZooKeeper history is incomplete: {in_words(error, folder.root)}", forbids_pass=True)
+
+
+def _gather(system: System, broker: BrokerStatus, folder: RunFolder, notes: PhaseNotes) -> None:
+    """Have a state-change log made of what a broker told, if it wrote none itself."""
+    subject = f"broker {broker.broker_id}"
+    try:
+        for remark in system.gather(broker):
+            notes.remark(remark, subject=subject, forbids_pass=True)
+    except OSError as error:
+        notes.remark(f"what it told cannot be read: {in_words(error, folder.root)}", subject=subject, forbids_pass=True)
 
 
 def _copy(source: Path, destination: Path, notes: PhaseNotes) -> None:

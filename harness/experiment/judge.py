@@ -1,16 +1,16 @@
 """The two phases that judge, checks in Spark and suites in Great Expectations, and what all phases add up to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of
-from harness.cluster.broker_properties import effective
+from harness.analysis.origins import FINDINGS, ORIGINS, kinds_of, untold
+from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.checks import Newer, Settings, read_by
 from harness.contracts.faults import MayForfeit
-from harness.errors import EvidenceError, HarnessError, SparkError, not_interrupted
+from harness.errors import EvidenceError, HarnessError, Refused, SparkError, not_interrupted
 from harness.experiment.journal import fault_results, read_journal
 from harness.progress import Progress, step
 from harness.scenario.file import read_scenario
@@ -21,6 +21,7 @@ from harness.store.phase_log import Phase, PhaseNotes, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, provable
 from harness.store.version import VERSION, read_version
+from harness.values import PYTHON
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def scenario_of(folder: RunFolder) -> Scenario:
 
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run was allowed to do: of all topics, whatever allows the most."""
-    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
+    brokers = _properties(scenario)
     acks = {client.parameters["acks"] for client in plan.clients if "acks" in client.parameters}
     return Settings(
         acks=frozenset(acks),
@@ -61,16 +62,57 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
 def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
     """Return the names of the checks that judge a run; none for all.
 
-    Where the scenario names none, a run of an earlier version is judged by those that there was evidence for.
+    Those that the scenario names, of which the system under test leaves evidence. Where it names none, a run of an
+    earlier version is judged by those that there was evidence for.
 
     Raises:
         EvidenceError: a later version of this program has written it.
     """
-    version = read_version(folder)
-    if scenario.checks or version == VERSION:
+    if scenario.system == PYTHON and (scenario.checks or read_version(folder) == VERSION):
         return scenario.checks
+    untried = {answer.check for answer in not_judged(folder, scenario)}
+    return [name for name in _wanted(folder, scenario) if registry.check(name).name not in untried]
+
+
+def _wanted(folder: RunFolder, scenario: Scenario) -> list[str]:
+    """Return the names of the checks that a scenario asks for and that the run's version knows."""
+    if scenario.checks:
+        return scenario.checks
+    version = read_version(folder)
     checks = {name: registry.check(name) for name in registry.names(registry.Kind.CHECK)}
     return [name for name, check in checks.items() if not isinstance(check, Newer) or check.since <= version]
+
+
+def not_judged(folder: RunFolder, scenario: Scenario) -> list[CheckResult]:
+    """Return what is answered for the checks for which the system under test leaves no evidence."""
+    system = system_named(scenario.system)
+    checks = {name: registry.check(name) for name in _wanted(folder, scenario)}
+    return [
+        CheckResult(
+            check=check.name,
+            promise=check.promise,
+            verdict=SystemVerdict.NOT_JUDGED,
+            reason=not_told(system, {event for events in gaps.values() for event in events}),
+        )
+        for check in checks.values()
+        if (gaps := untold(read_by(check), system.tells))
+    ]
+
+
+def require_evidence(scenario: Scenario) -> None:
+    """Check that the system under test leaves evidence of something that the scenario asks about.
+
+    Raises:
+        Refused: of none of its checks.
+    """
+    system = system_named(scenario.system)
+    if scenario.checks and all(untold(read_by(registry.check(name)), system.tells) for name in scenario.checks):
+        raise Refused(f"of what this scenario asks about, {scenario.system} leaves no evidence: {scenario.checks}")
+
+
+def not_told(system: System, events: Iterable[str]) -> str:
+    """Return why something cannot be judged: what the brokers do not tell of."""
+    return f"{system.name} tells nothing of {', '.join(sorted(events))}"
 
 
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
@@ -79,9 +121,14 @@ def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     return isinstance(fault, MayForfeit) and not fault.spares_committed
 
 
+def _properties(scenario: Scenario) -> dict[str, str]:
+    """Return those of the brokers."""
+    return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
+
+
 def _effective(scenario: Scenario, name: str) -> list[str]:
     """Return what holds for each topic: its own property, else the broker's, else the default."""
-    brokers = effective(scenario.cluster.brokers, scenario.cluster.properties)
+    brokers = _properties(scenario)
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
@@ -126,6 +173,7 @@ def assembled(
         run_id=folder.run_id,
         scenario=scenario.name,
         driver=scenario.driver,
+        system=scenario.system,
         seed=plan.seed,
         planted_bugs=scenario.planted_bugs,
         started_at=started_at(folder),
@@ -246,7 +294,7 @@ def run_checks(
             judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes)
+        return within_holes(judgement.checks, holes) + not_judged(folder, scenario)
 
     answers = _attempt(checks, "the checks", notes)
     progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")
@@ -262,10 +310,13 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     if unreliable:
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
+    system = system_named(scenario.system)
+    not_told_of = {table: not_told(system, events) for table, events in untold(ORIGINS, system.tells).items()}
+
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run
         with step(progress, "suites judge the facts"):
-            return run(folder, settings, checks_of(folder, scenario), unreliable)
+            return run(folder, settings, checks_of(folder, scenario), unreliable, not_told_of)
 
     answers = _attempt(suites, "the suites", notes)
     progress.message(f"{len(answers)} suites have answered")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.client_rules.steps import partitions_of
-from harness.cluster.broker_properties import effective
+from harness.cluster.systems.system import system_named
 from harness.contracts.faults import Arena, Fault, Injection
 from harness.errors import ClusterError
 from harness.experiment.load import Load
@@ -90,7 +90,7 @@ class Terms:
     @classmethod
     def of(cls, scenario: Scenario) -> "Terms":
         """Return them."""
-        properties = effective(scenario.cluster.brokers, scenario.cluster.properties)
+        properties = system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
         return cls(
             quiet_s=sum(int(properties[name]) for name in _DELAYS) / 1000,
             offsets_partitions=int(properties["offsets.topic.num.partitions"]),

@@ -16,6 +16,7 @@ from harness.experiment.judge import (
     assembled,
     checks_of,
     holes_in,
+    not_judged,
     scenario_of,
     settings_of,
     within_holes,
@@ -72,7 +73,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             checked = Checked()
         else:
             checks = within_holes(answer.checks, holes_in(folder, scenario, plan))
-            checked = Checked(checks=checks, counts=answer.counts)
+            checked = Checked(checks=checks + not_judged(folder, scenario), counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))

@@ -73,6 +73,8 @@ def _judged(name: str, verdict: SystemVerdict, reason: str) -> TestCase:
         case.result = [Failure(reason, "violation")]
     elif verdict is SystemVerdict.UNKNOWN:
         case.result = [Error(reason, "inconclusive")]
+    elif verdict is SystemVerdict.NOT_JUDGED:
+        case.result = [Skipped(reason)]
     return case
 
 

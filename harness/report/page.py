@@ -1,6 +1,7 @@
 """The report: one self-contained HTML page that opens offline, made from the run folder alone."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from harness.report.junit import write_junit
 from harness.report.timeline import figure
 from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
+from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
 SHOWN_GAPS = 40
@@ -113,6 +114,12 @@ def render(
     )
 
 
+def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> str:
+    """Return how many were judged and held, in words."""
+    held = sum(answer.verdict is SystemVerdict.PASS for answer in answers)
+    return f"{held} {what}" if held == len(answers) else f"{held} of {len(answers)} {what}"
+
+
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
     """Return the three verdicts as (question, answer, good / bad / open, reason)."""
     verdicts = result.verdicts
@@ -122,7 +129,7 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
         for verdict in (SystemVerdict.FAIL, SystemVerdict.UNKNOWN)
     )
     system_reason = {
-        SystemVerdict.PASS: f"{len(result.checks)} checks and {len(result.suites)} suites held",
+        SystemVerdict.PASS: f"{_held(result.checks, 'checks')} and {_held(result.suites, 'suites')} held",
         SystemVerdict.FAIL: f"broken: {broken}",
         SystemVerdict.UNKNOWN: f"no answer: {unknown}",
     }[verdicts.system]

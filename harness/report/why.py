@@ -60,7 +60,7 @@ def why(result: RunResult) -> list[Reason]:
         _reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, each.subject, each.text, each.phase)
         for each in forbidding(result.remarks)
     ]
-    if not answers and not doubts:
+    if not doubts and all(answer.verdict is SystemVerdict.NOT_JUDGED for answer in answers):
         doubts = [_reason(Kind.EVIDENCE, SystemVerdict.UNKNOWN, "", "nothing was judged", "judge")]
     faults = [_reason(Kind.FAULT, part.verdict, part.fault, part.detail) for part in result.faults]
     if not faults:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from harness.cluster.broker_properties import LOG_DIRS
 from harness.cluster.driver import DRIVER, CarriesOutRuns
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import Refused
 from harness.scenario.model import Scenario
@@ -17,12 +18,24 @@ def require_capabilities(scenario: Scenario) -> None:
         Refused: it cannot; the message says what is missing, why, and which drivers could.
     """
     _require(scenario.driver, required_capabilities(scenario))
+    require_system(scenario.system)
     _require_roles(scenario)
     if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
         raise Refused(
             f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} asks for several;"
             f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
         )
+
+
+def require_system(name: str) -> None:
+    """Check that what is under test can be started on this machine.
+
+    Raises:
+        Refused: it cannot; the message says why.
+        ScenarioError: there is no such system.
+    """
+    if lacking := system_named(name).lacks():
+        raise Refused(f"{name} cannot be started here: {lacking}")
 
 
 def require_lasting_cluster(driver: str) -> None:

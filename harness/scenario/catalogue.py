@@ -3,13 +3,14 @@
 from ruamel.yaml import YAML
 
 from harness.broker.rules import PLANTED_BUGS
+from harness.cluster.systems.system import all_systems
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 from harness.scenario.suite import load_suites
 
 
 def catalogue(what: str) -> list[tuple[str, str]]:
-    """Return name and summary of every scenario, suite, fault, workload, check, driver or planted bug."""
+    """Return name and summary of every scenario, suite, fault, workload, check, driver, system or planted bug."""
     match what:
         case "scenarios":
             return [(entry.name, _description(entry)) for entry in registry.scenarios()]
@@ -17,6 +18,8 @@ def catalogue(what: str) -> list[tuple[str, str]]:
             return [(name, suite.description) for name, suite in load_suites().items()]
         case "drivers":
             return [(name, ", ".join(sorted(registry.capabilities(name)))) for name in registry.DRIVERS]
+        case "systems":
+            return [(system.name, system.lacks()) for system in all_systems()]
         case "planted-bugs":
             return [(bug.name, bug.effect) for bug in PLANTED_BUGS]
         case _:

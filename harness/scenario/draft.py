@@ -24,6 +24,7 @@ class Draft:
     workloads: dict[int, WorkloadSpec]
     faults: dict[int, FaultSpec]
     driver: str | None
+    system: str | None
     duration_s: float | None
     checks: list[str]
     planted_bugs: list[str]
@@ -48,6 +49,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         workloads=_items(WorkloadSpec, data.get("workloads")),
         faults=_items(FaultSpec, data.get("faults")),
         driver=_part(Scenario, "driver", data),
+        system=_part(Scenario, "system", data),
         duration_s=_part(Scenario, "duration_s", data),
         checks=_part(Scenario, "checks", data) or [],
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim
 from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import ALLOWED, ROLES_OF_A_PARTITION, Role, Target, parse_target
-from harness.errors import PluginError
+from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
 from harness.scenario.model import FaultSpec
 from harness.scenario.source import KeyPath, Problem
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, PYTHON
 
 
 def faults(draft: Draft) -> Iterator[Problem]:
@@ -57,6 +58,7 @@ def _fault(draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], tar
         return
     yield from parameter_problems(plugin.Parameters, parameters, at)
     yield from _capabilities(draft, at, plugin)
+    yield from _witnesses(draft, at, plugin)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
 
 
@@ -70,6 +72,18 @@ def _capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]
             (*at, "kind"),
             f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
             f" drivers that do: {', '.join(able) or 'none'}",
+        )
+
+
+def _witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
+    try:
+        tells = system_named(draft.system or PYTHON).tells
+    except ScenarioError:
+        return  # the rule on names reports it
+    if missing := sorted(set(plugin.witnesses) - tells):
+        yield Problem(
+            (*at, "kind"),
+            f"whether {plugin.name} happened shows in {', '.join(missing)}, of which {draft.system} tells nothing",
         )
 
 

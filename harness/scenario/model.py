@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from harness.contracts.parameters import Strict
+from harness.values import PYTHON
 
 
 def _property_text(value: Any) -> Any:
@@ -129,6 +130,7 @@ class Scenario(Strict):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Lower case, digits and hyphens")]
     description: Annotated[str, Field(description="What it shows, in a sentence")]
     driver: Annotated[str, Field(description="Name of a cluster driver")] = "process"
+    system: Annotated[str, Field(description="What is under test: python, or kafka:3.9.1")] = PYTHON
     cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
     topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that are created")]
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The load")]

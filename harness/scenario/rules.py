@@ -8,16 +8,19 @@ from typing import Any
 
 from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import Property
+from harness.broker.configs.refused import refusal
 from harness.broker.configs.topic_properties import TOPIC_PROPERTIES, TopicProperty
 from harness.broker.rules import PLANTED_BUGS
 from harness.cluster.broker_properties import LOG_DIRS, SET_BY_DRIVER, data_directories
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind, unknown_message
-from harness.errors import PluginError
+from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems, unknown_key
 from harness.scenario.fault_rules import faults, mix, schedule
 from harness.scenario.source import KeyPath, Problem
+from harness.values import PYTHON
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -33,10 +36,41 @@ def known_names(draft: Draft) -> Iterator[Problem]:
     """Driver, workloads, checks and planted bugs exist, and workloads get the parameters they take."""
     if draft.driver is not None and draft.driver not in registry.DRIVERS:
         yield Problem(("driver",), unknown_message("driver", draft.driver, list(registry.DRIVERS)))
+    yield from _system(draft)
     for index, spec in draft.workloads.items():
         yield from _workload(("workloads", index), spec.kind, spec.parameters)
     yield from _each_known("checks", draft.checks, Kind.CHECK.singular, registry.names(Kind.CHECK))
     yield from _each_known("planted_bugs", draft.planted_bugs, "planted bug", [bug.name for bug in PLANTED_BUGS])
+
+
+def _system(draft: Draft) -> Iterator[Problem]:
+    if draft.system is None:
+        return
+    try:
+        system = system_named(draft.system)
+    except ScenarioError as error:
+        yield Problem(("system",), str(error))
+        return
+    family = draft.system.partition(":")[0]
+    if (
+        family != PYTHON
+        and draft.driver in registry.DRIVERS
+        and family not in registry.driver_class(draft.driver).families
+    ):
+        able = [name for name in registry.DRIVERS if family in registry.driver_class(name).families]
+        yield Problem(
+            ("system",), f"the driver {draft.driver} does not start {draft.system}; drivers that do: {', '.join(able)}"
+        )
+    if draft.planted_bugs and not system.can_have_planted_bugs:
+        yield Problem(("planted_bugs",), f"no bug can be planted in {draft.system}")
+
+
+def _ours(draft: Draft) -> bool:
+    """Return whether properties must be those of our broker; another system's brokers know their own."""
+    try:
+        return draft.system is None or system_named(draft.system).properties_are_ours
+    except ScenarioError:
+        return True
 
 
 def _each_known(key: str, names: list[str], what: str, known: list[str]) -> Iterator[Problem]:
@@ -67,7 +101,8 @@ def broker_properties(draft: Draft) -> Iterator[Problem]:
     except ValueError as error:
         yield Problem(("cluster", "properties", LOG_DIRS), str(error))
     requested = {name: text for name, text in draft.properties.items() if name not in SET_BY_DRIVER}
-    yield from _properties(("cluster", "properties"), requested, settable)
+    if _ours(draft):
+        yield from _properties(("cluster", "properties"), requested, settable)
 
 
 def _properties(
@@ -76,7 +111,7 @@ def _properties(
     by_name = {prop.name: prop for prop in known}
     for name, text in properties.items():
         if name not in by_name:
-            yield Problem((*at, name), unknown_key(name, list(by_name)))
+            yield Problem((*at, name), refusal(name) or unknown_key(name, list(by_name)))
             continue
         try:
             by_name[name].parse(text)
@@ -94,7 +129,8 @@ def topics(draft: Draft) -> Iterator[Problem]:
         names.append(topic.name)
         if topic.name in (".", "..") or topic.name.startswith("__"):
             yield Problem((*at, "name"), "`.`, `..` and names that start with `__` are Kafka's own")
-        yield from _properties((*at, "config"), topic.config, TOPIC_PROPERTIES)
+        if _ours(draft):
+            yield from _properties((*at, "config"), topic.config, TOPIC_PROPERTIES)
         if draft.brokers is not None and topic.replication_factor > draft.brokers:
             yield Problem(
                 (*at, "replication_factor"),

@@ -93,11 +93,13 @@ def set_option(text: str) -> Override:
     return Override(f"--set {text}", key.strip() if separator else "", value)
 
 
-def options(driver: str | None, planted_bugs: Sequence[str], sets: Sequence[str]) -> list[Override]:
-    """Return the overrides of `--driver`, `--planted-bug` and `--set`, in the order in which they apply."""
+def options(
+    driver: str | None, planted_bugs: Sequence[str], sets: Sequence[str], system: str | None = None
+) -> list[Override]:
+    """Return the overrides of `--driver`, `--system`, `--planted-bug` and `--set`, in the order in which they apply."""
     overrides = [set_option(text) for text in sets]
-    if driver is not None:
-        overrides.append(Override(f"--driver {driver}", "driver", driver))
+    named = {"driver": driver, "system": system}
+    overrides += [Override(f"--{key} {name}", key, name) for key, name in named.items() if name is not None]
     return overrides + [Override(f"--planted-bug {bug}", "planted_bugs", bug, appends=True) for bug in planted_bugs]
 
 

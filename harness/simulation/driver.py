@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.errors import ClusterError, DeadlineError
@@ -15,6 +15,7 @@ from harness.simulation.evidence import session_text
 from harness.simulation.interference import Interference
 from harness.simulation.powers import DiskPowers, NetworkPowers, ZookeeperPowers, frozen
 from harness.system.waiting import until
+from harness.values import PYTHON
 from harness.zookeeper.view import (
     Controller,
     PartitionView,
@@ -35,6 +36,7 @@ class SimulationDriver(NetworkPowers, DiskPowers, ZookeeperPowers):
     """Implements `ClusterDriver`, `CanKill`, `CanPause` and all of `harness.cluster.powers` within one simulation."""
 
     name = "simulated"
+    families: ClassVar[frozenset[str]] = frozenset({PYTHON})
 
     def __init__(self, cluster: SimulatedCluster, clients: Sequence[str] = ()) -> None:
         """`clients` are the hosts of the client processes."""

@@ -4,13 +4,14 @@ What does the work is imported when a run is driven, because every command asks 
 """
 
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from harness.cluster.driver import CAPABILITIES, BrokerStatus, ClusterRequest, ClusterStatus
 from harness.errors import ClusterError
 from harness.progress import Progress
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
+from harness.values import PYTHON
 
 POWERS = frozenset(CAPABILITIES)
 """All of them: whatever reaches a broker from outside is simulated, and so are the clients."""
@@ -22,6 +23,7 @@ class SimulatedRuns:
     """Implements `ClusterDriver`, for what happens around the load, and `CarriesOutRuns` for all the rest."""
 
     name = "simulated"
+    families: ClassVar[frozenset[str]] = frozenset({PYTHON})
 
     def __init__(self, root: Path, run_id: str) -> None:
         self._folder = RunFolder(root)

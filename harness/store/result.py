@@ -90,7 +90,7 @@ class CheckResult(StoredModel):
     expected: int = 0
     notes: int = 0
     reason: str = ""
-    """Why the verdict is UNKNOWN, or the first violation in a sentence."""
+    """Why the verdict is UNKNOWN or NOT_JUDGED, or the first violation in a sentence."""
 
     @property
     def counted(self) -> str:
@@ -125,6 +125,8 @@ class RunResult(StoredModel):
     run_id: str
     scenario: str
     driver: str
+    system: str = "python"
+    """What was under test; runs of earlier versions had nothing else."""
     seed: int
     planted_bugs: list[str] = []
     started_at: str

@@ -158,14 +158,15 @@ class ZookeeperObserver:
             history.write(_deleted(path, zxid, last))
 
 
-def _written(path: str, data: bytes, stat: Any) -> ZnodeChange:
+def _written(path: str, data: bytes | None, stat: Any) -> ZnodeChange:
+    """Return a change; a znode made without data, as Kafka makes some, has the same as one with none in it."""
     created = stat.mzxid == stat.czxid
     return ZnodeChange(
         zxid=stat.mzxid,
         time_ms=stat.ctime if created else stat.mtime,
         type="create" if created else "set",
         path=path,
-        data=data.decode("utf-8", errors="replace"),
+        data=(data or b"").decode("utf-8", errors="replace"),
         version=stat.version,
         session="",
         ephemeral_owner=to_text(stat.ephemeralOwner),

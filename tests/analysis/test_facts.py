@@ -637,9 +637,13 @@ def commits(out: RunWriter) -> None:
                     digest="",
                     producer_id=-1,
                     producer_epoch=-1,
-                    sequence=-1,
+                    sequence=offset,
                 )
             )
+
+
+def test_a_record_without_a_producer_has_no_number_whatever_its_batch_says(rows: Rows) -> None:
+    assert {row["sequence"] for row in rows(commits, "replica_records")} == {-1}
 
 
 def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Rows) -> None:

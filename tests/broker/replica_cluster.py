@@ -26,7 +26,7 @@ from harness.broker.rules import rules_with
 from harness.broker.wire.dispatch import Dispatcher, RequestContext
 from harness.broker.wire.messages import ApiKey, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.znodes import ISR_CHANGES, PartitionStateZnode, partition_state_path
-from harness.events import EpochAssign, Event
+from harness.events import FORGOTTEN, EpochAssign, Event
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.links import Links
 from harness.simulation.network import Network
@@ -40,6 +40,7 @@ from tests.broker.recording_state_log import RecordingStateLog
 TOPIC = "t"
 CONTROLLER = 9
 LATENCY_S = 0.001
+WALL_MS = 1_000_000
 
 PROPERTIES = {
     "replica.lag.time.max.ms": "2000",
@@ -148,6 +149,7 @@ class Broker:
             state_log=state_log,
             rules=rules,
             topic_config=lambda _: inherited(self.config.values),
+            wall_ms=lambda: WALL_MS,
         )
         self.sessions = FetchSessions(
             slots=self.config["max.incremental.fetch.session.cache.slots"],
@@ -220,6 +222,7 @@ def context(api_key: ApiKey, version: int, client: str = "client") -> RequestCon
 
 _LState = LeaderAndIsrRequest.LeaderAndIsrTopicState
 _SState = StopReplicaRequest.StopReplicaTopicState
+_UState = UpdateMetadataRequest.UpdateMetadataTopicState
 _Live = UpdateMetadataRequest.UpdateMetadataBroker
 
 
@@ -329,6 +332,16 @@ class ReplicaCluster:
             await self.brokers[broker_id].control.update_metadata(
                 self.metadata_request(), context(ApiKey.UPDATE_METADATA, 6)
             )
+
+    async def forget(self) -> None:
+        """Tell every broker that is up that the topic is being deleted."""
+        state = _UState.UpdateMetadataPartitionState(
+            partition_index=0, leader=FORGOTTEN, leader_epoch=-2, isr=[], replicas=self.replicas, offline_replicas=[]
+        )
+        request = self.metadata_request()
+        request.topic_states = [_UState(topic_name=TOPIC, partition_states=[state])]
+        for broker_id in self._up(None):
+            await self.brokers[broker_id].control.update_metadata(request, context(ApiKey.UPDATE_METADATA, 6))
 
     def metadata_request(self) -> UpdateMetadataRequest:
         endpoint = _Live.UpdateMetadataEndpoint

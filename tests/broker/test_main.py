@@ -5,17 +5,20 @@ import resource
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from harness.broker import __main__ as process
+from harness.broker.configs.config import parse_config
 
 pytestmark = [pytest.mark.cluster, pytest.mark.real_time("real processes, that are waited for")]
 
 GOOD = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0,REPL://127.0.0.1:0",
+    "inter.broker.listener.name": "REPL",
     "zookeeper.connect": "127.0.0.1:1",
     "zookeeper.connection.timeout.ms": "50",
 }
@@ -34,6 +37,7 @@ def command(folder: Path, properties: dict[str, str], *options: str) -> list[str
     [
         pytest.param({}, False, id="nothing of Prometheus is even imported unless it is asked for"),
         pytest.param({"prometheus.port": "0"}, True, id="a port that is asked for"),
+        pytest.param({"prometheus.port": "0", "prometheus.host": "127.0.0.2"}, True, id="at an address of its own"),
     ],
 )
 def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str], served: bool) -> None:
@@ -41,10 +45,11 @@ def test_metrics_are_served_on_request(tmp_path: Path, properties: dict[str, str
         "import sys\n"
         "from harness.broker import __main__ as process\n"
         f"exporter = process._exporter(process.parse_config({GOOD | {'log.dir': str(tmp_path)} | properties!r}))\n"
-        "print(exporter is not None, 'prometheus_client' in sys.modules)\n"
+        "print(exporter is not None, 'prometheus_client' in sys.modules, *(exporter._address if exporter else ()))\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
-    assert ended.stdout.split() == [str(served), str(served)]
+    address = [properties.get("prometheus.host", "127.0.0.1"), "0"] if served else []
+    assert ended.stdout.split() == [str(served), str(served), *address]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,16 @@ def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 0
         assert "shutdown.asked signal=SIGTERM" in process.stderr.read()
+
+
+def test_zookeeper_is_asked_for_the_session_that_the_properties_want(tmp_path: Path) -> None:
+    config = parse_config(GOOD | {"log.dir": str(tmp_path / "d"), "zookeeper.session.timeout.ms": "7000"})
+    opened = process._surroundings(config, state_file=0).open_session
+    assert isinstance(opened, partial)
+    assert (opened.args, opened.keywords) == (
+        ("127.0.0.1:1",),
+        {"session_timeout_s": 7.0, "connection_timeout_s": 0.05},
+    )
 
 
 def test_what_a_client_sent_cannot_write_a_line_of_its_own() -> None:

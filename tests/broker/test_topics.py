@@ -171,3 +171,34 @@ def test_a_placement_is_kafkas() -> None:
         9: [4, 1, 2],
     }
     assert place(range(5), 10, 3, start=0, shift=0) == expected
+
+
+RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
+
+
+def test_a_placement_by_racks_is_kafkas() -> None:
+    """The example in the documentation of Kafka's AdminUtils."""
+    expected: Placement = {
+        0: [0, 3, 1],
+        1: [3, 1, 5],
+        2: [1, 5, 4],
+        3: [5, 4, 2],
+        4: [4, 2, 0],
+        5: [2, 0, 3],
+    }
+    assert place(range(6), 6, 3, start=0, shift=0, racks=RACKS) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("factor", [1, 2, 3, 4, 6])
+def test_no_rack_gets_a_second_replica_while_another_has_none(factor: int, seed: int) -> None:
+    for replicas in place(range(6), 18, factor, start=seed, shift=5 - seed, racks=RACKS).values():
+        assert len(set(replicas)) == factor
+        counts = Counter(RACKS[replica] for replica in replicas)
+        assert len(counts) == min(factor, 3)
+
+
+def test_brokers_with_a_rack_beside_some_without_are_refused() -> None:
+    with pytest.raises(TopicRefused, match="Not all brokers have rack information") as refused:
+        place(range(6), 1, 1, start=0, shift=0, racks={0: "rack1"})
+    assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -8,12 +8,14 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar
 
+from harness.broker.administration.config_changes import Resource
 from harness.broker.configs.config import parse_config
 from harness.broker.log.batch import build_batch
 from harness.broker.log.records import Record
 from harness.broker.server import Broker, Surroundings
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
+    AlterConfigsRequest,
     CreateTopicsRequest,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -33,6 +35,8 @@ from harness.simulation.zookeeper.session import SimulatedZooKeeper
 from tests.broker.recording_state_log import RecordingStateLog
 
 LATENCY_S = 0.001
+WALL_MS = 1_700_000_000_000
+"""What the brokers' clocks show, which stand still until a test moves them."""
 CLIENT, PEER = "PLAINTEXT", "REPL"
 HOST = "h"
 
@@ -52,6 +56,7 @@ class WholeCluster:
     brokers: dict[int, Broker] = field(default_factory=dict)
     logs: dict[int, RecordingStateLog] = field(default_factory=dict)
     sessions: dict[int, Any] = field(default_factory=dict)
+    wall_ms: int = WALL_MS
 
     async def __aenter__(self) -> "WholeCluster":
         return self
@@ -66,6 +71,7 @@ class WholeCluster:
             {
                 "broker.id": str(broker_id),
                 "listeners": f"{CLIENT}://{HOST}:{client_port(broker_id)},{PEER}://{HOST}:{9100 + broker_id}",
+                "inter.broker.listener.name": "REPL",
                 "log.dir": "/d",
                 "zookeeper.connect": "z",
                 "offsets.topic.num.partitions": "1",
@@ -87,7 +93,7 @@ class WholeCluster:
             transport=MemoryTransport(self.network, HOST),
             make_server=partial(MemoryServer, self.network),
             state_log=self.logs[broker_id],
-            wall_ms=lambda: 1_700_000_000_000,
+            wall_ms=lambda: self.wall_ms,
             rng=random.Random(broker_id),
         )
         return Broker(config, outside, planted_bugs=self.planted_bugs)
@@ -170,16 +176,42 @@ class WholeCluster:
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
         return int((await self.ask(controller_id, request, 4)).topics[0].error_code)
 
-    async def produce(self, broker_id: int, topic: str, value: str) -> int:
-        """Write one record with acks=all, and return the error."""
-        return await self.produce_batch(broker_id, topic, build_batch([Record(value=value.encode(), timestamp_ms=1)]))
+    async def configure(self, broker_id: int, name: str, properties: dict[str, str]) -> int:
+        """Have a broker take these properties for the one of that name, and return the error."""
+        resource = AlterConfigsRequest.AlterConfigsResource
+        configs = [resource.AlterableConfig(name=key, value=value) for key, value in properties.items()]
+        target = resource(resource_type=Resource.BROKER, resource_name=name, configs=configs)
+        request = AlterConfigsRequest(resources=[target], validate_only=False)
+        return int((await self.ask(broker_id, request, 1)).responses[0].error_code)
 
-    async def produce_batch(self, broker_id: int, topic: str, records: bytes) -> int:
+    async def create_anywhere(self, topic: str, *, partitions: int = -1, replication_factor: int = -1) -> int:
+        """Have the controller create a topic where it likes, and return the error."""
+        creatable = CreateTopicsRequest.CreatableTopic
+        wanted = creatable(
+            name=topic, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=[]
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000, validate_only=False)
+        return int((await self.ask(await self.controller(min(self.brokers)), request, 4)).topics[0].error_code)
+
+    async def produce(self, broker_id: int, topic: str, value: str, *, timestamp_ms: int = 1) -> int:
+        """Write one record with acks=all, and return the error."""
+        return int((await self.produced(broker_id, topic, value, timestamp_ms)).error_code)
+
+    async def produced(self, broker_id: int, topic: str, value: str, timestamp_ms: int) -> Any:
+        """Write one record with acks=all, and return the answer."""
+        return await self._sent(
+            broker_id, topic, build_batch([Record(value=value.encode(), timestamp_ms=timestamp_ms)])
+        )
+
+    async def append(self, broker_id: int, topic: str, records: bytes) -> int:
         """Write a batch with acks=all, and return the error."""
+        return int((await self._sent(broker_id, topic, records)).error_code)
+
+    async def _sent(self, broker_id: int, topic: str, records: bytes) -> Any:
         data = ProduceRequest.TopicProduceData
         partition = data.PartitionProduceData(index=0, records=records)
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data(name=topic, partition_data=[partition])])
-        return int((await self.ask(broker_id, request, 8)).responses[0].partition_responses[0].error_code)
+        return (await self.ask(broker_id, request, 8)).responses[0].partition_responses[0]
 
     async def coordinator(self, group: str, broker_id: int) -> int:
         """Return who coordinates a group, as one broker sees it; -1 for nobody."""

@@ -2,9 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.contracts.state_changes import end_of, events_after
+from harness.contracts.state_changes import LogFiles
+from tests.fake_cluster import FakeCluster
 
 START, STOP = b'{"ev":"broker_start"}\n', b'{"ev":"broker_stop","controlled":true}\n'
+KINDS = ("broker_start", "broker_stop")
+BROKER = 1
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> FakeCluster:
+    return FakeCluster(root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -18,24 +26,23 @@ START, STOP = b'{"ev":"broker_start"}\n', b'{"ev":"broker_stop","controlled":tru
         pytest.param(b"", [], id="nothing"),
     ],
 )
-def test_whole_lines_of_the_kinds_asked_for(tmp_path: Path, content: bytes, found: list[str]) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(content)
-    events, _ = events_after(path, 0, "broker_start", "broker_stop")
+async def test_whole_lines_of_the_kinds_asked_for(cluster: FakeCluster, content: bytes, found: list[str]) -> None:
+    cluster.log_of(BROKER).write_bytes(content)
+    events, _ = await LogFiles(cluster).after(BROKER, 0, *KINDS)
     assert [event["ev"] for event in events] == found
 
 
-def test_the_next_look_starts_where_the_last_one_ended(tmp_path: Path) -> None:
-    path = tmp_path / "log"
+async def test_the_next_look_starts_where_the_last_one_ended(cluster: FakeCluster) -> None:
+    path, logs = cluster.log_of(BROKER), LogFiles(cluster)
     path.write_bytes(START + STOP[:4])
-    events, offset = events_after(path, 0, "broker_start", "broker_stop")
-    assert (len(events), offset) == (1, len(START))
+    events, position = await logs.after(BROKER, 0, *KINDS)
+    assert (len(events), position) == (1, len(START))
     with path.open("ab") as log:
         log.write(STOP[4:])
-    events, offset = events_after(path, offset, "broker_start", "broker_stop")
-    assert (len(events), offset) == (1, end_of(path))
+    events, position = await logs.after(BROKER, position, *KINDS)
+    assert (len(events), position) == (1, await logs.end_of(BROKER))
 
 
-def test_a_log_that_is_not_there_says_nothing(tmp_path: Path) -> None:
-    assert end_of(tmp_path / "none") == 0
-    assert events_after(tmp_path / "none", 5, "x") == ([], 5)
+async def test_a_log_that_is_not_there_says_nothing(cluster: FakeCluster) -> None:
+    assert await LogFiles(cluster).end_of(BROKER) == 0
+    assert await LogFiles(cluster).after(BROKER, 5, "x") == ([], 5)

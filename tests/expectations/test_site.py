@@ -13,7 +13,7 @@ from harness.errors import ScenarioError
 from harness.store.folder import RunFolder
 from harness.store.result import SuiteResult
 from harness.verdict import SystemVerdict
-from tests.verdicts import FAIL, PASS, UNKNOWN
+from tests.verdicts import FAIL, NOT_JUDGED, PASS, UNKNOWN
 
 
 def judged(root: Path, **verdicts: SystemVerdict) -> RunFolder:
@@ -32,7 +32,7 @@ def judged(root: Path, **verdicts: SystemVerdict) -> RunFolder:
     folder.data_docs.mkdir(parents=True)
     (folder.data_docs / "index.html").write_text("of one run", encoding="utf-8")
     for suite, verdict in verdicts.items():
-        if verdict is not UNKNOWN:
+        if verdict in (PASS, FAIL):
             page = folder.data_docs / "validations" / suite / folder.run_id / "1" / "page.html"
             page.parent.mkdir(parents=True)
             page.write_text(suite, encoding="utf-8")
@@ -44,7 +44,7 @@ def judged(root: Path, **verdicts: SystemVerdict) -> RunFolder:
 @pytest.fixture
 def runs(tmp_path: Path) -> list[RunFolder]:
     return [
-        judged(tmp_path / "a" / "run-1", leader_epochs=PASS, records=UNKNOWN),
+        judged(tmp_path / "a" / "run-1", leader_epochs=PASS, records=UNKNOWN, high_watermarks=NOT_JUDGED),
         judged(tmp_path / "b" / "run-1", leader_epochs=FAIL),
     ]
 
@@ -58,15 +58,15 @@ def test_the_index_counts_verdicts_by_suite_and_names_failed_expectations(
 ) -> None:
     text = text_of(site.write(runs, tmp_path / "site"))
     assert "Data Docs of 2 runs" in text
-    assert "Suite PASS UNKNOWN FAIL Not judged leader_epochs 1 0 1 0 records 0 1 0 1" in text
-    assert "run-1 PASS UNKNOWN run-1 (2) FAIL" in text
+    assert "Suite PASS UNKNOWN FAIL Not judged leader_epochs 1 0 1 0 records 0 1 0 1 high_watermarks 0 0 0 2" in text
+    assert "run-1 PASS UNKNOWN NOT_JUDGED run-1 (2) FAIL" in text
     assert "run-1 (2): an epoch &lt; the one before" in text
 
 
 def test_every_link_leads_to_a_page_in_the_site(runs: list[RunFolder], tmp_path: Path) -> None:
     index = site.write(runs, tmp_path / "site")
     links = re.findall(r'href="([^"]+)"', index.read_text(encoding="utf-8"))
-    assert len(links) == 5, "a style sheet, two runs, and two results of the three results"
+    assert len(links) == 5, "a style sheet, two runs, and two results of the four"
     assert all((index.parent / link).is_file() for link in links)
 
 

@@ -45,6 +45,7 @@ class FakeFault:
     requires: ClassVar[tuple[str, ...]] = ()
     composes: ClassVar[bool] = False
     accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
+    witnesses: ClassVar[tuple[str, ...]] = ()
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def asked(self, entry: str) -> asyncio.Event:

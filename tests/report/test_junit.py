@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from junitparser import JUnitXml
+from junitparser import JUnitXml, Skipped
 
 from harness.report.junit import write_junit
 from harness.report.why import why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
-from tests.verdicts import CONFIRMED, PASS, UNKNOWN
+from tests.verdicts import CONFIRMED, NOT_JUDGED, PASS, UNKNOWN
 
 CHECK = CheckResult(check="I10", promise="p", verdict=PASS)
 SUITE = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
@@ -28,6 +28,10 @@ SUITE = SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)
             [CHECK], [SUITE.model_copy(update={"verdict": UNKNOWN, "reason": "its table was empty"})], [],
             ["its table was empty"], id="a suite that judged nothing says why",
         ),
+        pytest.param(
+            [CHECK.model_copy(update={"verdict": NOT_JUDGED})], [SUITE.model_copy(update={"verdict": NOT_JUDGED})], [],
+            ["nothing was judged"], id="nothing of it could be judged",
+        ),
     ],
 )  # fmt: skip
 def test_what_forbids_pass_is_no_green_case(
@@ -38,6 +42,19 @@ def test_what_forbids_pass_is_no_green_case(
                        faults=[fault], checks=checks, suites=suites, remarks=remarks)  # fmt: skip
     folder = RunFolder(tmp_path)
     write_junit(folder, result)
-    answers = [each.message for suite in JUnitXml.fromfile(str(folder.junit)) for case in suite for each in case.result]
+    answers = [each.message for suite in JUnitXml.fromfile(str(folder.junit)) for case in suite for each in case.result
+               if not isinstance(each, Skipped)]  # fmt: skip
     assert answers == texts
     assert bool(answers) == bool(why(result))
+
+
+def test_what_could_not_be_judged_is_skipped_and_holds_nobody_up(tmp_path: Path) -> None:
+    untold = CheckResult(check="I11", promise="p", verdict=NOT_JUDGED, reason="kafka:3.9.1 tells nothing of hw")
+    fault = FaultResult(injection=0, fault="kill", targets=["1"], verdict=CONFIRMED, detail="gone")
+    result = RunResult(run_id="r", scenario="s", driver="process", seed=1, started_at="", duration_s=1.0,
+                       faults=[fault], checks=[CHECK, untold], suites=[SUITE])  # fmt: skip
+    folder = RunFolder(tmp_path)
+    write_junit(folder, result)
+    cases = [case for suite in JUnitXml.fromfile(str(folder.junit)) for case in suite]
+    assert [each.message for case in cases for each in case.result] == [untold.reason]
+    assert (result.verdicts.system, why(result)) == (PASS, [])

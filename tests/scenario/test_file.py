@@ -44,6 +44,24 @@ def test_a_good_scenario_is_read_with_defaults_and_text_properties() -> None:
     assert scenario.topics[0].replication_factor == 3
 
 
+def test_kafka_itself_may_have_properties_that_our_broker_has_not() -> None:
+    own = GOOD.replace("{zookeeper.session.timeout.ms: 4000}", "{log.preallocate: true}")
+    assert errors_of(own)
+    scenario = read_scenario(f"{own}system: kafka:3.9.1\n", "s.yaml")
+    assert scenario.cluster.properties == {"log.preallocate": "true"}
+
+
+def test_a_property_that_our_broker_cannot_honour_says_why() -> None:
+    (message,) = errors_of(GOOD.replace("{zookeeper.session.timeout.ms: 4000}", "{ssl.key.password: x}"))
+    assert message.startswith("s.yaml:5: cluster.properties.ssl.key.password: there is no TLS here")
+
+
+def test_a_fault_that_nothing_would_show_is_refused() -> None:
+    (message,) = errors_of(GOOD.replace("kind: kill", "kind: unclean-election") + "system: kafka:3.9.1\n")
+    seen = "whether unclean-election happened shows in append, of which kafka:3.9.1 tells nothing"
+    assert message == f"s.yaml:15: faults.0.kind: {seen}"
+
+
 def test_a_character_that_json_escapes_as_a_pair_is_one() -> None:
     scenario = read_scenario(GOOD, "s.yaml", [set_option(f"description={json.dumps('a 😀')}")])
     assert scenario.description == "a 😀"
@@ -109,6 +127,12 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      "jitter_s + duration_s), after the load of 10 s (duration_s)", id="it outlasts the load"),
         pytest.param("duration_s: 10", "duration_s: 10\ndriver: dockr", "s.yaml:19: driver: unknown driver 'dockr' "
                      "(did you mean docker?); known: process, docker", id="unknown driver"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:1", "s.yaml:19: system: no Apache Kafka '1'; "
+                     "known releases: 3.9.1", id="unknown release"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\ndriver: simulated", "s.yaml:19: system: "
+                     "the driver simulated does not start kafka:3.9.1; drivers that do: process", id="no system of it"),
+        pytest.param("duration_s: 10", "duration_s: 10\nsystem: kafka:3.9.1\nplanted_bugs: [acks-all-on-append]",
+                     "s.yaml:20: planted_bugs: no bug can be planted in kafka:3.9.1", id="a bug in what is not ours"),
         pytest.param("duration_s: 10", "duration_s: 10\nplanted_bugs: [acks-all-on-appen]", "s.yaml:19: planted_bugs.0:"
                      " unknown planted bug 'acks-all-on-appen' (did you mean acks-all-on-append?)", id="unknown bug"),
         pytest.param("duration_s: 10", "duration_s: 10\nchecks:\n  - nonsense", "s.yaml:20: checks.0: unknown check "

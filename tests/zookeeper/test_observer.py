@@ -56,6 +56,17 @@ async def test_changes_are_written_while_they_happen(client: KazooClient, server
 
 
 @pytest.mark.cluster
+async def test_a_znode_whose_data_is_null_has_none(client: KazooClient, server: Any, tmp_path: Path) -> None:
+    client.create("/null", None)  # as Kafka 0.10 and 3.9 make some
+    watching = ZookeeperObserver(server.hosts, tmp_path / "zookeeper.jsonl")
+    await watching.start()
+    lines = await seen(tmp_path / "zookeeper.jsonl", 1, "/null")
+    client.delete("/null")
+    await watching.stop()
+    assert lines == [("create", "/null", "", 0)]
+
+
+@pytest.mark.cluster
 async def test_the_observer_goes_on_after_its_own_session_was_ended(
     client: KazooClient, server: Any, tmp_path: Path
 ) -> None:

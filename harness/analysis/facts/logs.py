@@ -7,6 +7,8 @@ from harness.analysis.frames import conform, null_if_unknown
 from harness.analysis.schemas import HIGH_WATERMARKS, REPLICA_RECORDS, REPLICAS, TRUNCATIONS
 from harness.analysis.state_changes import StateChanges
 
+NO_SEQUENCE = -1
+
 
 def high_watermarks(state_changes: StateChanges) -> DataFrame:
     """One row a change of one replica's high watermark."""
@@ -27,5 +29,10 @@ def replicas(dumps: DataFrame) -> DataFrame:
 
 
 def replica_records(dumps: DataFrame) -> DataFrame:
-    """One row a record in one replica's log."""
-    return conform(dumps.where(F.col("type") == "record"), REPLICA_RECORDS)
+    """One row a record in one replica's log; without a producer it has no number, whatever its batch says.
+
+    Kafka's coordinator writes `__consumer_offsets` without a producer, in batches that begin with number 0.
+    """
+    records = dumps.where(F.col("type") == "record")
+    numbered = F.when(F.col("producer_id") >= 0, F.col("sequence")).otherwise(NO_SEQUENCE)
+    return conform(records.withColumn("sequence", numbered), REPLICA_RECORDS)

@@ -6,14 +6,20 @@ property that nobody knows is refused, which Kafka would store for plugins.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from harness.broker.administration.topic_configs import TopicConfigs
-from harness.broker.configs.config import PROPERTIES, BrokerConfig
+from harness.broker.configs.config import PROPERTIES, BrokerConfig, listener_problems
 from harness.broker.configs.config_types import ConfigError, TypeCode, as_text
-from harness.broker.configs.topic_properties import BY_NAME, DYNAMIC, parse_dynamic_config, parse_topic_config
+from harness.broker.configs.topic_properties import (
+    BY_NAME,
+    DYNAMIC,
+    PER_BROKER,
+    parse_dynamic_config,
+    parse_topic_config,
+)
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import ZooKeeperError
@@ -171,8 +177,10 @@ class ConfigChanges:
             if target.kind == TOPICS_KIND:
                 parse_topic_config(config)
             else:
-                _check_dynamic(config)
-                parse_dynamic_config(config)
+                _check_dynamic(config, PER_BROKER if target.name == ALL_BROKERS else frozenset())
+                values = {**self.config.values, **parse_dynamic_config(config)}
+                if problems := list(listener_problems(BrokerConfig(values))):
+                    raise ConfigError("; ".join(problems))
         except ConfigError as error:
             code = ErrorCode.INVALID_CONFIG if target.kind == TOPICS_KIND else ErrorCode.INVALID_REQUEST
             raise ConfigRefused(code, str(error)) from None
@@ -195,7 +203,10 @@ def check_broker(name: str, broker_id: int) -> None:
         )
 
 
-def _check_dynamic(config: Mapping[str, str]) -> None:
+def _check_dynamic(config: Mapping[str, str], per_broker: Collection[str]) -> None:
+    own = sorted(config.keys() & set(per_broker))
+    if own:
+        raise ConfigError(f"Cannot update these configs at default cluster level: {', '.join(own)}")
     fixed = sorted(name for name in config if name in _PROPERTY_NAMES and name not in DYNAMIC)
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")

@@ -76,7 +76,7 @@ class ControlledShutdown:
             raise _NotDone("there is no controller") from None
         controller_id = ControllerZnode.decode(data).broker_id
         broker = await read_live_broker(zk, controller_id)
-        endpoint = broker and broker.registration.endpoint(self.config["inter.broker.listener.name"])
+        endpoint = broker and broker.registration.endpoint(self.config.peer_listener)
         if not endpoint:
             raise _NotDone(f"controller {controller_id} cannot be reached by the listener for brokers")
         return endpoint.host, endpoint.port

@@ -6,6 +6,7 @@ After Kafka's `ZkAdminManager` and `AdminZkClient`, rules in their order.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.topics import Placement, TopicRefused, place
@@ -30,7 +31,10 @@ class MorePartitions:
 
 
 def added_partitions(
-    known: Mapping[int, Sequence[int]], wanted: MorePartitions, alive_brokers: Sequence[int]
+    known: Mapping[int, Sequence[int]],
+    wanted: MorePartitions,
+    alive_brokers: Sequence[int],
+    racks: Mapping[int, str] = MappingProxyType({}),
 ) -> Placement:
     """Return where the added partitions go; pure.
 
@@ -48,7 +52,15 @@ def added_partitions(
         raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic '{wanted.topic}' has no partition 0")
     if wanted.assignments is None:
         start = next((index for index, broker in enumerate(alive_brokers) if broker >= first[0]), 0)
-        return place(alive_brokers, wanted.count - count, len(first), start=start, shift=start, first_partition=count)
+        return place(
+            alive_brokers,
+            wanted.count - count,
+            len(first),
+            start=start,
+            shift=start,
+            first_partition=count,
+            racks=racks,
+        )
     _check_placement(wanted.assignments, wanted.count - count, len(first), alive_brokers)
     return {count + index: list(replicas) for index, replicas in enumerate(wanted.assignments)}
 
@@ -116,7 +128,7 @@ class TopicChanges:
                 problem = f"A partition reassignment is in progress for the topic '{wanted.topic}'."
                 raise TopicRefused(ErrorCode.REASSIGNMENT_IN_PROGRESS, problem)
             alive = [broker.broker_id for broker in self.metadata.alive_brokers()]
-            added = added_partitions(known.partitions, wanted, alive)
+            added = added_partitions(known.partitions, wanted, alive, self.metadata.racks())
             if not validate_only:
                 await zk.set(topic_path(wanted.topic), _grown(known, added).encode(), ANY_VERSION)
                 _log.info("topic.grown name=%s added=%s", wanted.topic, added)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.purgatory import Purgatory
-from harness.broker.topics import TopicPlanner, TopicRefused, TopicRequest
+from harness.broker.topics import NewTopic, TopicPlanner, TopicRefused, TopicRequest
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -70,8 +70,8 @@ class TopicCreator:
     rng: random.Random
     _waiting: Purgatory[str] = field(default_factory=Purgatory)
 
-    async def create(self, request: TopicRequest, *, validate_only: bool = False) -> int:
-        """Write a topic to ZooKeeper, or only check that it could be, and return its number of partitions.
+    async def create(self, request: TopicRequest, *, validate_only: bool = False) -> NewTopic:
+        """Write a topic to ZooKeeper, or only check that it could be, and return it as it is.
 
         Raises:
             TopicRefused: a rule is broken, the topic exists, or ZooKeeper did not take it.
@@ -80,6 +80,7 @@ class TopicCreator:
             zk = self.session.current
             planner = TopicPlanner(
                 alive_brokers=[broker.broker_id for broker in self.metadata.alive_brokers()],
+                racks=self.metadata.racks(),
                 default_partitions=self.config["num.partitions"],
                 default_replication_factor=self.config["default.replication.factor"],
                 topics=frozenset(await zk.children(TOPICS)),
@@ -93,7 +94,7 @@ class TopicCreator:
         except ZooKeeperError as error:
             _log.warning("topic.creation failed name=%s error=%r", request.name, error)
             raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper did not take it: {error!r}") from error
-        return len(topic.assignment)
+        return topic
 
     async def create_on_demand(self, name: str) -> ErrorCode:
         """Create a topic that a Metadata request names, and return its error: at best, that it has no leader yet."""

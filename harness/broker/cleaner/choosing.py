@@ -81,8 +81,8 @@ def groups(segments: Sequence[Segment], log: Log, end_offset: int) -> list[list[
         of_offsets, of_times = segment.index_bytes
         fits = (
             size + segment.size <= log.settings.segment_bytes
-            and offsets + of_offsets <= log.settings.max_index_bytes
-            and times + of_times <= log.settings.max_index_bytes
+            and offsets + of_offsets <= log.settings.index_bytes
+            and times + of_times <= log.settings.index_bytes
         )
         if result and fits and (not segment.size or following - 1 - result[-1][0].base_offset <= _MAX_RELATIVE_OFFSET):
             result[-1].append(segment)

@@ -1,7 +1,8 @@
 """The broker's configuration: Kafka's property names, types, defaults and bounds; unknown names are refused."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from socket import getfqdn
 from typing import Any
 
 from harness.broker.configs.config_types import (
@@ -21,11 +22,17 @@ from harness.broker.configs.config_types import (
     optional,
     positive,
     ratio,
+    short,
     unknown,
 )
+from harness.broker.configs.refused import refusal
+from harness.broker.configs.without_effect import WITHOUT_EFFECT
 
 LEAST_DEDUPE_BYTES = 1 << 20
 """Of each cleaner (`LogCleaner`)."""
+PLAINTEXT = "PLAINTEXT"
+SECURED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Protocols of listeners that are not here: what bears such a name must never be served in plain text."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused where others would have to connect to it
 
 
@@ -54,6 +61,15 @@ def _advertised(text: str) -> tuple[Endpoint, ...]:
     return _endpoints(text) if text else ()
 
 
+def _protocols(text: str) -> tuple[str, ...]:
+    entries = tuple(part.strip() for part in text.split(",") if part.strip())
+    for entry in entries:
+        name, colon, protocol = entry.partition(":")
+        if not name or not colon or protocol.upper() not in (PLAINTEXT, *SECURED):
+            raise ValueError(f"{entry!r} is not NAME:protocol, of {', '.join((PLAINTEXT, *SECURED))}")
+    return entries
+
+
 def _counts_by_host(text: str) -> tuple[str, ...]:
     entries = tuple(part.strip() for part in text.split(",") if part.strip())
     for entry in entries:
@@ -65,20 +81,24 @@ def _counts_by_host(text: str) -> tuple[str, ...]:
 
 PROPERTIES: tuple[Property, ...] = (
     Property(name="broker.id", default=None, parse=integer(0)),
-    Property(name="listeners", default=None, parse=ConfigType(TypeCode.STRING, _endpoints)),
+    Property(name="listeners", default="PLAINTEXT://:9092", parse=ConfigType(TypeCode.STRING, _endpoints)),
     Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
-    Property(name="inter.broker.listener.name", default="REPL", parse=TEXT),
+    Property(name="inter.broker.listener.name", default="", parse=TEXT),
+    Property(
+        name="listener.security.protocol.map",
+        default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        parse=ConfigType(TypeCode.STRING, _protocols),
+    ),
     Property(name="broker.rack", default="", parse=TEXT),
     Property(name="log.dir", default="/tmp/kafka-logs", parse=TEXT),  # noqa: S108 - Kafka's own default
-    Property(name="log.dirs", default="", parse=listing()),
+    Property(name="log.dirs", default="", parse=ConfigType(TypeCode.STRING, listing().parse)),
     Property(name="zookeeper.connect", default=None, parse=TEXT),
     Property(name="zookeeper.session.timeout.ms", default="18000", parse=integer(1)),
     Property(name="zookeeper.connection.timeout.ms", default="18000", parse=integer(1)),
-    Property(name="request.timeout.ms", default="30000", parse=integer(1)),
     Property(name="controller.socket.timeout.ms", default="30000", parse=integer(1)),
     Property(name="controlled.shutdown.enable", default="true", parse=BOOLEAN),
     Property(name="controlled.shutdown.max.retries", default="3", parse=integer(0)),
-    Property(name="controlled.shutdown.retry.backoff.ms", default="5000", parse=integer(0)),
+    Property(name="controlled.shutdown.retry.backoff.ms", default="5000", parse=long(0)),
     Property(name="num.partitions", default="1", parse=integer(1)),
     Property(name="default.replication.factor", default="1", parse=integer(1)),
     Property(name="auto.create.topics.enable", default="true", parse=BOOLEAN),
@@ -87,8 +107,10 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="auto.leader.rebalance.enable", default="true", parse=BOOLEAN),
     Property(name="leader.imbalance.check.interval.seconds", default="300", parse=long(1)),
     Property(name="leader.imbalance.per.broker.percentage", default="10", parse=integer(0)),
-    # The next three are not Kafka's: by the rules of which Kafka leaders are elected, and where metrics are served.
+    # The next four are not Kafka's: by the rules of which Kafka leaders are elected and high watermarks rise, and where
+    # metrics are served.
     Property(name="selector.profile", default="2.5", parse=choice("2.5", "0.8")),
+    Property(name="replication.profile", default="2.5", parse=choice("2.5", "3.7")),
     Property(name="prometheus.port", default="", parse=optional(integer(0, 65_535))),
     Property(name="prometheus.host", default="127.0.0.1", parse=TEXT),
     Property(name="message.max.bytes", default="1048588", parse=integer(0)),
@@ -111,8 +133,9 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="log.flush.scheduler.interval.ms", default=str(LONG_MAX), parse=long()),
     Property(name="log.index.size.max.bytes", default="10485760", parse=integer(4)),
     Property(name="log.message.timestamp.difference.max.ms", default=str(LONG_MAX), parse=long(0)),
-    Property(name="log.message.timestamp.type", default="CreateTime", parse=choice("CreateTime")),
-    Property(name="log.preallocate", default="false", parse=BOOLEAN),
+    Property(name="log.message.timestamp.before.max.ms", default=str(LONG_MAX), parse=long(0)),
+    Property(name="log.message.timestamp.after.max.ms", default=str(LONG_MAX), parse=long(0)),
+    Property(name="log.message.timestamp.type", default="CreateTime", parse=choice("CreateTime", "LogAppendTime")),
     Property(name="log.initial.task.delay.ms", default="30000", parse=long(0)),
     Property(name="log.retention.bytes", default="-1", parse=long()),
     Property(name="log.retention.check.interval.ms", default="300000", parse=long(1)),
@@ -129,14 +152,14 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="log.flush.offset.checkpoint.interval.ms", default="60000", parse=integer(1)),
     Property(name="producer.id.expiration.ms", default="86400000", parse=integer(1)),
     Property(name="producer.id.expiration.check.interval.ms", default="600000", parse=integer(1)),
-    Property(name="replica.lag.time.max.ms", default="30000", parse=integer(1)),
+    Property(name="replica.lag.time.max.ms", default="30000", parse=long(1)),
     Property(name="replica.fetch.wait.max.ms", default="500", parse=integer(0)),
     Property(name="replica.fetch.min.bytes", default="1", parse=integer(1)),
     Property(name="replica.fetch.max.bytes", default="1048576", parse=integer(0)),
     Property(name="replica.fetch.response.max.bytes", default="10485760", parse=integer(0)),
     Property(name="replica.fetch.backoff.ms", default="1000", parse=integer(0)),
     Property(name="replica.socket.timeout.ms", default="30000", parse=integer(1)),
-    Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=integer(1)),
+    Property(name="replica.high.watermark.checkpoint.interval.ms", default="5000", parse=long(1)),
     Property(name="fetch.max.bytes", default="57671680", parse=integer(1024)),
     Property(name="max.incremental.fetch.session.cache.slots", default="1000", parse=integer(0)),
     Property(name="socket.request.max.bytes", default="104857600", parse=integer(1)),
@@ -146,7 +169,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="max.connections.per.ip.overrides", default="", parse=ConfigType(TypeCode.STRING, _counts_by_host)),
     Property(name="connections.max.idle.ms", default="600000", parse=long()),
     Property(name="offsets.topic.num.partitions", default="50", parse=integer(1)),
-    Property(name="offsets.topic.replication.factor", default="3", parse=integer(1)),
+    Property(name="offsets.topic.replication.factor", default="3", parse=short(1)),
     Property(name="offsets.topic.segment.bytes", default="104857600", parse=integer(1)),
     Property(name="offsets.commit.timeout.ms", default="5000", parse=integer(1)),
     Property(name="offset.metadata.max.bytes", default="4096", parse=integer(0)),
@@ -156,6 +179,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="group.min.session.timeout.ms", default="6000", parse=integer(0)),
     Property(name="group.max.session.timeout.ms", default="1800000", parse=integer(0)),
     Property(name="group.max.size", default=str(INT_MAX), parse=integer(1)),
+    *WITHOUT_EFFECT,
 )
 
 
@@ -183,8 +207,13 @@ class BrokerConfig:
     @property
     def peer_endpoint(self) -> Endpoint:
         """The listener for other brokers, as they reach it."""
-        name = self.values["inter.broker.listener.name"]
-        return next(endpoint for endpoint in self.advertised_endpoints if endpoint.name == name)
+        return next(endpoint for endpoint in self.advertised_endpoints if endpoint.name == self.peer_listener)
+
+    @property
+    def peer_listener(self) -> str:
+        """The name of the listener for other brokers: the only one, or PLAINTEXT, if nothing else is said."""
+        names = [endpoint.name for endpoint in self.endpoints]
+        return self.values["inter.broker.listener.name"] or (names[0] if len(names) == 1 else PLAINTEXT)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -193,8 +222,12 @@ class BrokerConfig:
 
     @property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients and brokers connect to, in the order it is registered; by default the listeners."""
-        return tuple(self.values["advertised.listeners"]) or self.endpoints
+        """What clients and brokers connect to, in the order it is registered; by default the listeners.
+
+        Who binds every address and does not say what to advertise is known by the machine's name.
+        """
+        advertised = tuple(self.values["advertised.listeners"]) or self.endpoints
+        return tuple(each if each.host else replace(each, host=getfqdn()) for each in advertised)
 
 
 def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
@@ -204,7 +237,7 @@ def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
         ConfigError: names every unknown, missing and malformed property at once.
     """
     known = {prop.name: prop for prop in PROPERTIES}
-    problems = [unknown("property", name, known) for name in properties.keys() - known.keys()]
+    problems = [_unusable(name, known) for name in properties.keys() - known.keys()]
     values: dict[str, Any] = {}
     for prop in PROPERTIES:
         text = properties.get(prop.name, prop.default)
@@ -215,13 +248,19 @@ def parse_config(properties: Mapping[str, str]) -> BrokerConfig:
             values[prop.name] = prop.parse(text)
         except ValueError as error:
             problems.append(f"{prop.name}={text}: {error}")
-    if "listeners" in values and "advertised.listeners" in values:
-        problems += _listener_problems(BrokerConfig(values))
+    if {"listeners", "advertised.listeners", "listener.security.protocol.map"} <= values.keys():
+        problems += listener_problems(BrokerConfig(values))
     if not problems:
         problems += _limit_problems(values)
     if problems:
         raise ConfigError("; ".join(sorted(problems)))
     return BrokerConfig(values, dict(properties))
+
+
+def _unusable(name: str, known: Mapping[str, Property]) -> str:
+    """Return the sentence about a property that does not exist here."""
+    why = refusal(name)
+    return unknown("property", name, known) if why is None else f"{name} is refused: {why}"
 
 
 def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
@@ -235,7 +274,7 @@ def _limit_problems(values: Mapping[str, Any]) -> Iterator[str]:
         yield "max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is given"
 
 
-def _listener_problems(config: BrokerConfig) -> Iterator[str]:
+def listener_problems(config: BrokerConfig) -> Iterator[str]:
     """Yield what does not fit together, by the rules of Kafka's `KafkaConfig.validateValues`."""
     bound = [endpoint.name for endpoint in config.endpoints]
     advertised = [endpoint.name for endpoint in config.advertised_endpoints]
@@ -247,5 +286,10 @@ def _listener_problems(config: BrokerConfig) -> Iterator[str]:
         yield f"advertised.listeners: {', '.join(unbound)} is none of the listeners {', '.join(bound)}"
     if any(endpoint.host == EVERY_ADDRESS for endpoint in config.advertised_endpoints):
         yield f"advertised.listeners: nobody can connect to {EVERY_ADDRESS}; it must be given, with an address"
-    if config["inter.broker.listener.name"] not in advertised:
-        yield f"inter.broker.listener.name={config['inter.broker.listener.name']} is none of {', '.join(advertised)}"
+    protocols = dict(entry.upper().split(":") for entry in config["listener.security.protocol.map"])
+    for name in bound:
+        protocol = protocols.get(name.upper(), name if name in SECURED else PLAINTEXT)
+        if protocol != PLAINTEXT:
+            yield f"listeners: {name} would be {protocol}, which is not here: let it be PLAINTEXT, or take it out"
+    if config.peer_listener not in advertised:
+        yield f"inter.broker.listener.name={config.peer_listener} is none of {', '.join(advertised)}"

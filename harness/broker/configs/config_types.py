@@ -8,6 +8,7 @@ from typing import Any
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+SHORT_MAX = 2**15 - 1
 
 
 class ConfigError(ValueError):
@@ -20,6 +21,7 @@ class TypeCode(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
@@ -45,11 +47,18 @@ class Property:
     default: str | None
     """Text as in a properties file; None when it must be given."""
     parse: ConfigType
+    idle: str = ""
+    """Why it does not matter here; empty where it does."""
 
 
 def integer(low: int, high: int = INT_MAX) -> ConfigType:
     """Return Kafka's INT within bounds."""
     return ConfigType(TypeCode.INT, _number(low, high))
+
+
+def short(low: int) -> ConfigType:
+    """Return Kafka's SHORT of at least `low`."""
+    return ConfigType(TypeCode.SHORT, _number(low, SHORT_MAX))
 
 
 def long(low: int = -(2**63)) -> ConfigType:
@@ -95,6 +104,17 @@ def choice(*allowed: str) -> ConfigType:
         return text
 
     return ConfigType(TypeCode.STRING, parse)
+
+
+def only(value: str, code: TypeCode = TypeCode.STRING, *, why: str = "this broker has no other way") -> ConfigType:
+    """Return a type of one value: any other would ask for what is not there."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() != value.lower():
+            raise ValueError(f"{why}: take the line out" + (f", or say {value}" if value else ""))
+        return value
+
+    return ConfigType(code, parse)
 
 
 def listing(*allowed: str) -> ConfigType:

@@ -12,13 +12,16 @@ from harness.broker.configs.config_types import (
     BOOLEAN,
     COMPRESSION_TYPE,
     INT_MAX,
+    TEXT,
     ConfigError,
     ConfigType,
     Property,
+    TypeCode,
     choice,
     integer,
     listing,
     long,
+    only,
     ratio,
     unknown,
 )
@@ -37,11 +40,14 @@ class TopicProperty:
     """The broker's properties that hold when the topic says nothing, the first one that is set, with the factor to
     the topic's unit; none when `default` holds."""
     default: Any = None
+    idle: str = ""
+    """Why it does not matter here; empty where it does."""
 
     def inherited(self, values: Mapping[str, Any]) -> Any:
         """Return what holds for a topic that says nothing, from a broker's properties."""
-        own = (values[name] * factor for name, factor in self.brokers if values[name] is not None)
-        return next(own, self.default)
+        own = ((values[name], factor) for name, factor in self.brokers if values[name] is not None)
+        value, factor = next(own, (self.default, 1))
+        return value if factor == 1 else value * factor  # a flag times one would be a number
 
 
 def _like(name: str, parse: ConfigType, *brokers: str) -> TopicProperty:
@@ -52,25 +58,54 @@ def _time(name: str, parse: ConfigType, broker: str) -> TopicProperty:
     return TopicProperty(name=name, parse=parse, brokers=((f"{broker}.ms", 1), (f"{broker}.hours", HOUR_MS)))
 
 
+def _idle(name: str, parse: ConfigType, why: str, *brokers: str) -> TopicProperty:
+    default = None if brokers else parse.parse("false" if parse.code is TypeCode.BOOLEAN else "")
+    return TopicProperty(
+        name=name, parse=parse, brokers=tuple((broker, 1) for broker in brokers), default=default, idle=why
+    )
+
+
+_NO_TIERS = "no record leaves the broker's own disks"
+_ONE_FORMAT = "records are of format v2, of which nothing is ever converted"
+_ONE_WAY = "this is the only way that there is here"
+_OFF = only("false", TypeCode.BOOLEAN, why="there is no tiered storage here")
+_UNTHROTTLED = only("", TypeCode.LIST, why="there are no quotas here, nothing is throttled")
+
 TOPIC_PROPERTIES: tuple[TopicProperty, ...] = (
-    # Batches keep the producer's timestamps.
     _like("cleanup.policy", listing("compact", "delete"), "log.cleanup.policy"),
+    _idle("compression.gzip.level", only("-1", TypeCode.INT), _ONE_WAY, "compression.gzip.level"),
+    _idle("compression.lz4.level", only("9", TypeCode.INT), _ONE_WAY, "compression.lz4.level"),
+    _idle("compression.zstd.level", only("3", TypeCode.INT), _ONE_WAY, "compression.zstd.level"),
     _like("compression.type", COMPRESSION_TYPE, "compression.type"),
     _like("delete.retention.ms", long(0), "log.cleaner.delete.retention.ms"),
     _like("file.delete.delay.ms", long(0), "log.segment.delete.delay.ms"),
     _like("flush.messages", long(1), "log.flush.interval.messages"),
     _like("flush.ms", long(0), "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-    TopicProperty(name="follower.replication.throttled.replicas", parse=listing(), default=()),
+    _idle("follower.replication.throttled.replicas", _UNTHROTTLED, "nothing is throttled"),
     _like("index.interval.bytes", integer(0), "log.index.interval.bytes"),
-    TopicProperty(name="leader.replication.throttled.replicas", parse=listing(), default=()),
+    _idle("leader.replication.throttled.replicas", _UNTHROTTLED, "nothing is throttled"),
+    _idle("local.retention.bytes", only("-2", TypeCode.LONG), _NO_TIERS, "log.local.retention.bytes"),
+    _idle("local.retention.ms", only("-2", TypeCode.LONG), _NO_TIERS, "log.local.retention.ms"),
     _like("max.compaction.lag.ms", long(1), "log.cleaner.max.compaction.lag.ms"),
     _like("max.message.bytes", integer(0), "message.max.bytes"),
+    _idle("message.downconversion.enable", BOOLEAN, _ONE_FORMAT, "log.message.downconversion.enable"),
+    _idle("message.format.version", TEXT, _ONE_FORMAT, "log.message.format.version"),
     _like("message.timestamp.difference.max.ms", long(0), "log.message.timestamp.difference.max.ms"),
-    _like("message.timestamp.type", choice("CreateTime"), "log.message.timestamp.type"),
+    _like("message.timestamp.before.max.ms", long(0), "log.message.timestamp.before.max.ms"),
+    _like("message.timestamp.after.max.ms", long(0), "log.message.timestamp.after.max.ms"),
+    _like("message.timestamp.type", choice("CreateTime", "LogAppendTime"), "log.message.timestamp.type"),
     _like("min.cleanable.dirty.ratio", ratio(), "log.cleaner.min.cleanable.ratio"),
     _like("min.compaction.lag.ms", long(0), "log.cleaner.min.compaction.lag.ms"),
     _like("min.insync.replicas", integer(1), "min.insync.replicas"),
-    _like("preallocate", BOOLEAN, "log.preallocate"),
+    _idle(
+        "preallocate",
+        only("false", TypeCode.BOOLEAN, why="files grow as they are written"),
+        _ONE_WAY,
+        "log.preallocate",
+    ),
+    _idle("remote.log.copy.disable", _OFF, _NO_TIERS),
+    _idle("remote.log.delete.on.disable", _OFF, _NO_TIERS),
+    _idle("remote.storage.enable", _OFF, _NO_TIERS),
     _like("retention.bytes", long(), "log.retention.bytes"),
     TopicProperty(
         name="retention.ms",
@@ -101,12 +136,16 @@ def inherited(values: Mapping[str, Any]) -> dict[str, Any]:
     return {prop.name: prop.inherited(values) for prop in TOPIC_PROPERTIES}
 
 
+PER_BROKER = frozenset({"advertised.listeners"})
+"""Those of `DYNAMIC` that no two brokers can share."""
 DYNAMIC: dict[str, Property] = {
     prop.name: prop
     for prop in PROPERTIES
-    if any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
+    if prop.name in PER_BROKER
+    or any(prop.name == topic_property.brokers[0][0] for topic_property in TOPIC_PROPERTIES if topic_property.brokers)
 }
-"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`)."""
+"""The broker's properties that can be set while it runs: those that topics inherit (Kafka's `DynamicLogConfig`), and
+where it is reached."""
 
 
 def parse_dynamic_config(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.broker.administration.config_entries import ConfigEntry
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
-from harness.broker.topics import TopicRefused, TopicRequest
+from harness.broker.topics import NewTopic, TopicRefused, TopicRequest
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -21,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Result = CreateTopicsResponse.CreatableTopicResult
+_Config = _Result.CreatableTopicConfigs
 
 _SHUTDOWN_ERRORS: dict[type[Exception], ErrorCode] = {
     ControllerMovedError: ErrorCode.STALE_CONTROLLER_EPOCH,
@@ -48,6 +51,8 @@ class AdminHandlers:
 
     controller: AdminController
     creator: TopicCreator
+    described: Callable[[Mapping[str, str]], Sequence[ConfigEntry]]
+    """Returns every property of a topic that sets some for itself."""
 
     async def create_topics(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         """Create topics, and answer when this broker knows their leaders or the time is over."""
@@ -63,16 +68,33 @@ class AdminHandlers:
                 results[topic.name] = _result(topic.name, ErrorCode.INVALID_REQUEST, message)
                 continue
             try:
-                count = await self.creator.create(_topic_request(topic), validate_only=request.validate_only)
+                made = await self.creator.create(_topic_request(topic), validate_only=request.validate_only)
             except TopicRefused as refusal:
                 results[topic.name] = _result(topic.name, refusal.error, refusal.message)
             else:
-                results[topic.name] = _result(topic.name, ErrorCode.NONE, "")
-                created[topic.name] = count
+                results[topic.name] = self._created(made)
+                created[topic.name] = len(made.assignment)
         if created and not request.validate_only:
             for name in await self.creator.wait_led(created, request.timeout_ms / 1000):
                 results[name] = _result(name, ErrorCode.REQUEST_TIMED_OUT, "created, but without leaders yet")
         return CreateTopicsResponse(topics=list(results.values()))
+
+    def _created(self, topic: NewTopic) -> _Result:
+        """Return what a topic is like, which clients see from v5 on (KIP-525)."""
+        result = _result(topic.name, ErrorCode.NONE, "")
+        result.num_partitions = len(topic.assignment)
+        result.replication_factor = len(topic.assignment[0])
+        result.configs = [
+            _Config(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=False,
+            )
+            for entry in self.described(topic.config)
+        ]
+        return result
 
     async def controlled_shutdown(
         self, request: ControlledShutdownRequest, context: RequestContext
@@ -102,4 +124,4 @@ def _topic_request(topic: _Topic) -> TopicRequest:
 
 
 def _result(name: str, error: ErrorCode, message: str) -> _Result:
-    return _Result(name=name, error_code=error, error_message=message or None)
+    return _Result(name=name, error_code=error, error_message=message or None, configs=[])

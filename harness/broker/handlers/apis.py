@@ -4,10 +4,10 @@ A new API is a row here, a handler (a method of a class beside this module, whic
 imports of its messages in `harness.broker.wire.messages`. Dispatch, ApiVersions, the fuzzer and the tests of the wire
 read this table.
 
-The versions of client APIs end with the last one of Kafka 2.5 (`BROKER_API_VERSIONS[2, 5]` of kafka-python's
-`kafka.protocol.broker_version_data`) that is not flexible (`flexibleVersions` in its JSON of the message). They begin
-with 0, or where its messages begin (`validVersions`). They are not to be trimmed further: clients infer what a broker
-can do from them, and kafka-python even the record format. What groups need goes up to Kafka 3.9's, which is flexible.
+The versions of client APIs end with the last one of Kafka 3.9 (`BROKER_API_VERSIONS[3, 9]` of kafka-python's
+`kafka.protocol.broker_version_data`), or below the first that needs topic ids, which Kafka's brokers do not have either
+under the replication protocol of 2.5. They begin with 0, or where its messages begin (`validVersions`). They are not to
+be trimmed further: clients infer what a broker can do from them, and kafka-python even the record format.
 """
 
 from types import FunctionType, MethodType
@@ -31,11 +31,10 @@ from harness.broker.wire.versions import versions
 
 _ROWS = (
     # librdkafka up to 2.11 does not compress when version 0 is missing (KAFKA-18659); Kafka 4 refuses 0 to 2 as well.
-    Api.of(m.ProduceRequest, m.ProduceResponse, versions(0, 8, served_from=3), DataHandlers.produce),
-    Api.of(m.FetchRequest, m.FetchResponse, versions(4, 11), DataHandlers.fetch),
-    Api.of(m.ListOffsetsRequest, m.ListOffsetsResponse, versions(1, 5), DataHandlers.list_offsets),
-    # librdkafka encodes "all topics" of version 9 and up with stray bytes.
-    Api.of(m.MetadataRequest, m.MetadataResponse, versions(0, 8), MetadataHandlers.describe),
+    Api.of(m.ProduceRequest, m.ProduceResponse, versions(0, 11, served_from=3), DataHandlers.produce),
+    Api.of(m.FetchRequest, m.FetchResponse, versions(4, 12), DataHandlers.fetch),
+    Api.of(m.ListOffsetsRequest, m.ListOffsetsResponse, versions(1, 9), DataHandlers.list_offsets),
+    Api.of(m.MetadataRequest, m.MetadataResponse, versions(0, 9), MetadataHandlers.describe),
     # Requests without a broker epoch cannot be fenced (KIP-380), so older controllers are not served.
     Api.of(
         m.LeaderAndIsrRequest, m.LeaderAndIsrResponse, versions(0, 4, served_from=4), ControlHandlers.leader_and_isr
@@ -53,38 +52,38 @@ _ROWS = (
         versions(1, 3, served_from=3),
         AdminHandlers.controlled_shutdown,
     ),
-    Api.of(m.OffsetCommitRequest, m.OffsetCommitResponse, versions(2, 7), GroupHandlers.commit),
-    Api.of(m.OffsetFetchRequest, m.OffsetFetchResponse, versions(1, 5), GroupHandlers.fetch),
-    Api.of(m.FindCoordinatorRequest, m.FindCoordinatorResponse, versions(0, 4), MetadataHandlers.find_coordinator),
+    Api.of(m.OffsetCommitRequest, m.OffsetCommitResponse, versions(2, 9), GroupHandlers.commit),
+    Api.of(m.OffsetFetchRequest, m.OffsetFetchResponse, versions(1, 9), GroupHandlers.fetch),
+    Api.of(m.FindCoordinatorRequest, m.FindCoordinatorResponse, versions(0, 6), MetadataHandlers.find_coordinator),
     Api.of(m.JoinGroupRequest, m.JoinGroupResponse, versions(0, 9), MemberHandlers.join),
     Api.of(m.HeartbeatRequest, m.HeartbeatResponse, versions(0, 4), MemberHandlers.heartbeat),
     Api.of(m.LeaveGroupRequest, m.LeaveGroupResponse, versions(0, 5), MemberHandlers.leave),
     Api.of(m.SyncGroupRequest, m.SyncGroupResponse, versions(0, 5), MemberHandlers.sync),
     Api.of(m.DescribeGroupsRequest, m.DescribeGroupsResponse, versions(0, 5), GroupAdminHandlers.describe),
     Api.of(m.ListGroupsRequest, m.ListGroupsResponse, versions(0, 5), GroupAdminHandlers.list),
-    Api.of(m.ApiVersionsRequest, m.ApiVersionsResponse, versions(0, 3), Dispatcher.api_versions),
-    Api.of(m.CreateTopicsRequest, m.CreateTopicsResponse, versions(2, 4), AdminHandlers.create_topics),
-    Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 3), TopicHandlers.delete_topics),
-    Api.of(m.DeleteRecordsRequest, m.DeleteRecordsResponse, versions(0, 1), LogDirHandlers.delete_records),
-    Api.of(m.InitProducerIdRequest, m.InitProducerIdResponse, versions(0, 1), ProducerIdHandlers.init_producer_id),
+    Api.of(m.ApiVersionsRequest, m.ApiVersionsResponse, versions(0, 4), Dispatcher.api_versions),
+    Api.of(m.CreateTopicsRequest, m.CreateTopicsResponse, versions(2, 6), AdminHandlers.create_topics),
+    Api.of(m.DeleteTopicsRequest, m.DeleteTopicsResponse, versions(1, 5), TopicHandlers.delete_topics),
+    Api.of(m.DeleteRecordsRequest, m.DeleteRecordsResponse, versions(0, 2), LogDirHandlers.delete_records),
+    Api.of(m.InitProducerIdRequest, m.InitProducerIdResponse, versions(0, 5), ProducerIdHandlers.init_producer_id),
     Api.of(
         m.OffsetForLeaderEpochRequest,
         m.OffsetForLeaderEpochResponse,
-        versions(0, 3),
+        versions(0, 4),
         DataHandlers.offset_for_leader_epoch,
     ),
-    Api.of(m.DescribeConfigsRequest, m.DescribeConfigsResponse, versions(1, 3), ConfigHandlers.describe),
-    Api.of(m.AlterConfigsRequest, m.AlterConfigsResponse, versions(0, 1), ConfigHandlers.alter),
-    Api.of(m.DescribeLogDirsRequest, m.DescribeLogDirsResponse, versions(0, 1), LogDirHandlers.describe),
-    Api.of(m.CreatePartitionsRequest, m.CreatePartitionsResponse, versions(0, 1), TopicHandlers.create_partitions),
+    Api.of(m.DescribeConfigsRequest, m.DescribeConfigsResponse, versions(1, 4), ConfigHandlers.describe),
+    Api.of(m.AlterConfigsRequest, m.AlterConfigsResponse, versions(0, 2), ConfigHandlers.alter),
+    Api.of(m.DescribeLogDirsRequest, m.DescribeLogDirsResponse, versions(0, 4), LogDirHandlers.describe),
+    Api.of(m.CreatePartitionsRequest, m.CreatePartitionsResponse, versions(0, 3), TopicHandlers.create_partitions),
     Api.of(
         m.IncrementalAlterConfigsRequest,
         m.IncrementalAlterConfigsResponse,
-        versions(0, 0),
+        versions(0, 1),
         ConfigHandlers.incremental_alter,
     ),
     Api.of(m.DeleteGroupsRequest, m.DeleteGroupsResponse, versions(0, 2), GroupAdminHandlers.delete),
-    Api.of(m.ElectLeadersRequest, m.ElectLeadersResponse, versions(0, 1), LeadershipHandlers.elect_leaders),
+    Api.of(m.ElectLeadersRequest, m.ElectLeadersResponse, versions(0, 2), LeadershipHandlers.elect_leaders),
     Api.of(
         m.AlterPartitionReassignmentsRequest,
         m.AlterPartitionReassignmentsResponse,

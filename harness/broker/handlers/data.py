@@ -10,8 +10,8 @@ from harness.broker.log.batch import first_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
 from harness.broker.replicas.fetch_sessions import FetchSessionError, FetchSessions
-from harness.broker.replicas.fetching import CONSUMER, FetchLimits, FetchServer, PartitionFetch, Read
-from harness.broker.replicas.offset_lookup import NOTHING, find_offset
+from harness.broker.replicas.fetching import CONSUMER, DEBUGGING, FetchLimits, FetchServer, PartitionFetch, Read
+from harness.broker.replicas.offset_lookup import NOTHING, check_timestamp, find_offset
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
@@ -37,6 +37,7 @@ FOLLOWERS_SERVE_CONSUMERS_SINCE = 11
 FETCH_KNOWS_ZSTD_SINCE = 10
 PRODUCE_KNOWS_ZSTD_SINCE = 7
 """The versions from which on clients know zstd (KIP-110)."""
+PRODUCE_NAMES_LEADERS_SINCE = 10
 OFFSET_NOT_AVAILABLE_SINCE = 5
 """The version of ListOffsets that knows this error; older clients retry on LEADER_NOT_AVAILABLE."""
 
@@ -44,6 +45,8 @@ _EPOCH_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 _ProducedTopic = ProduceResponse.TopicProduceResponse
 _ProducedPartition = _ProducedTopic.PartitionProduceResponse
+_Leader = _ProducedPartition.LeaderIdAndEpoch
+_Node = ProduceResponse.NodeEndpoint
 _FetchedTopic = FetchResponse.FetchableTopicResponse
 _FetchedPartition = _FetchedTopic.PartitionData
 _Aborted = _FetchedPartition.AbortedTransaction
@@ -88,13 +91,32 @@ class DataHandlers:
             if failed:
                 raise CloseConnection(f"produce with acks=0 failed for {', '.join(failed)}")
             return None
-        return ProduceResponse(
+        response = ProduceResponse(
             responses=[
                 _ProducedTopic(name=topic, partition_responses=[_produced(key, result) for key, result in group])
                 for topic, group in _by_topic(answers)
             ],
             throttle_time_ms=0,
         )
+        if context.api_version >= PRODUCE_NAMES_LEADERS_SINCE:
+            self._name_leaders(response, context.listener)
+        return response
+
+    def _name_leaders(self, response: ProduceResponse, listener: str) -> None:
+        """Say who leads what this broker does not, as far as it knows, and how to reach them (KIP-951)."""
+        leaders = set()
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                key = (topic.name, partition.index)
+                known = self.replicas.get(*key) or self.replicas.metadata.partition(*key)
+                if partition.error_code == ErrorCode.NOT_LEADER_FOR_PARTITION and known is not None:
+                    partition.current_leader = _Leader(leader_id=known.leader, leader_epoch=known.leader_epoch)
+                    leaders.add(known.leader)
+        response.node_endpoints = [
+            _Node(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+            for broker, (host, port) in self.replicas.metadata.reached_by(listener)
+            if broker.broker_id in leaders
+        ]
 
     async def _append(
         self, items: list[ToAppend], request: ProduceRequest, context: RequestContext
@@ -122,6 +144,7 @@ class DataHandlers:
                 partition.fetch_offset,
                 partition.partition_max_bytes,
                 partition.log_start_offset,
+                partition.last_fetched_epoch,
             )
             for topic in request.topics
             for partition in topic.partitions
@@ -186,8 +209,11 @@ class DataHandlers:
     def _listed(self, topic: str, query: _OffsetQuery, replica_id: int, version: int) -> _ListedPartition:
         key = (topic, query.partition_index)
         try:
-            partition = self.replicas.led(*key, query.current_leader_epoch)
-            offset = find_offset(partition, query.timestamp, for_follower=replica_id != CONSUMER)
+            check_timestamp(query.timestamp, version)
+            lookup = self.replicas.followed_or_led if replica_id == DEBUGGING else self.replicas.led
+            offset = find_offset(
+                lookup(*key, query.current_leader_epoch), query.timestamp, whole_log=replica_id != CONSUMER
+            )
         except PartitionError as error:
             self._log_fenced("ListOffsets", key, query.current_leader_epoch, replica_id, error.error)
             code = error.error
@@ -289,7 +315,7 @@ def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:
 
 
 def _fetched(read: Read, aborted: list[_Aborted] | None) -> _FetchedPartition:
-    return _FetchedPartition(
+    partition = _FetchedPartition(
         partition_index=read.fetch.key[1],
         error_code=read.error,
         high_watermark=read.high_watermark,
@@ -298,6 +324,10 @@ def _fetched(read: Read, aborted: list[_Aborted] | None) -> _FetchedPartition:
         aborted_transactions=aborted,
         records=read.records,
     )
+    if read.diverging is not None:
+        epoch, end_offset = read.diverging
+        partition.diverging_epoch = _FetchedPartition.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return partition
 
 
 def _listed_error(partition: int, error: ErrorCode) -> _ListedPartition:

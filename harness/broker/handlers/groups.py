@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinator
 from harness.broker.coordinator.records import CommittedOffset
@@ -21,8 +22,18 @@ _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 _CommitPartition = _CommitTopic.OffsetCommitResponsePartition
 _FetchTopic = OffsetFetchResponse.OffsetFetchResponseTopic
 _FetchPartition = _FetchTopic.OffsetFetchResponsePartition
+_FetchGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+_GroupTopic = _FetchGroup.OffsetFetchResponseTopics
+_GroupPartition = _GroupTopic.OffsetFetchResponsePartitions
+_AskedTopic = (
+    OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+)
 
 _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
+_FIRST_FETCH_VERSION_WITH_GROUPS = 8
+
+Topic = TypeVar("Topic", _FetchTopic, _GroupTopic)
+Partition = TypeVar("Partition", _FetchPartition, _GroupPartition)
 
 
 @dataclass(slots=True)
@@ -79,47 +90,58 @@ class GroupHandlers:
         )
 
     async def fetch(self, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
-        """Answer OffsetFetch; without topics for everything that the group has committed."""
-        group = request.group_id
-        error = self.coordinator.store.gate(group)
-        if error is not ErrorCode.NONE:
-            return _refused(request, error, context.api_version)
-        if request.topics is None:
+        """Answer OffsetFetch, for one group or several; without topics for everything that a group has committed."""
+        if context.api_version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
+            return OffsetFetchResponse(groups=[self._of_group(group) for group in request.groups])
+        error = self.coordinator.store.gate(request.group_id)
+        refused = error is not ErrorCode.NONE
+        if refused and context.api_version < _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR:
+            return OffsetFetchResponse(
+                topics=[
+                    _FetchTopic(
+                        name=topic.name,
+                        partitions=[
+                            _fetched(_FetchPartition, number, None, error) for number in topic.partition_indexes
+                        ],
+                    )
+                    for topic in request.topics or ()
+                ]
+            )
+        topics = [] if refused else self._fetched(request.group_id, request.topics, _FetchTopic, _FetchPartition)
+        return OffsetFetchResponse(error_code=error, topics=topics)
+
+    def _of_group(self, group: OffsetFetchRequest.OffsetFetchRequestGroup) -> _FetchGroup:
+        error = self.coordinator.store.gate(group.group_id)
+        refused = error is not ErrorCode.NONE
+        topics = [] if refused else self._fetched(group.group_id, group.topics, _GroupTopic, _GroupPartition)
+        return _FetchGroup(group_id=group.group_id, error_code=error, topics=topics)
+
+    def _fetched(
+        self, group: str, topics: Iterable[_AskedTopic] | None, topic_type: type[Topic], partition_type: type[Any]
+    ) -> list[Topic]:
+        """Return what a group has committed of these topics, or of all."""
+        if topics is None:
             wanted = {topic: list(offsets) for topic, offsets in self.coordinator.store.offsets_of(group).items()}
         else:
-            wanted = {topic.name: topic.partition_indexes for topic in request.topics}
-        return OffsetFetchResponse(
-            error_code=ErrorCode.NONE,
-            topics=[
-                _FetchTopic(
-                    name=topic,
-                    partitions=[_fetched(number, self.coordinator.fetch(group, topic, number)) for number in numbers],
-                )
-                for topic, numbers in wanted.items()
-            ],
-        )
+            wanted = {topic.name: topic.partition_indexes for topic in topics}
+        return [
+            topic_type(
+                name=topic,
+                partitions=[
+                    _fetched(partition_type, number, self.coordinator.fetch(group, topic, number)) for number in numbers
+                ],
+            )
+            for topic, numbers in wanted.items()
+        ]
 
 
-def _fetched(partition: int, committed: CommittedOffset | None, error: ErrorCode = ErrorCode.NONE) -> _FetchPartition:
-    return _FetchPartition(
-        partition_index=partition,
+def _fetched(
+    partition_type: type[Partition], number: int, committed: CommittedOffset | None, error: ErrorCode = ErrorCode.NONE
+) -> Partition:
+    return partition_type(
+        partition_index=number,
         committed_offset=committed.offset if committed else NO_OFFSET,
         committed_leader_epoch=committed.leader_epoch if committed else NO_EPOCH,
         metadata=committed.metadata if committed else "",
         error_code=error,
-    )
-
-
-def _refused(request: OffsetFetchRequest, error: ErrorCode, version: int) -> OffsetFetchResponse:
-    if version >= _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR:
-        return OffsetFetchResponse(error_code=error, topics=[])
-    topics: Iterable[OffsetFetchRequest.OffsetFetchRequestTopic] = request.topics or []
-    return OffsetFetchResponse(
-        topics=[
-            _FetchTopic(
-                name=topic.name,
-                partitions=[_fetched(number, None, error) for number in topic.partition_indexes],
-            )
-            for topic in topics
-        ]
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.coordinator.records import partition_of
-from harness.broker.metadata_cache import AliveBroker, MetadataCache, PartitionInfo
+from harness.broker.metadata_cache import MetadataCache, PartitionInfo
 from harness.broker.topics import INTERNAL_TOPICS, TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
@@ -63,7 +63,7 @@ class MetadataHandlers:
         return MetadataResponse(
             brokers=[
                 _Broker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
-                for broker, (host, port) in self._brokers(context.listener)
+                for broker, (host, port) in self.metadata.reached_by(context.listener)
             ],
             cluster_id=self.cluster_id,
             controller_id=self.metadata.controller_id,
@@ -89,17 +89,12 @@ class MetadataHandlers:
             controller_id=self.metadata.controller_id,
             brokers=[
                 _ClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
-                for broker, (host, port) in self._brokers(context.listener)
+                for broker, (host, port) in self.metadata.reached_by(context.listener)
             ],
         )
         if request.include_cluster_authorized_operations:
             answer.authorized_operations = set(CLUSTER_OPERATIONS)
         return answer
-
-    def _brokers(self, listener: str) -> list[tuple[AliveBroker, tuple[str, int]]]:
-        """Return who is reached by a listener, and where."""
-        alive = self.metadata.alive_brokers()
-        return [(broker, broker.endpoints[listener]) for broker in alive if listener in broker.endpoints]
 
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext

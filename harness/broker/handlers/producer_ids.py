@@ -23,11 +23,16 @@ class ProducerIdHandlers:
     producer_ids: ProducerIds
 
     async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-        """Return a fresh id; there are no transactions, and those who want them are told for good, not to try again."""
+        """Return a fresh id, also to who names the one it had (KIP-360 goes on with that in transactions only).
+
+        There are no transactions, and those who want them are told for good, not to try again.
+        """
         if request.transactional_id is not None:
             final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             error = final if request.transactional_id else ErrorCode.INVALID_REQUEST
             return _refused(error)
+        if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+            return _refused(ErrorCode.INVALID_REQUEST)
         try:
             producer_id = await self.producer_ids.next_id()
         except (ZooKeeperError, MalformedZnode) as error:

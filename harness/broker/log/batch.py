@@ -6,6 +6,7 @@ producer sent it. The format is Kafka's `DefaultRecordBatch`.
 
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -31,6 +32,7 @@ _OFFSET = struct.Struct(">q")
 _LENGTH = struct.Struct(">i")
 _EPOCH_AT = 12
 _CODEC_MASK = 0x07
+_APPEND_TIME = 0x08
 _CRC = struct.Struct(">I")
 
 Buffer = bytes | bytearray | memoryview
@@ -75,7 +77,7 @@ class BatchHeader(NamedTuple):
     @property
     def is_log_append_time(self) -> bool:
         """Whether the timestamps are the broker's."""
-        return bool(self.attributes & 0x08)
+        return bool(self.attributes & _APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
@@ -149,6 +151,14 @@ def assign(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
     """Stamp the leader's two fields into the batch, in place; the CRC does not cover them."""
     _OFFSET.pack_into(batch, 0, base_offset)
     _LENGTH.pack_into(batch, _EPOCH_AT, leader_epoch)
+
+
+def stamp_append_time(batch: bytearray, now_ms: int) -> None:
+    """Let all records of a batch have the broker's time, in place (`DefaultRecordBatch.setMaxTimestamp`)."""
+    header = parse_header(batch)
+    stamped = header._replace(attributes=header.attributes | _APPEND_TIME, max_timestamp=now_ms)
+    _HEADER.pack_into(batch, 0, *stamped)
+    seal(batch)
 
 
 class Numbering(NamedTuple):
@@ -240,9 +250,12 @@ def parse_records(batch: Buffer) -> list[Record]:
         MalformedRecords: they do not add up, or cannot be decompressed.
     """
     header = parse_header(batch)
-    return decode_records(
+    records = decode_records(
         records_section(batch, header), header.records_count, header.base_offset, header.base_timestamp
     )
+    if header.is_log_append_time:
+        return [replace(record, timestamp_ms=header.max_timestamp) for record in records]
+    return records
 
 
 def record_reaching(batch: Buffer, timestamp_ms: int, first_offset: int) -> tuple[int, int] | None:

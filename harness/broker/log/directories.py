@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from harness.broker.log.checkpoint import PartitionOffsets
 from harness.broker.log.directory import DirectoryOffline, LogDirectory
-from harness.broker.log.log import Log, LogSettings
+from harness.broker.log.log import Log, LogSettings, PutAside
 from harness.broker.log.manager import LogManager
 from harness.broker.log.recovery import LoadedLog
 from harness.broker.log.storage import StorageError
@@ -94,9 +94,18 @@ class LogDirectories:
         return [f"{name}/{folder}" for name, each in self._directories.items() for folder in each.logs.put_aside()]
 
     def remove(self, place: str) -> None:
-        """Remove what `delete` has put aside; raises OSError."""
-        name, _, folder = place.rpartition("/")
-        self._directories[name].logs.remove(folder)
+        """Remove what was put aside; raises OSError."""
+        name = max((name for name in self._directories if place.startswith(f"{name}/")), key=len)
+        self._directories[name].logs.remove(place.removeprefix(f"{name}/"))
+
+    def on_put_aside(self, listener: PutAside) -> None:
+        """Have `listener` called with where the files of a log are that may be removed later."""
+
+        def in_directory(name: str) -> PutAside:
+            return lambda path, delay_ms: listener(f"{name}/{path}", delay_ms)
+
+        for name, each in self._directories.items():
+            each.logs.on_put_aside(in_directory(name))
 
     def logs(self) -> list[Log]:
         """Return all logs, sorted by topic and partition."""

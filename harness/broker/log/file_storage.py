@@ -167,9 +167,13 @@ class FileStorage:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or folder."""
+        pending = self._pending.get(old)
         self._overtake(old)
-        target = self._root / new
-        (self._root / old).rename(target)
+        source, target = self._root / old, self._root / new
+        if pending is not None and not source.exists():
+            self.replace(new, pending.data)
+            return
+        source.rename(target)
         _sync_folder(target.parent)
 
     def move(self, old: str, new: str) -> None:

@@ -6,6 +6,7 @@ What it knows of replication is the leader epoch of each batch; high watermark, 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from harness.broker.log.batch import (
     BatchHeader,
@@ -15,17 +16,26 @@ from harness.broker.log.batch import (
     parse_header,
     recompressed,
     record_reaching,
+    stamp_append_time,
 )
 from harness.broker.log.checkpoint import LEADER_EPOCHS, write_epochs
 from harness.broker.log.compression import COMPRESSION_TYPES
 from harness.broker.log.epoch_cache import LeaderEpochCache
+from harness.broker.log.offset_index import TIME_ENTRY
 from harness.broker.log.producers import REMEMBERED_BATCHES, ProducerStates
 from harness.broker.log.segment import Segment
-from harness.broker.log.settings import LogSettings
+from harness.broker.log.settings import NO_LIMIT, LogSettings
 from harness.broker.log.storage import Storage
-from harness.broker.log.validation import InvalidRecords, check_size, validate_for_follower, validate_for_leader
+from harness.broker.log.validation import (
+    InvalidRecords,
+    check_size,
+    check_timestamps,
+    validate_for_follower,
+    validate_for_leader,
+)
 from harness.broker.rules import ProtocolRules
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_TIMESTAMP
 from harness.values import value_class
 
 __all__ = [
@@ -36,11 +46,15 @@ __all__ = [
     "LogSettings",
     "OffsetOutOfRange",
     "OffsetsOutOfOrder",
+    "PutAside",
 ]
 
 EpochListener = Callable[[str, int, int, int], None]
 """Called with topic, partition, leader epoch and its start offset when a log has noted a new epoch."""
 
+
+PutAside = Callable[[str, int], None]
+"""Called with the path of a file that is no part of its log any more, and after how many milliseconds it may go."""
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 """Kafka's indexes write offsets as the distance from their segment's start."""
@@ -66,8 +80,8 @@ class AppendInfo:
     last_offset: int
     batches: list[BatchHeader]
     """What was written; empty for a batch that the log held already."""
-    duplicate_timestamp_ms: int = -1
-    """The largest timestamp of a batch that the log held already."""
+    append_time_ms: int = NO_TIMESTAMP
+    """The broker's own time, if the records got that; of a batch that the log held already its largest timestamp."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -87,6 +101,7 @@ class Log:
     checkpoints_changed: Callable[[], None]
     """Called before a truncation below the recovery point (the checkpointed one would hide unsynced data later), and
     when `cleaned_to` is set first or lowered."""
+    put_aside: PutAside
     rules: ProtocolRules
     cleaned_to: int | None = None
     """Where a cleaner has to begin; None while no batch was ever removed from between others, here or at a leader."""
@@ -126,10 +141,10 @@ class Log:
         """What `producers` has in memory; None when it must be read from the log first."""
         return self._producers
 
-    def append_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo:
+    def append_as_leader(self, records: bytes, leader_epoch: int, *, now_ms: int = 0) -> AppendInfo:
         """Write the one batch that a producer sent, with the next offset and this leader epoch stamped on it.
 
-        A batch that an idempotent producer sends again is not written again: it is where it was.
+        A batch that an idempotent producer sends again is not written again: it is where it was. `now_ms` is wall time.
 
         Raises:
             InvalidRecords: the batch is refused, with Kafka's error code.
@@ -138,6 +153,10 @@ class Log:
         sent = validate_for_leader(
             records, max_batch_bytes=self.settings.max_batch_bytes, keys_needed=self.settings.compacts
         )
+        settings = self.settings
+        if not settings.append_time and min(settings.oldest_ms, settings.youngest_ms) < NO_LIMIT:
+            batch_sent = memoryview(records)[: sent.size]
+            check_timestamps(batch_sent, now_ms, oldest_ms=settings.oldest_ms, youngest_ms=settings.youngest_ms)
         if sent.producer_id >= 0:
             duplicate = self.producers.find_duplicate(sent)
             if duplicate is not None:
@@ -145,7 +164,7 @@ class Log:
                     base_offset=duplicate.base_offset,
                     last_offset=duplicate.last_offset,
                     batches=[],
-                    duplicate_timestamp_ms=duplicate.timestamp_ms,
+                    append_time_ms=duplicate.timestamp_ms,
                 )
             self.producers.check(sent)
         batch = self._compressed(memoryview(records)[: sent.size], sent)
@@ -154,11 +173,18 @@ class Log:
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"a segment has at most {self.settings.segment_bytes} bytes, the batch {len(batch)}",
             )
+        if settings.append_time:
+            stamp_append_time(batch, now_ms)
         assign(batch, self.log_end_offset, leader_epoch)
         header = parse_header(batch)
         self.assign_epoch(leader_epoch, header.base_offset)
         self._write(batch, [header])
-        return AppendInfo(base_offset=header.base_offset, last_offset=header.last_offset, batches=[header])
+        return AppendInfo(
+            base_offset=header.base_offset,
+            last_offset=header.last_offset,
+            batches=[header],
+            append_time_ms=now_ms if settings.append_time else NO_TIMESTAMP,
+        )
 
     def append_as_follower(self, records: bytes) -> list[BatchHeader]:
         """Write what the leader sent, byte for byte; return the headers of the whole batches in it.
@@ -254,6 +280,11 @@ class Log:
                         return record
         return None
 
+    def youngest_record(self) -> tuple[int, int] | None:
+        """Return offset and timestamp of the first record that has the largest timestamp."""
+        youngest_ms = max(segment.max_timestamp for segment in self.segments)
+        return self.offset_for_timestamp(youngest_ms) if youngest_ms >= 0 else None
+
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds `offset` or a later one; the log end may come out lower, at the start of a batch.
 
@@ -294,6 +325,8 @@ class Log:
     def delete_oldest(self, count: int) -> None:
         """Delete that many segments from the front; when none is left, a new one begins at the log's end.
 
+        Their files stay for a while under other names (`file.delete.delay.ms`).
+
         Raises:
             OSError: the disk refused.
         """
@@ -304,7 +337,8 @@ class Log:
         self.advance_log_start(self.segments[count].base_offset)
         del self.segments[:count]
         for segment in doomed:
-            segment.delete()
+            for path in segment.put_aside():
+                self.put_aside(path, self.settings.file_delete_delay_ms)
 
     def forget_producers(self, oldest_ms: int) -> None:
         """Forget the producers that wrote nothing later than `oldest_ms`."""
@@ -393,6 +427,8 @@ class Log:
         if self._producers is not None:
             for header in headers:
                 self._producers.note(header)
+        if self.log_end_offset - self.recovery_point >= self.settings.flush_messages:
+            self.flush()
 
     def _must_roll(self, pending: Sequence[BatchHeader], pending_bytes: int, header: BatchHeader) -> bool:
         """Whether a batch begins a new segment; `pending` are on their way into the last one (`LogSegment.shouldRoll`).
@@ -406,9 +442,15 @@ class Log:
         first_ms = active.first_timestamp if active.size else pending[0].max_timestamp
         return (
             size + header.size > settings.segment_bytes
-            or (first_ms >= 0 and header.max_timestamp - first_ms > settings.segment_ms)
+            or (first_ms >= 0 and header.max_timestamp - first_ms > settings.segment_ms - self._jitter_ms())
+            or active.index_entries >= settings.index_bytes // TIME_ENTRY.size
             or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
         )
+
+    def _jitter_ms(self) -> int:
+        """Return by how much earlier the active segment rolls: as good as drawn, and the same at every start."""
+        most = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
+        return crc32(self.segments[-1].path.encode()) % most if most else 0
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self.storage, self.folder, base_offset, self.settings.index_interval_bytes)

@@ -15,7 +15,7 @@ from harness.broker.log.checkpoint import (
     write_offsets,
     write_offsets_off_loop,
 )
-from harness.broker.log.log import EpochListener, Log, LogSettings
+from harness.broker.log.log import EpochListener, Log, LogSettings, PutAside
 from harness.broker.log.meta_properties import META_PROPERTIES
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
 from harness.broker.log.storage import Storage
@@ -57,6 +57,11 @@ class LogManager:
         self._epoch_assigned = epoch_assigned
         self._rules = rules or ProtocolRules()
         self._logs: dict[tuple[str, int], Log] = {}
+        self._put_aside: PutAside = lambda path, _: storage.remove(path)
+
+    def on_put_aside(self, listener: PutAside) -> None:
+        """Have `listener` called for what may be removed later; it goes at once while nobody listens."""
+        self._put_aside = listener
 
     def load(self) -> list[LoadedLog]:
         """Open every log in the data directory, sorted; not those that a deletion has put aside.
@@ -123,7 +128,7 @@ class LogManager:
         return [name for name in self._storage.list("") if name.endswith(_DELETED)]
 
     def remove(self, folder: str) -> None:
-        """Remove a folder that `delete` has put aside.
+        """Remove a folder or file that was put aside.
 
         Raises:
             OSError: the disk refused.
@@ -191,7 +196,13 @@ class LogManager:
 
     def _open(self, origin: LogOrigin, settings: LogSettings) -> LoadedLog:
         log, loaded = open_log(
-            self._storage, origin, settings, self._epoch_assigned, self._write_checkpoints, self._rules
+            self._storage,
+            origin,
+            settings,
+            self._epoch_assigned,
+            self._write_checkpoints,
+            lambda path, delay_ms: self._put_aside(path, delay_ms),
+            self._rules,
         )
         self._logs[origin.topic, origin.partition] = log
         return loaded

@@ -12,8 +12,8 @@ from itertools import pairwise
 from harness.broker.log.batch import BatchHeader
 from harness.broker.log.checkpoint import LEADER_EPOCHS, read_epochs, write_epochs
 from harness.broker.log.epoch_cache import LeaderEpochCache
-from harness.broker.log.log import EpochListener, Log, LogSettings
-from harness.broker.log.segment import SEGMENT_NAME, Segment
+from harness.broker.log.log import EpochListener, Log, LogSettings, PutAside
+from harness.broker.log.segment import DELETED, SEGMENT_NAME, Segment
 from harness.broker.log.storage import Storage
 from harness.broker.log.swap import finish_swap
 from harness.broker.rules import ProtocolRules
@@ -55,6 +55,7 @@ def open_log(
     settings: LogSettings,
     epoch_assigned: EpochListener,
     checkpoints_changed: Callable[[], None],
+    put_aside: PutAside,
     rules: ProtocolRules,
 ) -> tuple[Log, LoadedLog]:
     """Return the log, created if need be, and how it was found.
@@ -80,6 +81,7 @@ def open_log(
         recovery_point=0,
         epoch_assigned=epoch_assigned,
         checkpoints_changed=checkpoints_changed,
+        put_aside=put_aside,
         rules=rules,
         cleaned_to=origin.cleaned_to,
     )
@@ -110,7 +112,10 @@ def open_log(
 
 
 def _segments(storage: Storage, folder: str, first_offset: int, settings: LogSettings) -> list[Segment]:
-    """Open every segment; those before the last are indexed when somebody reads them."""
+    """Open every segment; those before the last are indexed when somebody reads them. What was put aside goes."""
+    for name in storage.list(folder):
+        if name.endswith(DELETED):
+            storage.remove(f"{folder}/{name}")
     offsets = [int(match[1]) for name in storage.list(folder) if (match := SEGMENT_NAME.fullmatch(name))]
     segments = [Segment(storage, folder, offset, settings.index_interval_bytes) for offset in offsets or [first_offset]]
     for segment, following in pairwise(segments):

@@ -10,6 +10,8 @@ from harness.broker.log.segment_index import SegmentIndex
 from harness.broker.log.storage import AppendFile, Storage
 
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+DELETED = ".deleted"
+"""What the names of files end with that are no part of a log any more."""
 _PEEK = struct.Struct(">qi4xB6xi8xq")
 """Base offset, batch length, magic, last offset delta, max timestamp."""
 _CHUNK_BYTES = 4096
@@ -62,6 +64,11 @@ class Segment:
     def max_timestamp(self) -> int:
         """The largest timestamp of its batches; -1 when there are none."""
         return self._index.max_timestamp
+
+    @property
+    def index_entries(self) -> int:
+        """How many entries its index has, beside the one of its first batch, while the segment grows."""
+        return len(self._index.live()) - 1
 
     @property
     def first_timestamp(self) -> int:
@@ -198,6 +205,14 @@ class Segment:
         self.closed = True
         self._index.close()
         self._file.close()
+
+    def put_aside(self) -> list[str]:
+        """Give the file back, and rename it with its index so that they are no part of the log; return the paths."""
+        self.close()
+        paths = [self.path, *self._index.files()]
+        for path in paths:
+            self._storage.rename(path, path + DELETED)
+        return [path + DELETED for path in paths]
 
     def delete(self) -> None:
         """Give the file back and remove it, with its index; raises OSError."""

@@ -93,9 +93,12 @@ class SegmentIndex:
         """Drop what is on disk."""
         self._checked = False
         self._turns += 1
-        for ending in (OFFSETS, TIMES):
-            if self._storage.exists(self._stem + ending):
-                self._storage.remove(self._stem + ending)
+        for path in self.files():
+            self._storage.remove(path)
+
+    def files(self) -> list[str]:
+        """Return the paths of what is on disk."""
+        return [path for path in (self._stem + OFFSETS, self._stem + TIMES) if self._storage.exists(path)]
 
     def close(self) -> None:
         """Write no more."""

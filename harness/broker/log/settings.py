@@ -3,6 +3,8 @@
 from harness.broker.log.compression import KEEP_CODEC
 from harness.values import value_class
 
+NO_LIMIT = 2**63 - 1
+
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class LogSettings:
@@ -28,7 +30,20 @@ class LogSettings:
     """After so long a log is cleaned however little of it is dirty."""
     delete_retention_ms: int = 86_400_000
     """How long a tombstone is kept once it was first cleaned."""
-    max_index_bytes: int = 10 << 20
-    """Of each index of a segment that a cleaner makes of several."""
+    segment_jitter_ms: int = 0
+    """By how much less than `segment_ms` it may be, so that not all logs roll at once."""
+    index_bytes: int = 10_485_760
+    """How large an index file of a segment may get."""
+    append_time: bool = False
+    """Whether records get the time at which they are appended (`message.timestamp.type`)."""
+    oldest_ms: int = NO_LIMIT
+    youngest_ms: int = NO_LIMIT
+    """How far before and after that time a producer's timestamps may be."""
+    flush_messages: int = NO_LIMIT
+    """After how many records the log is synced …"""
+    flush_ms: int = NO_LIMIT
+    """… and after which time, when the broker looks (`log.flush.scheduler.interval.ms`)."""
+    file_delete_delay_ms: int = 60_000
+    """How long the files of a segment stay that is no part of the log any more."""
     compression: str = KEEP_CODEC
     """`compression.type`: what a leader has batches compressed with, whatever the producer chose."""

@@ -20,6 +20,7 @@ from harness.broker.log.batch import (
 from harness.broker.log.compression import CODEC_NAMES, NO_COMPRESSION
 from harness.broker.log.records import MalformedRecords, Record, count_records, has_incremental_offsets
 from harness.broker.wire.error_codes import ErrorCode
+from harness.broker.wire.sentinels import NO_TIMESTAMP
 
 
 class InvalidRecords(Exception):
@@ -51,6 +52,16 @@ def validate_for_leader(records: bytes, *, max_batch_bytes: int, keys_needed: bo
     if keys_needed and any(record.key is None for record in _parsed(batch)):
         raise _invalid("a record without a key on a compacted topic")
     return header
+
+
+def check_timestamps(batch: memoryview, now_ms: int, *, oldest_ms: int, youngest_ms: int) -> None:
+    """Return when no record of a sound batch is further before or after now than it may be; raises InvalidRecords."""
+    for record in _parsed(batch):
+        age_ms = now_ms - record.timestamp_ms
+        if record.timestamp_ms != NO_TIMESTAMP and not -youngest_ms <= age_ms <= oldest_ms:
+            raise InvalidRecords(
+                ErrorCode.INVALID_TIMESTAMP, f"a record of {record.timestamp_ms} ms comes at {now_ms} ms"
+            )
 
 
 def check_size(size: int, max_batch_bytes: int) -> None:

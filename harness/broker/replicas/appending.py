@@ -52,7 +52,7 @@ class AppendResult:
     last_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     log_append_time: int = NO_TIMESTAMP
-    """-1 because timestamps are the producer's; Kafka answers a duplicate with the batch's largest timestamp."""
+    """-1 where timestamps are the producer's; Kafka answers a duplicate with the batch's largest timestamp."""
 
 
 class Standing(NamedTuple):
@@ -129,7 +129,7 @@ class _Outcome:
             base_offset=self.info.base_offset,
             last_offset=self.info.last_offset,
             log_start_offset=self.partition.log.log_start_offset,
-            log_append_time=self.info.duplicate_timestamp_ms,
+            log_append_time=self.info.append_time_ms,
         )
 
     def standing(self) -> Standing:
@@ -148,6 +148,8 @@ class Appender:
     state_log: StateLog
     min_insync_replicas: Callable[[str], int]
     """What a topic demands for acks=all."""
+    wall_ms: Callable[[], int]
+    """For timestamps of records, never for logic."""
 
     async def append(self, items: Sequence[ToAppend], params: ProduceParams) -> list[AppendResult]:
         """Return how each partition ended, in order, once all have."""
@@ -175,7 +177,9 @@ class Appender:
         min_insync_replicas = self.min_insync_replicas(topic)
         try:
             partition = self.replicas.led(topic, number)
-            info = partition.append_as_leader(item.records, acks=params.acks, min_insync_replicas=min_insync_replicas)
+            info = partition.append_as_leader(
+                item.records, acks=params.acks, min_insync_replicas=min_insync_replicas, now_ms=self.wall_ms()
+            )
         except PartitionError as error:
             return _Outcome(item.key, error.error, partition)
         except InvalidRecords as error:

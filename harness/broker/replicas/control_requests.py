@@ -225,6 +225,7 @@ class ControlRequests:
         if self._is_stale("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         deleted = self.metadata.update(request)
+        self.replicas.doom(deleted)
         self.replicas.brokers_changed()
         for listener in self._deletion_listeners if deleted else ():
             listener(deleted)

@@ -78,6 +78,7 @@ class _Cached:
             or read.high_watermark != self.high_watermark
             or read.log_start_offset != self.log_start_offset
             or read.error is not ErrorCode.NONE
+            or read.diverging is not None
         )
         self.high_watermark = read.high_watermark if read.error is ErrorCode.NONE else NO_OFFSET
         self.log_start_offset = read.log_start_offset

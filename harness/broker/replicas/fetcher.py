@@ -131,7 +131,7 @@ class LeaderFetcher:
 
     async def _connect(self) -> Connection:
         settings = self.settings
-        endpoint = settings.metadata.leader_endpoint(self.leader_id, settings.config["inter.broker.listener.name"])
+        endpoint = settings.metadata.leader_endpoint(self.leader_id, settings.config.peer_listener)
         if endpoint is None:
             raise PeerError(f"broker {self.leader_id} is not alive")
         host, port = endpoint

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.broker.log.batch import next_batch_size, parse_header
 from harness.broker.log.compression import CODEC_NAMES, ZSTD
+from harness.broker.log.epoch_cache import UNDEFINED_END, EpochEnd
 from harness.broker.log.log import OffsetOutOfRange
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.partition import Partition, PartitionError
@@ -18,11 +19,14 @@ from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.limits import Room, unlimited
+from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import NO_OFFSET, FetchResponse
 from harness.values import TopicPartition, value_class
 
 CONSUMER = -1
-"""As replica id: not a broker. Kafka's debugging tools send -2; every negative one is a consumer's."""
+"""As replica id: not a broker. Every negative one is a consumer's."""
+DEBUGGING = -2
+"""As replica id: a tool, which may ask any replica (`DEBUGGING_CONSUMER_ID`)."""
 
 
 class PartitionFetch(NamedTuple):
@@ -34,6 +38,8 @@ class PartitionFetch(NamedTuple):
     max_bytes: int
     log_start_offset: int = NO_OFFSET
     """Of the follower that asks."""
+    last_fetched_epoch: int = NO_EPOCH
+    """Of the record before `fetch_offset`, if who asks wants to hear where the logs part (KIP-595, from Fetch v12)."""
 
 
 class Read(NamedTuple):
@@ -44,6 +50,8 @@ class Read(NamedTuple):
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     records: bytes = b""
+    diverging: EpochEnd | None = None
+    """Where the last epoch that both have ends here, when who asks has read something else after it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -110,7 +118,7 @@ class DelayedFetch:
         """Whether to answer now: there are records, or an error."""
         size = 0
         for read in reads:
-            if read.error is not ErrorCode.NONE:
+            if read.error is not ErrorCode.NONE or read.diverging is not None:
                 return True
             size += len(read.records)
         return not reads or size >= self.limits.min_bytes
@@ -124,14 +132,17 @@ class DelayedFetch:
     def _read(self, fetch: PartitionFetch, max_bytes: int, *, at_least_one: bool) -> Read:
         try:
             partition = self.partition(fetch)
-            records = partition.log.read(
-                fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
-            )
+            diverging = None if fetch.last_fetched_epoch == NO_EPOCH else _diverging(partition, fetch)
+            records = b""
+            if diverging is None:
+                records = partition.log.read(
+                    fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
+                )
         except PartitionError as error:
             return Read(fetch, error.error)
         except OffsetOutOfRange:
             return Read(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
-        return Read(fetch, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records)
+        return Read(fetch, ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, records, diverging)
 
     def _is_ready(self, fetch: PartitionFetch) -> bool:
         try:
@@ -207,6 +218,15 @@ class FetchServer:
                 leader_epoch=partition.leader_epoch,
             )
         )
+
+
+def _diverging(partition: Partition, fetch: PartitionFetch) -> EpochEnd | None:
+    """Return where an epoch ends here, if that is before what the sender has read in it; raises OffsetOutOfRange."""
+    end = partition.end_of_epoch(fetch.last_fetched_epoch)
+    if end == UNDEFINED_END:
+        raise OffsetOutOfRange(f"nothing is known of leader epoch {fetch.last_fetched_epoch}")
+    parted = end.epoch < fetch.last_fetched_epoch or end.end_offset < fetch.fetch_offset
+    return end if parted else None
 
 
 def _last_offset(records: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What a broker does for its logs by the clock: old segments go, and producers that wrote nothing for long."""
+"""What a broker does for its logs by the clock: sync them, let old segments go, and producers that wrote long ago."""
 
 import asyncio
 import logging
@@ -7,21 +7,25 @@ from dataclasses import dataclass, field
 
 from harness.broker.background import every
 from harness.broker.configs.config import BrokerConfig
+from harness.broker.configs.config_types import LONG_MAX
 from harness.broker.log.retention import delete_old_segments
 from harness.broker.replicas.replicas import Replicas
+from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Housekeeping:
-    """Two jobs in the background, each at its own pace."""
+    """Three jobs in the background, each at its own pace."""
 
     replicas: Replicas
     config: BrokerConfig
     wall_ms: Callable[[], int]
     """Records carry wall-clock time, so their age is measured by it."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _synced_s: dict[TopicPartition, float] = field(default_factory=dict)
+    """When each log was seen first, or synced last."""
 
     def start(self) -> None:
         """Begin."""
@@ -32,6 +36,9 @@ class Housekeeping:
                 name="producer-expiration",
             ),
         ]
+        if self.config["log.flush.scheduler.interval.ms"] < LONG_MAX:
+            interval_s = self._seconds("log.flush.scheduler.interval.ms")
+            self._tasks.append(asyncio.create_task(every(interval_s, self._sync, name="flush"), name="flush"))
 
     async def stop(self) -> None:
         """End."""
@@ -57,6 +64,22 @@ class Housekeeping:
                 _log.info("retention.complete log=%s segments=%d start=%d", log.folder, deleted, log.log_start_offset)
                 self.replicas.deletions.check(partition.key)
             await asyncio.sleep(0)
+
+    async def _sync(self) -> None:
+        """Sync the logs for which it is time; without a scheduler there is none, whatever `flush.ms` says."""
+        now_s = asyncio.get_running_loop().time()
+        partitions = self.replicas.all()
+        self._synced_s = {each.key: self._synced_s.get(each.key, now_s) for each in partitions}
+        for partition in partitions:
+            log = partition.log
+            due = now_s - self._synced_s[partition.key] >= log.settings.flush_ms / 1000
+            if due and log.recovery_point < log.log_end_offset:
+                try:
+                    log.flush()
+                except OSError as error:
+                    _log.error("flush.failed log=%s error=%s", log.folder, error)
+                self._synced_s[partition.key] = now_s
+                await asyncio.sleep(0)
 
     async def _forget(self) -> None:
         oldest_ms = self.wall_ms() - self.config["producer.id.expiration.ms"]

@@ -1,11 +1,20 @@
-"""ListOffsets: which offset of a partition is the first, the last, or the first at or after a timestamp."""
+"""ListOffsets: which offset of a partition is the first, the last, the youngest, or the first of a timestamp."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.broker.log.epoch_cache import UNDEFINED_EPOCH
 from harness.broker.replicas.partition import Partition, PartitionError
 from harness.broker.wire.error_codes import ErrorCode
-from harness.broker.wire.sentinels import EARLIEST, LATEST, NO_TIMESTAMP
+from harness.broker.wire.sentinels import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    NO_TIMESTAMP,
+)
 from harness.events import NO_OFFSET
 
 
@@ -19,28 +28,39 @@ class TimestampAndOffset(NamedTuple):
 
 NOTHING = TimestampAndOffset(NO_TIMESTAMP, NO_OFFSET, UNDEFINED_EPOCH)
 
+_KNOWN_SINCE: Mapping[int, int] = MappingProxyType(
+    {EARLIEST: 0, LATEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+)
+"""The version of ListOffsets from which on each negative timestamp means something."""
 
-def find_offset(partition: Partition, timestamp: int, *, for_follower: bool) -> TimestampAndOffset:
-    """Return the offset of a timestamp: consumers see what is committed, followers the whole log.
+
+def check_timestamp(timestamp: int, version: int) -> None:
+    """Raise PartitionError for a negative timestamp that means nothing in this version of ListOffsets."""
+    if timestamp < 0 and version < _KNOWN_SINCE.get(timestamp, version + 1):
+        raise PartitionError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
+
+
+def find_offset(partition: Partition, timestamp: int, *, whole_log: bool) -> TimestampAndOffset:
+    """Return the offset of a timestamp: consumers see what is committed, others the whole log.
 
     A leader whose high watermark has not reached the start of its own epoch cannot tell a consumer what is committed:
     an earlier answer may have been further on (KIP-207).
 
     Raises:
-        PartitionError: the answer would go back, or the timestamp is a negative number that means nothing.
+        PartitionError: the answer would go back.
     """
     log = partition.log
-    if timestamp == EARLIEST:
+    if timestamp == LATEST_TIERED:  # nothing is tiered
+        return NOTHING
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
-    if timestamp < LATEST:
-        raise PartitionError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
-    end = log.log_end_offset if for_follower else partition.high_watermark
-    may_go_back = not for_follower and partition.high_watermark < partition.epoch_start_offset
+    end = log.log_end_offset if whole_log else partition.high_watermark
+    may_go_back = not whole_log and partition.high_watermark < partition.epoch_start_offset
     if timestamp == LATEST:
         if may_go_back:
             raise PartitionError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return TimestampAndOffset(NO_TIMESTAMP, end, partition.leader_epoch)
-    record = log.offset_for_timestamp(timestamp)
+    record = log.youngest_record() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if record is not None and record[0] < end:
         return TimestampAndOffset(record[1], record[0], log.epochs.epoch_at(record[0]))
     if may_go_back:

@@ -46,6 +46,11 @@ class PartitionError(Exception):
         self.error = error
 
 
+def nobody_else(_topic: str) -> int:
+    """Return that a leader may commit on its own, as up to Kafka 3.6; later it needs as many as acks=all does."""
+    return 0
+
+
 @value_class(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
     """What the controller says about a partition in LeaderAndIsr."""
@@ -95,6 +100,10 @@ class Partition:
     """Whether the disk that holds the log has failed."""
     proposed_isr: tuple[int, ...] = ()
     """The ISR that is on its way to ZooKeeper; there is one at a time, and empty means none."""
+    committing_needs: Callable[[str], int] = nobody_else
+    """Returns how many must be in sync for a topic's high watermark to rise."""
+    being_deleted: bool = False
+    """Whether the controller has said that the topic is to go."""
     unsettled_isr: tuple[int, ...] = ()
     """One that ZooKeeper may have accepted, of which this broker never heard; empty means none."""
 
@@ -170,6 +179,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.unsettled_isr = ()
+        self.being_deleted = False
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
         self.replicas = state.replicas
@@ -193,7 +203,7 @@ class Partition:
         if error is not ErrorCode.NONE:
             raise PartitionError(error)
 
-    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int) -> AppendInfo:
+    def append_as_leader(self, records: bytes, *, acks: int, min_insync_replicas: int, now_ms: int = 0) -> AppendInfo:
         """Write the records of one producer request to the log and return where they stand.
 
         Raises:
@@ -205,7 +215,7 @@ class Partition:
         if acks == ACKS_ALL and not enough:
             raise PartitionError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            info = self.log.append_as_leader(records, self.leader_epoch)
+            info = self.log.append_as_leader(records, self.leader_epoch, now_ms=now_ms)
         except InvalidRecords as error:
             self._log_refused(records, error.error_code)
             raise
@@ -233,6 +243,8 @@ class Partition:
         It waits for proposed members too, whom ZooKeeper may have accepted already: Kafka 2.5 holds a lock over that
         write, and later ones count the maximal ISR (KIP-497).
         """
+        if not self.has_enough_insync(self.committing_needs(self.key[0])):
+            return False
         followers = self.followers if self.rules.high_watermark_waits_for_isr else {}
         lag_s = self.lag_s if self.rules.high_watermark_waits_for_joining else NEVER_S
         members = self.isr + self.proposed_isr + self.unsettled_isr

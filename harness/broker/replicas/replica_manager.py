@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.broker.background import every
 from harness.broker.configs.config import BrokerConfig
+from harness.broker.configs.config_types import LONG_MAX
 from harness.broker.log.directories import LogDirectories
 from harness.broker.log.log import LogSettings
 from harness.broker.metadata_cache import MetadataCache
@@ -22,6 +23,7 @@ from harness.broker.replicas.deleting import Deleter
 from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
+from harness.broker.replicas.partition import nobody_else
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
@@ -47,6 +49,8 @@ class ReplicaManager:
     rules: ProtocolRules
     topic_config: Callable[[str], Mapping[str, Any]]
     """Returns what holds for a topic, by Kafka's topic property names: its own settings over the broker's."""
+    wall_ms: Callable[[], int]
+    """Milliseconds since 1970, for timestamps of records."""
     replicas: Replicas = field(init=False)
     appender: Appender = field(init=False)
     deleter: Deleter = field(init=False)
@@ -71,13 +75,15 @@ class ReplicaManager:
             lag_s=self.config["replica.lag.time.max.ms"] / 1000,
             log_settings=self._log_settings,
             put_aside=self._deleted_logs.remove_later,
+            committing_needs=self._min_insync_replicas if self.config["replication.profile"] == "3.7" else nobody_else,
         )
         self.isr = IsrKeeper(replicas=self.replicas, zookeeper=self.zookeeper, state_log=self.state_log)
         self.appender = Appender(
             replicas=self.replicas,
             rules=self.rules,
             state_log=self.state_log,
-            min_insync_replicas=lambda topic: int(self.topic_config(topic)["min.insync.replicas"]),
+            min_insync_replicas=self._min_insync_replicas,
+            wall_ms=self.wall_ms,
         )
         self.deleter = Deleter(replicas=self.replicas)
         self.fetch_server = FetchServer(
@@ -102,9 +108,13 @@ class ReplicaManager:
             rules=self.rules,
         )
 
+    def _min_insync_replicas(self, topic: str) -> int:
+        return int(self.topic_config(topic)["min.insync.replicas"])
+
     def _log_settings(self, topic: str) -> LogSettings:
         config = self.topic_config(topic)
         compacts = "compact" in config["cleanup.policy"]
+        oldest_ms, youngest_ms = (config[f"message.timestamp.{side}.max.ms"] for side in ("before", "after"))
         return LogSettings(
             segment_bytes=config["segment.bytes"],
             max_batch_bytes=config["max.message.bytes"],
@@ -118,7 +128,14 @@ class ReplicaManager:
             min_compaction_lag_ms=config["min.compaction.lag.ms"],
             max_compaction_lag_ms=config["max.compaction.lag.ms"],
             delete_retention_ms=config["delete.retention.ms"],
-            max_index_bytes=config["segment.index.bytes"],
+            segment_jitter_ms=config["segment.jitter.ms"],
+            index_bytes=config["segment.index.bytes"],
+            append_time=config["message.timestamp.type"] == "LogAppendTime",
+            oldest_ms=config["message.timestamp.difference.max.ms"] if oldest_ms == LONG_MAX else oldest_ms,
+            youngest_ms=config["message.timestamp.difference.max.ms"] if youngest_ms == LONG_MAX else youngest_ms,
+            flush_messages=config["flush.messages"],
+            flush_ms=config["flush.ms"],
+            file_delete_delay_ms=config["file.delete.delay.ms"],
             compression=config["compression.type"],
         )
 

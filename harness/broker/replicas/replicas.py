@@ -1,7 +1,7 @@
 """The replicas that this broker hosts, and the requests that wait for something to happen to one of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker.log.directories import LogDirectories
@@ -9,7 +9,7 @@ from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.counters import Counters
-from harness.broker.replicas.partition import Partition, PartitionError
+from harness.broker.replicas.partition import Partition, PartitionError, nobody_else
 from harness.broker.replicas.purgatory import Purgatory
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
@@ -38,6 +38,8 @@ class Replicas:
     """What a topic sets for its logs."""
     put_aside: Callable[[str], None]
     """Called with the folder of a deleted log, which is to be removed later."""
+    committing_needs: Callable[[str], int] = nobody_else
+    """Returns how many must be in sync for a topic's high watermark to rise."""
     appends: Purgatory[TopicPartition] = field(default_factory=Purgatory)
     """acks=all requests that wait for the high watermark."""
     fetches: Purgatory[TopicPartition] = field(default_factory=Purgatory)
@@ -67,28 +69,27 @@ class Replicas:
         """Return a partition that this broker leads.
 
         Raises:
-            PartitionError: it is unknown to the cluster, hosted or led elsewhere, on a disk that has failed, or the
-                sender's leader epoch is another one.
+            PartitionError: it is unknown to the cluster, being deleted, hosted or led elsewhere, on a disk that has
+                failed, or the sender's leader epoch is another one.
         """
-        hosted = self._partitions.get((topic, partition))
-        if hosted is None:
-            raise self._missing(topic, partition)
+        hosted = self._served(topic, partition)
         hosted.check_leads(current_leader_epoch)
         return hosted
 
     def followed_or_led(self, topic: str, partition: int, current_leader_epoch: int) -> Partition:
         """Return a partition that this broker leads or follows; raises PartitionError as `led`."""
-        hosted = self._partitions.get((topic, partition))
-        if hosted is None:
-            raise self._missing(topic, partition)
+        hosted = self._served(topic, partition)
         hosted.check_epoch(current_leader_epoch)
         return hosted
 
-    def _missing(self, topic: str, partition: int) -> PartitionError:
+    def _served(self, topic: str, partition: int) -> Partition:
+        hosted = self._partitions.get((topic, partition))
+        if hosted is not None and not hosted.being_deleted:
+            return hosted
         if self.is_offline(topic, partition):
-            return PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise PartitionError(ErrorCode.KAFKA_STORAGE_ERROR)
         known = self.metadata.partition(topic, partition) is not None
-        return PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise PartitionError(ErrorCode.NOT_LEADER_FOR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def host(self, topic: str, partition: int) -> Partition:
         """Return a partition, with its log created and its high watermark from the checkpoint if it is a new one.
@@ -114,9 +115,17 @@ class Replicas:
                 state_log=self.state_log,
                 rules=self.rules,
                 lag_s=self.lag_s,
+                committing_needs=self.committing_needs,
                 high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
             )
         return hosted
+
+    def doom(self, keys: Iterable[TopicPartition]) -> None:
+        """Serve these partitions no more: their topics are being deleted."""
+        for key in keys:
+            hosted = self._partitions.get(key)
+            if hosted is not None:
+                hosted.being_deleted = True
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a partition and delete its log, also one that has only a log left."""

@@ -66,8 +66,7 @@ def next_high_watermark(
     """Return the leader's high watermark: the smallest log end of all who must have a record, but never less than now.
 
     Those are the leader, the ISR, and every follower that is caught up although it is not in the ISR yet: it may be
-    in the next ISR, and must not miss what was committed while it was on its way. `min.insync.replicas` does not hold
-    the high watermark back, as in Kafka 2.5 (KAFKA-15583 changed that in 3.7).
+    in the next ISR, and must not miss what was committed while it was on its way.
     """
     members = frozenset(isr)
     smallest = leader_log_end_offset

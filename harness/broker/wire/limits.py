@@ -57,7 +57,7 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         max_connections_per_address=config["max.connections.per.ip"],
         addresses={socket.gethostbyname(host): int(count) for host, _, count in overrides},
         max_idle_s=config["connections.max.idle.ms"] / 1000,
-        protected_listener=config["inter.broker.listener.name"] if len(config.endpoints) > 1 else None,
+        protected_listener=config.peer_listener if len(config.endpoints) > 1 else None,
     )
 
 

@@ -10,5 +10,11 @@ LATEST = -1
 """As timestamp in ListOffsets: the end of the log, or of what is committed."""
 EARLIEST = -2
 """As timestamp in ListOffsets: the start of the log."""
+MAX_TIMESTAMP = -3
+"""As timestamp in ListOffsets, from v7 on: the record with the largest timestamp (KIP-734)."""
+EARLIEST_LOCAL = -4
+"""As timestamp in ListOffsets, from v8 on: the start of what is on this disk (KIP-405)."""
+LATEST_TIERED = -5
+"""As timestamp in ListOffsets, from v9 on: the end of what is in tiered storage (KIP-1005)."""
 NO_TIMESTAMP = -1
 """As timestamp in a response."""

@@ -23,6 +23,7 @@ class ControlledShutdown(BrokerFault):
     """Stops brokers cleanly and starts them again."""
 
     name: ClassVar[str] = "controlled-shutdown"
+    witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Kill(BrokerFault):
 
     name: ClassVar[str] = "kill"
     requires: ClassVar[tuple[str, ...]] = ("kill",)
+    witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

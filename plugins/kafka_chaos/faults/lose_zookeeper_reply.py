@@ -27,6 +27,7 @@ class LoseZookeeperReply(BrokerFault):
 
     name: ClassVar[str] = "lose-zookeeper-reply"
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-replies",)
+    witnesses: ClassVar[tuple[str, ...]] = ("zk_session",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

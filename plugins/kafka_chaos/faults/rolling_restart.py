@@ -26,6 +26,7 @@ class RollingRestart(BrokerFault):
     """Restarts brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "rolling-restart"
+    witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, arena: Arena, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

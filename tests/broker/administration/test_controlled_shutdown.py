@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +19,12 @@ CONFIG = parse_config(
     {
         "broker.id": "1",
         "listeners": "PLAINTEXT://h:1,REPL://h:2",
+        "inter.broker.listener.name": "REPL",
         "log.dir": "/d",
         "zookeeper.connect": "z",
         "controlled.shutdown.max.retries": "2",
+        "controlled.shutdown.retry.backoff.ms": "300",
+        "controller.socket.timeout.ms": "7000",
     }
 )
 CONTROLLER = b'{"version":2,"brokerid":7,"timestamp":"0","kraftControllerEpoch":-1}'
@@ -40,6 +44,8 @@ class FakeController:
     answers: list[Any]
     asked: list[ControlledShutdownRequest] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
+    timeouts_s: list[float] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
     closed: bool = False
 
     async def connect(self, host: str, port: int, *, client_id: str, timeout_s: float) -> "FakeController":
@@ -48,6 +54,8 @@ class FakeController:
 
     async def request(self, message: Any, version: int, *, timeout_s: float) -> Any:
         self.asked.append(message)
+        self.timeouts_s.append(timeout_s)
+        self.times_s.append(asyncio.get_running_loop().time())
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -90,6 +98,15 @@ def test_asking_until_nothing_is_led(answers: list[Any], done: bool, left: int) 
     assert len(controller.answers) == left
     assert {(asked.broker_id, asked.broker_epoch) for asked in controller.asked} == {(1, 33)}
     assert set(controller.ports) == {71}
+
+
+def test_each_try_has_its_time_and_the_next_comes_later() -> None:
+    """`controller.socket.timeout.ms`, `controlled.shutdown.retry.backoff.ms`."""
+    controller = FakeController([answer(ErrorCode.NONE, "t")] * 3)
+    assert ask(controller, cluster()) is False
+    assert controller.timeouts_s == [7.0] * 2
+    first_s, second_s = controller.times_s
+    assert second_s - first_s == pytest.approx(0.3, abs=0.05)
 
 
 @pytest.mark.parametrize("missing", ["/controller", "/brokers/ids/7"])

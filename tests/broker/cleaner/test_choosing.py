@@ -106,7 +106,7 @@ def test_the_dirtiest_log_comes_first_and_only_one_that_is_due() -> None:
         pytest.param({"segment_bytes": 3 * SIZE}, [[0, 1, 2], [3]], id="the last group may be smaller"),
         pytest.param({"segment_bytes": 9 * SIZE}, [[0, 1, 2, 3]], id="all in one"),
         pytest.param({"segment_bytes": SIZE // 2}, [[0], [1], [2], [3]], id="each alone when it is too large already"),
-        pytest.param({"segment_bytes": 9 * SIZE, "max_index_bytes": 24}, [[0, 1], [2, 3]], id="small indexes"),
+        pytest.param({"segment_bytes": 9 * SIZE, "index_bytes": 24}, [[0, 1], [2, 3]], id="small indexes"),
     ],
 )
 def test_neighbours_become_one_segment(settings: dict[str, Any], expected: list[list[int]]) -> None:

@@ -41,7 +41,7 @@ async def written(records: int = 100, **properties: Any) -> AsyncIterator[WholeC
 
 async def write(cluster: WholeCluster, records: int) -> None:
     for number in range(records):
-        assert await cluster.produce_batch(1, "t", batch((f"key-{number % 4}", f"{number}"))) == 0
+        assert await cluster.append(1, "t", batch((f"key-{number % 4}", f"{number}"))) == 0
 
 
 def log_of(cluster: WholeCluster, broker_id: int) -> Log:
@@ -123,7 +123,7 @@ async def test_several_cleaners_have_several_logs_at_a_time() -> None:
         assert await cluster.create("u", [1, 2, 3], **TOPIC) == 0
         await cluster.until_led("u", 1)
         for number in range(60):
-            assert await cluster.produce_batch(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
+            assert await cluster.append(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
         await cluster.until(lambda: len(statistics(cluster, 1).last) == 2, "both cleaners busy")
 
 
@@ -147,7 +147,7 @@ async def test_a_log_that_cannot_be_cleaned_is_left_alone_and_the_others_are_not
         log.segments[0]._file.file.data[-1] ^= 1  # type: ignore[attr-defined]
         await write(cluster, 60)
         for number in range(60):
-            assert await cluster.produce_batch(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
+            assert await cluster.append(1, "u", batch((f"key-{number % 4}", f"{number}"))) == 0
         await cluster.until(lambda: statistics(cluster, 1).uncleanable_partitions == {"/d": 1}, "an uncleanable log")
         other = cluster.brokers[1]._logs.get("u", 0)
         assert other is not None

@@ -41,6 +41,7 @@ def test_a_key_is_not_taken_for_a_long_one_by_whose_digest_it_is(size: int) -> N
     ],
 )
 def test_memory_bounds_the_number_of_keys(buffer_bytes: int, load_factor: float, capacity: int) -> None:
+    """`log.cleaner.dedupe.buffer.size` and `log.cleaner.io.buffer.load.factor` say how many keys a cleaner knows."""
     assert capacity_of(buffer_bytes, load_factor) == capacity
 
 

@@ -7,6 +7,7 @@ from harness.broker.configs.topic_properties import inherited, parse_topic_confi
 MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "inter.broker.listener.name": "REPL",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
 }
@@ -56,6 +57,20 @@ def test_what_is_advertised_may_lie_elsewhere() -> None:
             {"advertised.listeners": "PLAINTEXT://a:1,REPL://a:2,X://a:3"},
             "advertised.listeners: X is none of the listeners PLAINTEXT, REPL",
             id="a listener that is advertised and not bound",
+        ),
+        pytest.param(
+            {"listeners": "SSL://a:1,REPL://a:2"}, "SSL would be SSL, which is not here", id="TLS served in plain text"
+        ),
+        pytest.param(
+            {
+                "listeners": "REPL://a:1,CLIENT://a:2",
+                "listener.security.protocol.map": "REPL:PLAINTEXT,CLIENT:sasl_ssl",
+            },
+            "CLIENT would be SASL_SSL, which is not here",
+            id="a name that is mapped to SASL",
+        ),
+        pytest.param(
+            {"listener.security.protocol.map": "REPL:PLAIN"}, "'REPL:PLAIN' is not NAME:protocol", id="no such protocol"
         ),
         pytest.param(
             {"advertised.listeners": "PLAINTEXT://a:1"}, "REPL is none of PLAINTEXT", id="brokers told of no listener"
@@ -111,11 +126,51 @@ def test_problems_of_a_topic_are_named_at_once() -> None:
         pytest.param({"log.roll.hours": "1"}, "segment.ms", 3_600_000, id="segments roll by the hour"),
         pytest.param({"log.segment.delete.delay.ms": "5"}, "file.delete.delay.ms", 5, id="another name altogether"),
         pytest.param({}, "flush.ms", 2**63 - 1, id="flushed by the scheduler, which never does"),
-        pytest.param({}, "leader.replication.throttled.replicas", (), id="nothing of the broker's"),
+        pytest.param({}, "leader.replication.throttled.replicas", "", id="nothing of the broker's"),
+        pytest.param({}, "unclean.leader.election.enable", False, id="a flag stays a flag"),
     ],
 )
 def test_what_holds_for_a_topic_that_says_nothing(broker: dict[str, str], name: str, value: object) -> None:
-    assert inherited(parse_config(MINIMAL | broker).values)[name] == value
+    held = inherited(parse_config(MINIMAL | broker).values)[name]
+    assert (held, type(held)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("broker", "text", "name", "value"),
+    [
+        ("compression.type", "gzip", "compression.type", "gzip"),
+        ("log.cleaner.delete.retention.ms", "7", "delete.retention.ms", 7),
+        ("log.cleaner.max.compaction.lag.ms", "7", "max.compaction.lag.ms", 7),
+        ("log.cleaner.min.cleanable.ratio", "0.7", "min.cleanable.dirty.ratio", 0.7),
+        ("log.cleaner.min.compaction.lag.ms", "7", "min.compaction.lag.ms", 7),
+        ("log.cleanup.policy", "compact", "cleanup.policy", ("compact",)),
+        ("log.flush.interval.messages", "7", "flush.messages", 7),
+        ("log.flush.interval.ms", "7", "flush.ms", 7),
+        ("log.index.interval.bytes", "7", "index.interval.bytes", 7),
+        ("log.index.size.max.bytes", "77", "segment.index.bytes", 77),
+        ("log.message.timestamp.after.max.ms", "7", "message.timestamp.after.max.ms", 7),
+        ("log.message.timestamp.before.max.ms", "7", "message.timestamp.before.max.ms", 7),
+        ("log.message.timestamp.difference.max.ms", "7", "message.timestamp.difference.max.ms", 7),
+        ("log.message.timestamp.type", "LogAppendTime", "message.timestamp.type", "LogAppendTime"),
+        ("log.retention.bytes", "7", "retention.bytes", 7),
+        ("log.retention.hours", "1", "retention.ms", 3_600_000),
+        ("log.retention.minutes", "1", "retention.ms", 60_000),
+        ("log.retention.ms", "7", "retention.ms", 7),
+        ("log.roll.hours", "1", "segment.ms", 3_600_000),
+        ("log.roll.jitter.hours", "1", "segment.jitter.ms", 3_600_000),
+        ("log.roll.jitter.ms", "7", "segment.jitter.ms", 7),
+        ("log.roll.ms", "7", "segment.ms", 7),
+        ("log.segment.bytes", "77", "segment.bytes", 77),
+        ("log.segment.delete.delay.ms", "7", "file.delete.delay.ms", 7),
+        ("message.max.bytes", "7", "max.message.bytes", 7),
+        ("min.insync.replicas", "2", "min.insync.replicas", 2),
+        ("unclean.leader.election.enable", "true", "unclean.leader.election.enable", True),
+    ],
+    ids=lambda each: str(each),
+)
+def test_what_a_topic_inherits_is_in_force_for_it(broker: str, text: str, name: str, value: object) -> None:
+    """Kafka's `LogConfig.TopicConfigSynonyms`; what each does there is tested with the topic's property."""
+    assert inherited(parse_config(MINIMAL | {broker: text}).values)[name] == value
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from harness.broker.administration.config_entries import ConfigView
+from harness.broker.administration.topic_configs import BrokerLayers
 from harness.broker.administration.topic_creation import TopicCreator
 from harness.broker.controller.errors import BrokerNotAvailableError, ControllerMovedError, StaleBrokerEpochError
 from harness.broker.handlers.admin import AdminHandlers
 from harness.broker.wire.dispatch import RequestContext
 from harness.broker.wire.error_codes import ErrorCode
-from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest
+from harness.broker.wire.messages import ControlledShutdownRequest, CreateTopicsRequest, CreateTopicsResponse
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.simulation.zookeeper.ensemble import Ensemble
 from tests.broker.sessions import simulated
@@ -36,7 +38,8 @@ class FakeController:
 @pytest.fixture
 def handlers(creator: TopicCreator, tell: Tell) -> AdminHandlers:
     tell(creator.metadata, {1: BOTH, 2: BOTH}, {})
-    return AdminHandlers(FakeController(), creator)
+    view = ConfigView(config=creator.config, layers=BrokerLayers())
+    return AdminHandlers(FakeController(), creator, view.topic)
 
 
 def asks(*names: str, timeout_ms: int = 1000, validate_only: bool = False, **fields: Any) -> CreateTopicsRequest:
@@ -91,6 +94,19 @@ async def test_validation_alone_creates_nothing_and_does_not_wait(
     answer = await create(handlers, context, asks("t", "a b", validate_only=True))
     assert answer == {"t": ErrorCode.NONE, "a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
     assert zookeeper.names("/brokers/topics") == []
+
+
+async def test_the_answer_says_what_the_topic_is_like(handlers: AdminHandlers, context: Context) -> None:
+    """KIP-525."""
+    config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name="retention.ms", value="5")
+    request = asks("t", num_partitions=-1, replication_factor=2, configs=[config], validate_only=True)
+    request.topics += asks("a b").topics
+    response = await handlers.create_topics(request, context(5))
+    made, refused = CreateTopicsResponse.decode(response.encode(version=5), version=5).topics
+    assert (made.error_code, made.num_partitions, made.replication_factor) == (ErrorCode.NONE, 3, 2)
+    lines = {line.name: (line.value, line.config_source) for line in made.configs}
+    assert (lines["retention.ms"], lines["segment.bytes"]) == (("5", 1), ("1073741824", 5))
+    assert (refused.num_partitions, refused.replication_factor, refused.configs) == (-1, -1, [])
 
 
 async def test_a_topic_named_twice_is_not_created(

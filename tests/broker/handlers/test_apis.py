@@ -10,21 +10,9 @@ from harness.broker.wire.dispatch import Api
 from harness.broker.wire.messages import RESPONSES, ApiKey
 from tests.raising import raising
 
-GROUPS = {
-    ApiKey.FIND_COORDINATOR: 4,
-    ApiKey.JOIN_GROUP: 9,
-    ApiKey.HEARTBEAT: 4,
-    ApiKey.LEAVE_GROUP: 5,
-    ApiKey.SYNC_GROUP: 5,
-    ApiKey.DESCRIBE_GROUPS: 5,
-    ApiKey.LIST_GROUPS: 5,
-    ApiKey.DELETE_GROUPS: 2,
-    ApiKey.OFFSET_DELETE: 0,
-}
-"""What groups need, up to what Kafka 3.9 advertises."""
-LATER = {ApiKey.STOP_REPLICA: 3, ApiKey.DESCRIBE_CONFIGS: 3, ApiKey.DESCRIBE_CLUSTER: 1} | GROUPS
-"""Last versions that Kafka 2.5 does not have."""
-LAST = {key: last for key, (_, last) in BROKER_API_VERSIONS[2, 5].items()} | LATER
+BELOW_TOPIC_IDS = {ApiKey.FETCH: 12, ApiKey.METADATA: 9, ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5}
+BETWEEN_BROKERS = {ApiKey.LEADER_AND_ISR: 4, ApiKey.STOP_REPLICA: 3, ApiKey.UPDATE_METADATA: 6}
+LAST = {key: last for key, (_, last) in BROKER_API_VERSIONS[3, 9].items()} | BELOW_TOPIC_IDS | BETWEEN_BROKERS
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
@@ -42,8 +30,8 @@ def test_what_is_served_is_advertised_and_known_to_the_codec(api: Api) -> None:
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
-def test_no_version_is_later_than_those_of_kafka_2_5_or_for_groups_of_3_9(api: Api) -> None:
-    assert api.versions.max <= LAST.get(api.key, -1)
+def test_the_last_version_is_that_of_kafka_3_9_or_the_last_one_without_topic_ids(api: Api) -> None:
+    assert api.versions.max == LAST[api.key]
 
 
 def test_every_known_api_has_a_row() -> None:

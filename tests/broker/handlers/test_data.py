@@ -19,6 +19,7 @@ from harness.broker.wire.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
 )
+from harness.broker.wire.messages import ProduceResponse as ProduceResponseMessage
 from harness.events import Fenced, FetchResponse, OffsetForLeaderEpoch, ProduceResponse
 from harness.values import OFFSETS_TOPIC
 from tests.broker.replica_cluster import TOPIC, ReplicaCluster, batch, context
@@ -87,7 +88,11 @@ async def fetch(
                 topic=TOPIC,
                 partitions=[
                     _Fetched.FetchPartition(
-                        partition=p, current_leader_epoch=epoch, fetch_offset=offset, partition_max_bytes=max_bytes
+                        partition=p,
+                        current_leader_epoch=epoch,
+                        fetch_offset=offset,
+                        last_fetched_epoch=options.get("last_epoch", -1),
+                        partition_max_bytes=max_bytes,
                     )
                     for p in partitions
                 ],
@@ -219,6 +224,23 @@ async def test_the_answer_is_on_the_state_change_log(cluster: ReplicaCluster) ->
     assert event.duration_ms == pytest.approx(250)
 
 
+async def test_who_is_sent_away_is_told_where_the_leader_is(cluster: ReplicaCluster) -> None:
+    """KIP-951; nobody is told of a partition that this broker has not heard of."""
+    topic = _Produced(
+        name=TOPIC,
+        partition_data=[_Produced.PartitionProduceData(index=index, records=batch("a")) for index in (0, 7)],
+    )
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+    asked = replace(context(ApiKey.PRODUCE, 10), listener="REPL")
+    response = await cluster[2].data.produce(request, asked)
+    assert response is not None
+    response = ProduceResponseMessage.decode(response.encode(version=10), version=10)
+    led, unknown = response.responses[0].partition_responses
+    assert (led.error_code, led.current_leader.leader_id, led.current_leader.leader_epoch) == (6, 1, 0)
+    assert (unknown.error_code, unknown.current_leader) == (3, None)
+    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(1, "h1", 1)]
+
+
 # --- Fetch ---
 
 
@@ -275,6 +297,29 @@ async def test_fetch(
     assert fenced == expected
     handed_out = cluster[broker_id].of(FetchResponse)
     assert len(handed_out) == (1 if records and "replica" not in options else 0)
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "error", "diverging", "records"),
+    [
+        pytest.param(1, 0, 0, None, 1, id="the same up to there"),
+        pytest.param(2, 0, 0, (0, 1), 0, id="more in an epoch than the leader has"),
+        pytest.param(2, 1, 0, None, 0, id="all of the current epoch"),
+        pytest.param(1, 9, 1, None, 0, id="an epoch that the leader does not know"),
+    ],
+)
+async def test_who_has_read_what_the_leader_has_not_is_told_at_once_where_the_logs_part(
+    cluster: ReplicaCluster, offset: int, last_epoch: int, error: int, diverging: tuple[int, int] | None, records: int
+) -> None:
+    """KIP-595: one record in the first leader epoch, one in the second."""
+    await cluster.replicate(1, "a")
+    await cluster.elect(1)
+    await cluster.replicate(1, "b")
+    wait_ms = 0 if diverging is None else 60_000
+    [answer] = await fetch(cluster, 1, offset, last_epoch=last_epoch, version=12, wait_ms=wait_ms)
+    told = answer.diverging_epoch
+    assert (answer.error_code, told and (told.epoch, told.end_offset)) == (error, diverging)
+    assert len(answer.records or b"") == records * len(batch("a"))
 
 
 async def test_the_first_batch_may_start_before_the_offset_asked_for(cluster: ReplicaCluster) -> None:
@@ -347,6 +392,24 @@ async def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything()
         assert cluster[1].replica().high_watermark == 1
 
 
+# --- a topic that is being deleted ---
+
+
+async def test_a_topic_whose_deletion_is_known_is_unknown_although_its_log_is_still_there(
+    cluster: ReplicaCluster,
+) -> None:
+    await cluster.replicate(1, "a")
+    await cluster.forget()
+    assert cluster[1].replica().is_leader
+    assert await produce(cluster, 1, batch("a")) == [(0, 3, -1)]
+    for broker_id, replica in ((1, -1), (1, 2), (2, -1)):
+        [answer] = await fetch(cluster, broker_id, 0, replica=replica)
+        assert answer.error_code == 3
+    await cluster.elect(1)  # of a topic that was made anew
+    [answer] = await fetch(cluster, 1, 0)
+    assert answer.error_code == 0
+
+
 # --- ListOffsets ---
 
 
@@ -358,7 +421,14 @@ async def test_a_follower_that_asks_out_of_range_is_not_taken_to_have_anything()
         pytest.param(-1, {"replica": 2}, (0, 3, -1, 1), id="the last: the log's end for a follower"),
         pytest.param(1001, {}, (0, 1, 1001, 0), id="the first record at or after a timestamp"),
         pytest.param(5000, {}, (0, -1, -1, -1), id="no record is that late"),
-        pytest.param(-4, {}, (35, -1, -1, -1), id="a negative timestamp that means nothing"),
+        pytest.param(-1, {"replica": -2}, (0, 3, -1, 1), id="for a debugging tool too"),
+        pytest.param(-3, {"version": 7}, (0, 1, 1001, 0), id="the first record that has the largest timestamp"),
+        pytest.param(-3, {"version": 6}, (35, -1, -1, -1), id="of which older versions know nothing"),
+        pytest.param(-4, {"version": 8}, (0, 0, -1, 0), id="the first offset on this disk"),
+        pytest.param(-4, {"version": 7}, (35, -1, -1, -1), id="of which older versions know nothing either"),
+        pytest.param(-5, {"version": 9}, (0, -1, -1, -1), id="the last tiered offset: nothing is tiered"),
+        pytest.param(-5, {"version": 8}, (35, -1, -1, -1), id="nor of that"),
+        pytest.param(-9, {"version": 9}, (35, -1, -1, -1), id="a negative timestamp that means nothing"),
         pytest.param(-1, {"epoch": 0}, (74, -1, -1, -1), id="in an older leader epoch"),
         pytest.param(-1, {"epoch": 2}, (75, -1, -1, -1), id="in a leader epoch that this broker does not know"),
     ],
@@ -393,6 +463,31 @@ async def test_a_new_leader_that_lags_behind_its_own_start_does_not_tell(
     assert cluster[2].replica().high_watermark == 0
     [(code, *_)] = await list_offset(cluster, 2, timestamp, replica=replica, version=version)
     assert code == (error if is_refused else 0)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        pytest.param(-1, (0, 2, -1, 0), id="the end of its log, committed or not"),
+        pytest.param(-2, (0, 0, -1, 0), id="its start"),
+        pytest.param(-3, (0, 1, 1001, 0), id="its youngest record"),
+        pytest.param(1000, (0, 0, 1000, 0), id="the first record of a timestamp"),
+    ],
+)
+async def test_a_follower_tells_a_debugging_tool_what_it_has_and_nobody_else(
+    cluster: ReplicaCluster, timestamp: int, expected: tuple[int, ...]
+) -> None:
+    await cluster.replicate(1, "a", "b")
+    for replica, answer in ((-2, expected), (-1, (6, -1, -1, -1)), (3, (6, -1, -1, -1))):
+        assert await list_offset(cluster, 2, timestamp, replica=replica, version=7) == [answer]
+
+
+async def test_the_youngest_record_that_is_not_committed_is_not_told_to_a_consumer(cluster: ReplicaCluster) -> None:
+    cluster.network.isolate(1)
+    await cluster.produce(1, "a", acks=1)
+    for replica, offset in ((-1, -1), (2, 0)):
+        [(error, told, *_)] = await list_offset(cluster, 1, -3, replica=replica, version=7)
+        assert (error, told) == (0, offset)
 
 
 async def test_a_partition_named_twice_is_refused(cluster: ReplicaCluster) -> None:

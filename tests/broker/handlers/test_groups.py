@@ -61,7 +61,9 @@ def fetches(topics: dict[str, list[int]] | None) -> OffsetFetchRequest:
     return OffsetFetchRequest(group_id="g", topics=asked)
 
 
-def told(response: OffsetFetchResponse) -> dict[tuple[str, int], tuple[int, int, str | None, int]]:
+def told(
+    response: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup,
+) -> dict[tuple[str, int], tuple[int, int, str | None, int]]:
     return {
         (topic.name, p.partition_index): (p.committed_offset, p.committed_leader_epoch, p.metadata, p.error_code)
         for topic in response.topics
@@ -99,6 +101,24 @@ async def test_no_topics_mean_all_that_the_group_committed(handlers: GroupHandle
     await handlers.commit(commits("t", committed_offset=7), context(7))
     assert told(await handlers.fetch(fetches(None), context(2))) == {("t", 0): (7, -1, "", 0)}
     assert told(await handlers.fetch(fetches({}), context(2))) == {}
+
+
+async def test_several_groups_are_asked_for_at_once_each_with_its_own_answer(
+    handlers: GroupHandlers, context: Context
+) -> None:
+    await handlers.commit(commits("t", committed_offset=7, committed_leader_epoch=2), context(9))
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    named = [group.OffsetFetchRequestTopics(name="t", partition_indexes=[1, 0])]
+    request = OffsetFetchRequest(groups=[group(group_id="g", topics=named), group(group_id="g", topics=None)])
+    response = await handlers.fetch(OffsetFetchRequest.decode(request.encode(version=9), version=9), context(9))
+    response = OffsetFetchResponse.decode(response.encode(version=9), version=9)
+    assert [(each.group_id, each.error_code, told(each)) for each in response.groups] == [
+        ("g", 0, {("t", 1): (-1, -1, "", 0), ("t", 0): (7, 2, "", 0)}),
+        ("g", 0, {("t", 0): (7, 2, "", 0)}),
+    ]
+    handlers.coordinator.store.unload(0, 2)
+    response = await handlers.fetch(request, context(8))
+    assert [(each.error_code, told(each)) for each in response.groups] == 2 * [(ErrorCode.NOT_COORDINATOR, {})]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,15 @@ def opened(
         log_start_offset=log_start_offset,
         cleaned_to=cleaned_to,
     )
-    return open_log(storage, origin, settings, heard.epoch, heard.lower, rules or ProtocolRules())
+    return open_log(
+        storage,
+        origin,
+        settings,
+        heard.epoch,
+        heard.lower,
+        lambda path, _: storage.remove(path),
+        rules or ProtocolRules(),
+    )
 
 
 def new_log(storage: MemoryStorage | None = None, settings: LogSettings = SMALL, heard: Heard | None = None) -> Log:

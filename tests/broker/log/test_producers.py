@@ -93,8 +93,8 @@ def test_a_duplicate_that_spans_the_largest_sequence_is_known() -> None:
 def test_a_duplicate_says_the_largest_timestamp_of_its_batch() -> None:
     log = new_log()
     sent = from_producer(0, 3, timestamp_ms=100)
-    assert log.append_as_leader(sent, 0).duplicate_timestamp_ms == -1
-    assert log.append_as_leader(sent, 0).duplicate_timestamp_ms == 102
+    assert log.append_as_leader(sent, 0).append_time_ms == -1
+    assert log.append_as_leader(sent, 0).append_time_ms == 102
 
 
 def test_producers_do_not_mix() -> None:

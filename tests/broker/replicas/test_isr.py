@@ -179,11 +179,29 @@ async def test_a_publication_that_failed_is_made_later(cluster: ReplicaCluster) 
     assert _notified(cluster) == [[0]]
 
 
-async def test_an_isr_below_min_insync_replicas_still_commits() -> None:
-    """As in Kafka 2.5: the high watermark does not wait for `min.insync.replicas`."""
-    async with ReplicaCluster(min_insync_replicas="3") as cluster:
+@pytest.mark.parametrize(
+    ("profile", "committed"),
+    [
+        pytest.param("2.5", 1, id="still commits up to Kafka 3.6"),
+        pytest.param("3.7", 0, id="commits nothing from Kafka 3.7 on"),
+    ],
+)
+async def test_an_isr_below_min_insync_replicas(profile: str, committed: int) -> None:
+    """KAFKA-15583."""
+    async with ReplicaCluster(min_insync_replicas="3", replication_profile=profile) as cluster:
         cluster.network.isolate(3)
         await cluster.elect(1, isr=[1, 2])
+        await cluster.produce(1, "a", acks=1)
+        await cluster.until(lambda: cluster[2].replica().log.log_end_offset == 1, "the other replica")
+        await asyncio.sleep(1)
+        assert cluster[1].replica().high_watermark == committed
+        cluster.network.heal()
+        await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit with all in sync")
+
+
+async def test_a_topic_with_fewer_replicas_than_min_insync_replicas_needs_all_of_them() -> None:
+    async with ReplicaCluster(min_insync_replicas="4", replication_profile="3.7") as cluster:
+        await cluster.elect(1)
         await cluster.produce(1, "a", acks=1)
         await cluster.until(lambda: cluster[1].replica().high_watermark == 1, "commit")
 

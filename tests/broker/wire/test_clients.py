@@ -155,7 +155,7 @@ async def test_confluent_kafka_writes_and_reads(broker: OnePartition) -> None:
     assert values == [f"value {number}".encode() * 50 for number in range(3)]
     assert {batch[MAGIC_AT] for _, batch in broker.batches} == {2}
     assert {batch[CODEC_AT] & 7 for _, batch in broker.batches} == {LZ4}
-    assert broker.asked >= {(ApiKey.METADATA, 8), (ApiKey.PRODUCE, 8), (ApiKey.FETCH, 11)}
+    assert broker.asked >= {(ApiKey.METADATA, 9), (ApiKey.PRODUCE, 10), (ApiKey.FETCH, 12)}
 
 
 async def test_aiokafka_writes_and_reads_an_assigned_partition(broker: OnePartition) -> None:
@@ -183,5 +183,5 @@ async def test_kafka_python_writes(broker: OnePartition) -> None:
     written = await asyncio.to_thread(write)
 
     assert written.offset == 0
-    assert (ApiKey.PRODUCE, 8) in broker.asked
+    assert (ApiKey.PRODUCE, 9) in broker.asked
     assert {batch[MAGIC_AT] for _, batch in broker.batches} == {2}

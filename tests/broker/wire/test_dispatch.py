@@ -94,49 +94,49 @@ async def test_a_request_without_response_gets_none() -> None:
     assert await dispatcher().dispatch(frame(ProduceRequest(acks=0, topic_data=[]), 8), "CLIENT", "peer:1") is None
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("version", range(5))
 async def test_only_apis_with_a_handler_are_advertised(version: int) -> None:
     response = await api_versions(frame(software("chaos", "1.0"), version), version)
 
     assert response.error_code == ErrorCode.NONE
-    assert ranges(response) == {0: (0, 8), 3: (0, 8), 18: (0, 3)}
+    assert ranges(response) == {0: (0, 11), 3: (0, 9), 18: (0, 4)}
 
 
-async def test_every_range_is_that_of_kafka_2_5_below_flexible_versions_or_for_groups_of_3_9() -> None:
+async def test_every_range_ends_with_that_of_kafka_3_9_or_below_topic_ids() -> None:
     response = await every_api().dispatch(frame(software("chaos", "1.0"), 3), "CLIENT", "peer:1")
 
     assert response is not None
     assert ranges(decode_response(ApiKey.API_VERSIONS, 3, bytes(response[4:]), correlation_id=7)) == {
-        0: (0, 8),
-        1: (4, 11),
-        2: (1, 5),
-        3: (0, 8),
+        0: (0, 11),
+        1: (4, 12),
+        2: (1, 9),
+        3: (0, 9),
         4: (0, 4),
         5: (0, 3),
         6: (0, 6),
         7: (1, 3),
-        8: (2, 7),
-        9: (1, 5),
-        10: (0, 4),
+        8: (2, 9),
+        9: (1, 9),
+        10: (0, 6),
         11: (0, 9),
         12: (0, 4),
         13: (0, 5),
         14: (0, 5),
         15: (0, 5),
         16: (0, 5),
-        18: (0, 3),
-        19: (2, 4),
-        20: (1, 3),
-        21: (0, 1),
-        22: (0, 1),
-        23: (0, 3),
-        32: (1, 3),
-        33: (0, 1),
-        35: (0, 1),
-        37: (0, 1),
+        18: (0, 4),
+        19: (2, 6),
+        20: (1, 5),
+        21: (0, 2),
+        22: (0, 5),
+        23: (0, 4),
+        32: (1, 4),
+        33: (0, 2),
+        35: (0, 4),
+        37: (0, 3),
         42: (0, 2),
-        43: (0, 1),
-        44: (0, 0),
+        43: (0, 2),
+        44: (0, 1),
         45: (0, 0),
         46: (0, 0),
         47: (0, 0),
@@ -149,13 +149,12 @@ async def test_a_flexible_response_of_api_versions_has_no_tagged_fields_in_its_h
 
     assert response is not None
     # length, correlation id, error, then at once the compact array of three APIs
-    assert response[4:].startswith(b"\0\0\0\x07\0\0\x04\0\0\0\0\0\x08\0")
+    assert response[4:].startswith(b"\0\0\0\x07\0\0\x04\0\0\0\0\0\x0b\0")
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(frame(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4), id="v4"),
         pytest.param(header(18, 5) + b"\0\x02a\x021\0", id="v5"),
         pytest.param(header(18, 5), id="v5 with nothing after the client id"),
         pytest.param(header(18, 32767) + b"\xff" * 9, id="the highest version, and no such body"),
@@ -166,7 +165,7 @@ async def test_unknown_version_of_api_versions_is_answered_in_version_0(data: by
     response = await api_versions(data, 0)
 
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert ranges(response) == {18: (0, 3)}
+    assert ranges(response) == {18: (0, 4)}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ CLOSED = [
     pytest.param(header(999, 0), "unknown API key 999", id="unknown API key"),
     pytest.param(header(-1, 0), "unknown API key -1", id="negative API key"),
     pytest.param(frame(FetchRequest(topics=[]), 11), "unknown API key 1", id="API without a handler"),
-    pytest.param(frame(MetadataRequest(topics=[]), 9), "METADATA v9 is not served", id="version above the range"),
+    pytest.param(frame(MetadataRequest(topics=[]), 10), "METADATA v10 is not served", id="version above the range"),
     pytest.param(header(3, -1), "METADATA v-1 is not served", id="negative version"),
     pytest.param(
         frame(ProduceRequest(acks=1, topic_data=[]), 2), "PRODUCE v2 is not", id="Produce v2, although advertised"

@@ -316,6 +316,7 @@ async def test_clients_that_never_read_hold_no_more_than_they_may(server: Any, c
 MINIMAL = {
     "broker.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092,REPL://127.0.0.1:9093",
+    "inter.broker.listener.name": "REPL",
     "log.dir": "/data",
     "zookeeper.connect": "127.0.0.1:2181",
 }

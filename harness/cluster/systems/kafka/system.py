@@ -1,0 +1,135 @@
+"""Apache Kafka of one release, in ZooKeeper mode, as the system under test."""
+
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
+
+from harness.broker.state_log import LineStateLog
+from harness.cluster import broker_properties, embedded_zookeeper
+from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER
+from harness.cluster.systems.kafka import jars, told
+from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
+from harness.errors import ClusterError
+
+if TYPE_CHECKING:
+    from harness.cluster.broker_properties import DriverProperties
+    from harness.cluster.driver import BrokerStatus
+    from harness.cluster.layout import ClusterLayout
+
+LOGGING_NAME = "log4j.properties"
+JVM_OPTIONS = (
+    "-Xms128m",
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # a broker lives for minutes: quick compilation beats good code
+    "-XX:-UsePerfData",  # else a killed JVM leaves /tmp/hsperfdata_<user>/<pid>
+    "-Duser.timezone=UTC",  # of the instants in its log
+    "-Djava.net.preferIPv4Stack=true",
+)
+"""For three brokers on a small machine."""
+PROTOCOLS = f"{CLIENT_LISTENER}:PLAINTEXT,{PEER_LISTENER}:PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class ApacheKafka:
+    """Implements System; a broker's state-change log is made of its own log afterwards."""
+
+    release: Release
+
+    start_timeout_s: ClassVar[float] = 240.0
+    """A JVM on a machine under heavy load."""
+    gone_timeout_s: ClassVar[float] = 30.0
+    tells: ClassVar[frozenset[str]] = told.TELLS
+    can_have_planted_bugs: ClassVar[bool] = False
+    properties_are_ours: ClassVar[bool] = False
+
+    @classmethod
+    def releases(cls) -> list[str]:
+        """Return all that can be started."""
+        return list(RELEASES)
+
+    @classmethod
+    def of_release(cls, release: str) -> Self:
+        """Return that release; raises ScenarioError if there is none."""
+        return cls(release_of(release))
+
+    @property
+    def name(self) -> str:
+        """`kafka:` and the release."""
+        return f"kafka:{self.release.version}"
+
+    def lacks(self) -> str:
+        """Return why it cannot be started: no Java, no jars, or jars that were changed."""
+        try:
+            embedded_zookeeper.java()
+        except ClusterError as error:
+            return str(error)
+        if lacking := jars.lacking(self.release):
+            return lacking
+        changed = jars.changed(self.release)
+        return f"jars are not those that were fetched: {', '.join(changed)}" if changed else ""
+
+    def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
+        """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
+        return broker_properties.effective(brokers, requested)
+
+    def configure(
+        self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
+    ) -> Path:
+        """Write a broker's properties and its logging configuration; return the path of the former."""
+        own = {"listener.security.protocol.map": PROTOCOLS}
+        path = broker_properties.write(layout, broker_id, {**requested, **own}, driver)
+        (path.parent / LOGGING_NAME).write_text(told.LOG4J, encoding="utf-8")
+        return path
+
+    def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
+        """Return the command that starts a broker."""
+        config = layout.config_file(broker_id).resolve()
+        logging = f"-Dlog4j.configuration=file:{config.parent / LOGGING_NAME}"
+        path = jars.class_path(self.release)
+        return [embedded_zookeeper.java(), *JVM_OPTIONS, logging, "-cp", path, "kafka.Kafka", str(config)]
+
+    def told_in(self, broker: "BrokerStatus") -> Path:
+        """Return what it prints."""
+        assert broker.human_log is not None
+        return broker.human_log
+
+    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+        """Return what lines of a broker's log tell of these kinds of state changes."""
+        events = (event for _, _, event in told.processes(iter(lines.decode(errors="replace").splitlines())))
+        return [{"ev": event.ev, **asdict(event)} for event in events if event.ev in kinds]
+
+    def gather(self, broker: "BrokerStatus") -> list[str]:
+        """Write a broker's state-change log; return how many lines were not understood, if any."""
+        broker.state_change_log.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            self.told_in(broker).open(encoding="utf-8", errors="replace") as lines,
+            broker.state_change_log.open("wb") as out,
+        ):
+            unknown = _write(broker.broker_id, (line.rstrip("\n") for line in lines), out)
+        return [f"{count} lines of {logger} could not be understood" for logger, count in sorted(unknown.items())]
+
+
+def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, int]:
+    """Write the state changes that a log tells of, those of each process by themselves; return what was not known."""
+
+    def write(line: bytes) -> None:
+        out.write(line)
+
+    def now() -> int:
+        return now_ns
+
+    log: LineStateLog | None = None
+    of: told.Teller | None = None
+    now_ns = 0
+    for teller, line, event in told.processes(lines):
+        now_ns = line.time_ns
+        if log is None or teller is not of:
+            of = teller
+            log = LineStateLog(broker_id, secrets.token_hex(8), write, now, now)
+        log.session_changed(teller.session)
+        log.registered(teller.broker_epoch)
+        log.emit(event)
+    return of.unknown if of else {}

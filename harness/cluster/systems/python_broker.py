@@ -1,0 +1,87 @@
+"""The broker of this project, which writes its state-change log itself and tells of everything."""
+
+import json
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from harness.cluster import broker_properties
+from harness.errors import ScenarioError
+from harness.events import KINDS
+
+if TYPE_CHECKING:
+    from harness.cluster.broker_properties import DriverProperties
+    from harness.cluster.driver import BrokerStatus
+    from harness.cluster.layout import ClusterLayout
+
+
+@dataclass(frozen=True, slots=True)
+class PythonBroker:
+    """Implements System."""
+
+    name: ClassVar[str] = "python"
+    start_timeout_s: ClassVar[float] = 60.0
+    """Two idle cores take three seconds."""
+    gone_timeout_s: ClassVar[float] = 5.0
+    tells: ClassVar[frozenset[str]] = frozenset(KINDS)
+    can_have_planted_bugs: ClassVar[bool] = True
+    properties_are_ours: ClassVar[bool] = True
+
+    @classmethod
+    def releases(cls) -> list[str]:
+        """Return that it has none."""
+        return [""]
+
+    @classmethod
+    def of_release(cls, release: str) -> Self:
+        """Return it; raises ScenarioError for a release."""
+        if release:
+            raise ScenarioError(f"the system {cls.name} has no releases: there is no {cls.name}:{release}")
+        return cls()
+
+    def lacks(self) -> str:
+        """Return an empty string: what runs this runs the broker."""
+        return ""
+
+    def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
+        """Return every property of a broker as text."""
+        return broker_properties.effective(brokers, requested)
+
+    def configure(
+        self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
+    ) -> Path:
+        """Write a broker's properties file and return its path."""
+        return broker_properties.write(layout, broker_id, requested, driver)
+
+    def command(self, layout: "ClusterLayout", broker_id: int) -> list[str]:
+        """Return the command that starts a broker."""
+        state_log = layout.state_change_log(broker_id).resolve()
+        state_log.parent.mkdir(parents=True, exist_ok=True)
+        argv = [sys.executable, "-m", "harness.broker"]
+        argv += ["--config", str(layout.config_file(broker_id).resolve()), "--state-log", str(state_log)]
+        for bug in layout.planted_bugs:
+            argv += ["--planted-bug", bug]
+        return argv
+
+    def told_in(self, broker: "BrokerStatus") -> Path:
+        """Return its state-change log."""
+        return broker.state_change_log
+
+    def told(self, lines: bytes, kinds: Collection[str]) -> list[dict[str, Any]]:
+        """Return the lines of these kinds; one torn by a kill and continued by the next process is none."""
+        likely = (line for line in lines.splitlines() if any(kind.encode() in line for kind in kinds))
+        return [event for event in map(_object, likely) if event.get("ev") in kinds]
+
+    def gather(self, broker: "BrokerStatus") -> list[str]:
+        """Do nothing: the log is there."""
+        return []
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

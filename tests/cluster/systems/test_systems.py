@@ -1,0 +1,88 @@
+"""Which systems there are, what they refuse, and what they make of what their brokers told."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.origins import ORIGINS, untold
+from harness.cluster.driver import BrokerStatus
+from harness.cluster.systems.system import all_systems, system_named
+from harness.errors import ScenarioError
+from harness.events import KINDS
+from harness.store.history import read_jsonl
+from harness.system.chain import read_chain
+from tests.cluster.systems.test_told import CONNECTED, FOLLOWER, LEADER, REGISTERED, START
+
+
+def test_every_system_is_found_by_its_name() -> None:
+    for system in all_systems():
+        assert system_named(system.name) == system
+        assert system.tells <= set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("kafak:3.9.1", "unknown system 'kafak:3.9.1'; known: python, kafka", id="no such family"),
+        pytest.param("kafka:9.9", "no Apache Kafka '9.9'; known releases: 3.9.1", id="no such release"),
+        pytest.param("kafka", "no Apache Kafka ''; known releases: 3.9.1", id="a release is missing"),
+        pytest.param("python:3", "the system python has no releases", id="a release of what has none"),
+    ],
+)
+def test_what_is_no_system_is_refused(name: str, text: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        system_named(name)
+    assert text in str(refused.value)
+
+
+def broker(folder: Path, *lines: str) -> BrokerStatus:
+    log = folder / "broker.log"
+    log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return BrokerStatus(
+        broker_id=0,
+        state="stopped",
+        pid=None,
+        client_address="",
+        peer_address="",
+        log_dir=folder,
+        state_change_log=folder / "logs" / "state-change.jsonl",
+        human_log=log,
+        starts=1,
+    )
+
+
+def test_a_state_change_log_is_made_of_what_kafka_told(tmp_path: Path) -> None:
+    one = broker(tmp_path, START, CONNECTED, REGISTERED, LEADER, START, FOLLOWER.format(2))
+    assert system_named("kafka:3.9.1").gather(one) == []
+    lines = list(read_jsonl(one.state_change_log))
+    assert [line["ev"] for line in lines] == [
+        "broker_start", "zk_session", "broker_registered", "become_leader", "broker_start", "become_follower",
+    ]  # fmt: skip
+    assert [line["seq"] for line in lines] == [0, 1, 2, 3, 0, 1]
+    assert len({line["inc"] for line in lines}) == 2
+    assert [(line["session"], line["broker_epoch"]) for line in lines[3:5]] == [("0x10003015c690002", 58), ("", -1)]
+    with one.state_change_log.open("rb") as chain:
+        assert read_chain(chain).breaks == 0
+
+
+def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:
+    one = broker(tmp_path, START, LEADER.replace("ISR [", "in sync ["))
+    assert system_named("kafka:3.9.1").gather(one) == ["1 lines of state.change.logger could not be understood"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "tells", "lacking"),
+    [
+        pytest.param("appends", {"append"}, [], id="all of its lines"),
+        pytest.param("high_watermarks", {"append"}, ["hw"], id="none of its lines"),
+        pytest.param("refused_retries", {"append"}, ["batch_refused", "become_leader"], id="some of its lines"),
+        pytest.param("sends", set(), [], id="a fact that brokers have no part in"),
+        pytest.param("leader_epochs", {"become_leader"}, [], id="a fact that says enough without"),
+    ],
+)
+def test_which_lines_a_fact_lacks(fact: str, tells: set[str], lacking: list[str]) -> None:
+    assert untold([fact], tells).get(fact, []) == lacking
+
+
+def test_of_our_broker_no_fact_lacks_a_line() -> None:
+    assert untold(ORIGINS, system_named("python").tells) == {}
