@@ -9,6 +9,7 @@ from harness.events import (
     BrokerRegistered,
     BrokerStart,
     BrokerStop,
+    Compaction,
     ControllerElected,
     Event,
     ZkSession,
@@ -41,6 +42,10 @@ FOLLOWER = (
 )
 HANDED_OVER = (
     f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] Controlled shutdown request returned successfully after 251ms"
+)
+CLEANED = (
+    f"{AT}kafka.log.LogCleaner: Cleaner 0: Building offset map for log my.orders-2-1 for 1 segments in offset range"
+    " [20, 40)."
 )
 STOPPED = f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] shut down completed"
 
@@ -84,6 +89,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [follows(2, -1), STARTED, follows(3, -1)],
             id="a new process remembers no epoch",
         ),
+        pytest.param(
+            [CLEANED.replace("offset map for log my", "offset map for my"), CLEANED],
+            [Compaction(topic="my.orders-2", partition=1, from_offset=0, until_offset=40)],
+            id="it cleans a log up to an offset, and what was clean before too",
+        ),
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it hands over and stops"),
         pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops and has nobody to hand over to"),
         pytest.param(
@@ -119,6 +129,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
     ("text", "counted"),
     [
         pytest.param(LEADER.replace("starts at leader epoch", "begins in epoch"), 1, id="a leader in other words"),
+        pytest.param(CLEANED.replace("offset range", "range"), 1, id="a cleaning in other words"),
         pytest.param(REGISTERED.replace("broker epoch", "epoch"), 1, id="a registration in other words"),
         pytest.param(f"{AT}state.change.logger: [Broker id=0] Handling LeaderAndIsr request", 0, id="of no interest"),
     ],

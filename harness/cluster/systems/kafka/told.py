@@ -18,6 +18,7 @@ from harness.events import (
     BrokerRegistered,
     BrokerStart,
     BrokerStop,
+    Compaction,
     ControllerElected,
     Event,
     ZkSession,
@@ -150,6 +151,13 @@ def _follower(teller: Teller, match: re.Match[str]) -> Event:
     )
 
 
+def _compaction(_teller: Teller, match: re.Match[str]) -> Event:
+    """The line is written before anything is taken; what was cleaned before is cleaned again."""
+    return Compaction(
+        topic=match["topic"], partition=int(match["partition"]), from_offset=0, until_offset=int(match["until"])
+    )
+
+
 _PARTITION = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
 _TERM = (
     r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+)"
@@ -171,6 +179,15 @@ _PATTERNS: dict[str, tuple[tuple[re.Pattern[str], Make], ...]] = {
     "kafka.controller.KafkaController": (
         (re.compile(r".* incremented to (?P<epoch>\d+) and epoch zk version is now (?P<version>\d+)"), _elected),
     ),
+    "kafka.log.LogCleaner": (
+        (
+            re.compile(
+                rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
+                r" \[\d+, (?P<until>\d+)\)\."
+            ),
+            _compaction,
+        ),
+    ),
     "state.change.logger": (
         (
             re.compile(
@@ -189,11 +206,23 @@ _PATTERNS: dict[str, tuple[tuple[re.Pattern[str], Make], ...]] = {
     ),
 }
 """By logger, what it tells and what is made of that."""
-_MUST_BE_KNOWN = re.compile(r"Registered broker.*|.*successfully elected as.*|\[Broker .*\] (?:Leader|Follower) .*")
+_MUST_BE_KNOWN = re.compile(
+    r"Registered broker.*|.*successfully elected as.*|\[Broker .*\] (?:Leader|Follower) .*"
+    r"|Cleaner \d+: Building offset map for log .*"
+)
 """How lines begin that some pattern must know."""
 TELLS = frozenset(
     kind.ev
-    for kind in (BrokerStart, BrokerStop, ZkSession, BrokerRegistered, ControllerElected, BecomeLeader, BecomeFollower)
+    for kind in (
+        BrokerStart,
+        BrokerStop,
+        ZkSession,
+        BrokerRegistered,
+        ControllerElected,
+        BecomeLeader,
+        BecomeFollower,
+        Compaction,
+    )
 )
 """The kinds of events that the patterns make."""
 
