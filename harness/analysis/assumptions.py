@@ -70,10 +70,10 @@ DUMPS_COMPLETE = (
 )
 """The dumps of all replicas are whole, torn last lines included, and those of the last ISRs are there."""
 COMPACTIONS_TOLD = Assumption(
-    facts=("topic_configs", "appends"),
-    broken=lambda topic_configs, appends: topic_configs.where(
+    facts=("topic_configs", "leadership_claims"),
+    broken=lambda topic_configs, claims: topic_configs.where(
         F.col("compacted") & ~F.col("topic").startswith("__")
-    ).join(appends.select("run_id").distinct(), on="run_id", how="left_anti"),
+    ).join(claims.select("run_id").distinct(), on="run_id", how="left_anti"),
     reason="{topic} is compacted, and no broker's log tells what cleaners took",
 )
 """Brokers that compact what is judged say so; of internal topics, which always are, little is ever taken in a run."""

@@ -1,6 +1,6 @@
 from harness.analysis.schemas import TORN
-from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, sent
-from tests.analysis.protocol_rows import appended, configured, superseded
+from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, sent
+from tests.analysis.protocol_rows import configured, superseded
 from tests.checks.answers import (
     FROM_ANYWHERE,
     NOT_UNIQUE,
@@ -27,7 +27,7 @@ CASES = {
         *PASSED, configured(compacted=True), text="orders is compacted"
     ),
     "the topic is compacted, and the brokers' logs tell of it": fails(
-        *PASSED, configured(compacted=True), appended(1, 0, 1)
+        *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)
     ),
     "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),
