@@ -16,6 +16,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Severity, allowances, handed_to
 from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
+from tests.analysis.protocol_rows import configured
 
 STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
@@ -50,6 +51,12 @@ class Case:
         """Return, for each of the facts that a check needs, a case that lacks it and is UNKNOWN for that reason."""
         assert {table for table, _ in self.rows} >= set(tables)
         return {f"nothing in {table}": self._without(table) for table in tables}
+
+    def with_unknown_cleaners(self) -> dict[str, "Case"]:
+        """Return a case of a compacted topic without broker's logs, which is UNKNOWN for that reason."""
+        rows = [row for row in self.rows if row[0] != "leadership_claims"]
+        case = unknown(*rows, configured(compacted=True), settings=self.settings, text="orders is compacted")
+        return {"the topic is compacted, and no broker's log tells of it": case}
 
     def _without(self, table: str) -> "Case":
         rows = [row for row in self.rows if row[0] != table]

@@ -45,5 +45,6 @@ CASES = {
 }
 
 CASES |= CASES["the later leader has it"].without_each("sends", "replicas", "leader_epochs")
+CASES |= CASES["the later leader has it"].with_unknown_cleaners()
 
 test_acknowledged_records_in_the_logs_of_later_leaders = table_of("I10", CASES)

@@ -35,5 +35,6 @@ CASES = {
 }
 
 CASES |= CASES["numbers follow each other"].without_each("replicas", "replica_records")
+CASES |= CASES["numbers follow each other"].with_unknown_cleaners()
 
 test_sequence_numbers_in_a_log = table_of("I21", CASES)

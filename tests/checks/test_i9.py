@@ -68,6 +68,7 @@ CASES = {
 }
 
 CASES |= CASES["equal logs"].without_each("replicas", "partition_states")
+CASES |= CASES["equal logs"].with_unknown_cleaners()
 
 test_replicas_offset_by_offset = table_of("I9", CASES)
 

@@ -15,4 +15,6 @@ CASES = {
     "nobody read anything": unknown(text="polls"),
 }
 
+CASES |= CASES["it gives everything"].with_unknown_cleaners()
+
 test_gaps_within_a_poll = table_of("int-poll-skip", CASES)

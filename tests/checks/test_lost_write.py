@@ -23,9 +23,6 @@ CASES = {
         *PASSED, offsets=[0], text="a was acknowledged (acks=all) at orders-0 offset 0, readers came to offset 1"
     ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
-    "the topic is compacted, and no broker's log tells of it": unknown(
-        *PASSED, configured(compacted=True), text="orders is compacted"
-    ),
     "the topic is compacted, and the brokers' logs tell of it": fails(
         *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)
     ),
@@ -74,5 +71,6 @@ CASES = {
 }
 
 CASES |= CASES["all is read"].without_each("sends", "polls")
+CASES |= CASES["all is read"].with_unknown_cleaners()
 
 test_acknowledged_records_before_the_last_one_read = table_of("lost-write", CASES)

@@ -33,4 +33,6 @@ CASES = {
     "nobody read anything": unknown(text="polls"),
 }
 
+CASES |= CASES["it goes on where it ended"].with_unknown_cleaners()
+
 test_jumps_from_poll_to_poll = table_of("poll-skip", CASES)

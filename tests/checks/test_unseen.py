@@ -23,5 +23,6 @@ CASES = {
 }
 
 CASES |= CASES["it was read"].without_each("sends", "replica_records", "partition_states")
+CASES |= CASES["it was read"].with_unknown_cleaners()
 
 test_acknowledged_records_that_nobody_read = table_of("unseen", CASES)
