@@ -41,6 +41,25 @@ CASES = {
         compacted(9, topic="__consumer_offsets", partition=1),
         offsets=[4],
     ),
+    "a cleaner was at another topic": fails(
+        *READ, committed(4, at=(1, 2)), committed(5, at=(3, None), outcome="info"), logged(5), compacted(9), offsets=[4]
+    ),
+    "a later one that nobody acknowledged is not in the log either": fails(
+        *READ,
+        committed(4, at=(1, 2)),
+        committed(5, at=(3, None), outcome="info"),
+        logged(3),
+        compacted(9, topic="__consumer_offsets"),
+        offsets=[4],
+    ),
+    "what was read back without an answer is no commit": fails(
+        *READ,
+        committed(4, at=(1, 2)),
+        fetched(5, at=(3, None), outcome="info"),
+        logged(5),
+        compacted(9, topic="__consumer_offsets"),
+        offsets=[4],
+    ),
     "a cleaner left one that was acknowledged before": fails(
         *READ,
         committed(3, at=(1, 2)),

@@ -21,6 +21,13 @@ CASES = {
         *LOG, numbered(4, 0), numbered(6, 1), offsets=[1], text="number 6 at offset 1 after number 4"
     ),
     "numbers are missing where a cleaner was": passes(*LOG, numbered(4, 0), numbered(9, 1), compacted(1)),
+    "one number is missing where a cleaner was": passes(*LOG, numbered(4, 0), numbered(6, 1), compacted(1)),
+    "a cleaner was there, and before that a shorter way": passes(
+        *LOG, numbered(4, 0), numbered(6, 1), compacted(0), compacted(1)
+    ),
+    "almost half of all numbers are missing where a cleaner was": passes(
+        *LOG, numbered(4, 0), numbered(2**30, 1), compacted(1)
+    ),
     "numbers are missing where none was": fails(*LOG, numbered(4, 1), numbered(6, 2), compacted(1), offsets=[2]),
     "a number comes twice where a cleaner was": fails(*LOG, numbered(4, 0), numbered(4, 1), compacted(9), offsets=[1]),
     "numbers go back where a cleaner was": fails(*LOG, numbered(4, 0), numbered(3, 1), compacted(9), offsets=[1]),

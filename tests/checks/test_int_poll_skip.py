@@ -1,6 +1,6 @@
 from tests.analysis.fact_rows import read
 from tests.analysis.protocol_rows import stepped, superseded
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
 
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
 
@@ -12,6 +12,7 @@ CASES = {
     "so it does where the reader subscribed": fails(*SEEN, stepped(2, 5, polls=(1, 1), mode="subscribe")),
     "a cleaner may have taken it": passes(*SEEN, stepped(2, 5, polls=(1, 1)), superseded(3)),
     "the gap lies between two polls": passes(*SEEN, stepped(2, 5)),
+    "the clients' history has holes": unknown(*SEEN, stepped(2, 5, polls=(1, 1)), UNREADABLE, text="unreadable lines"),
     "nobody read anything": unknown(text="polls"),
 }
 

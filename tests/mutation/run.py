@@ -23,6 +23,7 @@ SHARED = {
     f"harness.analysis.{name}": Path(registry.__file__).parents[1] / "analysis" / f"{name}.py"
     for name in (
         "assumptions",
+        "compaction",
         "findings",
         "liveness",
         "min_insync",
