@@ -32,6 +32,7 @@ from harness.system.interruption import Background
 from harness.verdict import EnvironmentVerdict, ExitCode, FaultVerdict, SystemVerdict
 from tests.fake_cluster import FakeCluster
 from tests.raising import raising
+from tests.simulation.scenarios import scenario
 from tests.verdicts import FAIL
 
 SCENARIO = """\
@@ -397,24 +398,42 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
 UNKNOWN = SystemVerdict.UNKNOWN
 
 
+COMPACTED = {"topics": [{"name": "orders", "config": {"cleanup.policy": "compact"}}]}
+CLEANED = {"cluster": {"properties": {"log.cleaner.backoff.ms": 9}}}
+
+
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("changed", "kind", "told"),
     [
-        pytest.param(None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
-        pytest.param("state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"),
+        pytest.param({}, None, {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="nothing is damaged"),
         pytest.param(
-            "operations", {"I1": FAIL, "phantom": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
+            {}, "state_changes", {"I1": UNKNOWN, "phantom": FAIL, "I9": SystemVerdict.PASS}, id="a broker's log"
         ),
-        pytest.param("", dict.fromkeys(("I1", "phantom", "I9"), UNKNOWN), id="the plan"),
+        pytest.param(
+            COMPACTED,
+            "state_changes",
+            {"I1": UNKNOWN, "phantom": FAIL, "I9": UNKNOWN},
+            id="a broker's log, which might tell what cleaners took",
+        ),
+        pytest.param(
+            CLEANED,
+            "operations",
+            {"I1": FAIL, "phantom": UNKNOWN, "I9": UNKNOWN},
+            id="a client's operations, of which cleaners may have taken some",
+        ),
+        pytest.param(
+            {}, "operations", {"I1": FAIL, "phantom": UNKNOWN, "I9": SystemVerdict.PASS}, id="a client's operations"
+        ),
+        pytest.param({}, "", dict.fromkeys(("I1", "phantom", "I9"), UNKNOWN), id="the plan"),
     ],
 )
 def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothing(
-    kind: str | None, told: dict[str, SystemVerdict]
+    changed: dict[str, Any], kind: str | None, told: dict[str, SystemVerdict]
 ) -> None:
     verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
-    results = judging.within_holes(checks, holes)
+    results = judging.within_holes(checks, holes, scenario(**changed))
     assert {result.check: result.verdict for result in results} == told
     for result in results:
         if result.verdict is UNKNOWN:
@@ -425,7 +444,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
 def test_what_a_killed_writer_had_still_to_say_takes_no_answer_away() -> None:
     checks = [CheckResult(check="phantom", promise="p", verdict=FAIL, violations=1)]
     hole = Hole(place="operations/a.jsonl", kind="operations", text="its writer was killed", is_open_end=True)
-    assert judging.within_holes(checks, [hole]) == checks
+    assert judging.within_holes(checks, [hole], scenario()) == checks
 
 
 def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:

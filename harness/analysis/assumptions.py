@@ -75,6 +75,7 @@ COMPACTIONS_TOLD = Assumption(
         F.col("compacted") & ~F.col("topic").startswith("__")
     ).join(claims.select("run_id").distinct(), on="run_id", how="left_anti"),
     reason="{topic} is compacted, and no broker's log tells what cleaners took",
+    of_compaction=True,
 )
 """Brokers that compact what is judged say so; of internal topics, which always are, little is ever taken in a run."""
 HEALED = Assumption(

@@ -86,6 +86,8 @@ class Assumption:
     """Returns, of these facts in their order, rows with `run_id` that break it."""
     reason: str
     """The text for such a row, with its value in the place of each `{column}`; a run gets the first by the alphabet."""
+    of_compaction: bool = False
+    """Whether it can be broken only where a topic is compacted."""
 
 
 class Check(Protocol):
@@ -139,16 +141,20 @@ class Newer(Check, Protocol):
 
 READ_BY_ALL = ("evidence",)
 """Facts that every check may use without saying so."""
+OF_COMPACTION = ("compactions", "superseded")
+"""Facts that say something where topics are compacted, and nothing elsewhere."""
 READ_FOR_POWER_LOSSES = ("fault_windows", "partition_states")
 """Facts that tell how far a power loss reaches, for checks whose anomaly it excuses."""
 
 
-def read_by(check: Check) -> tuple[str, ...]:
-    """Return the names of all facts on which the answer of a check rests."""
+def read_by(check: Check, *, compacts: bool = True) -> tuple[str, ...]:
+    """Return the names of all facts on which the answer of a check rests, where topics are compacted or nowhere."""
     more = check.reads if isinstance(check, ReadsMore) else ()
     cuts = READ_FOR_POWER_LOSSES if any(each.power_loss for each in allowances(check)) else ()
-    assumed = (fact for each in assumptions(check) for fact in each.facts if fact not in READ_BY_ALL)
-    return tuple(dict.fromkeys((*check.needs, *more, *cuts, *assumed)))
+    assumes = (each for each in assumptions(check) if compacts or not each.of_compaction)
+    assumed = (fact for each in assumes for fact in each.facts if fact not in READ_BY_ALL)
+    names = dict.fromkeys((*check.needs, *more, *cuts, *assumed))
+    return tuple(name for name in names if compacts or name not in OF_COMPACTION)
 
 
 def handed_to(check: Check, facts: dict[str, DataFrame]) -> dict[str, DataFrame]:

@@ -27,6 +27,8 @@ from harness.verdict import SystemVerdict
 if TYPE_CHECKING:
     from harness.analysis.judge import Judgement
 
+_OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
+"""How properties of brokers begin that have the offsets topic cleaned while a run lasts."""
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
@@ -237,14 +239,15 @@ NOT_PROVABLE = Remark(
 )
 
 
-def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole]) -> list[CheckResult]:
+def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], scenario: Scenario) -> list[CheckResult]:
     """Return the answers; a check that rests on a kind of evidence with a hole cannot tell, whatever it found.
 
     What is lost looks like a broker or a client that did nothing, and what was changed like one that did wrong.
     """
+    compacts = _compacts(scenario)
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
-        reason = _unreliable(kinds_of(read_by(registry.check(result.check))), holes)
+        reason = _unreliable(kinds_of(read_by(registry.check(result.check), compacts=compacts)), holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
         found = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
@@ -253,6 +256,13 @@ def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole]) -> list[C
         )
 
     return [as_far_as_known(result) for result in checks] if holes else list(checks)
+
+
+def _compacts(scenario: Scenario) -> bool:
+    """Return whether a topic is compacted while a run lasts; `__consumer_offsets` is where it is made small."""
+    small = any(name.startswith(_OF_CLEANERS) for name in scenario.cluster.properties)
+    of_brokers = _properties(scenario)["log.cleanup.policy"]
+    return small or any("compact" in topic.config.get("cleanup.policy", of_brokers) for topic in scenario.topics)
 
 
 def _unreliable(kinds: Sequence[str], holes: Sequence[Hole]) -> str:
@@ -294,7 +304,7 @@ def run_checks(
             judgement = (judging or judge)(folder, settings, checks_of(folder, scenario), progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        return within_holes(judgement.checks, holes) + not_judged(folder, scenario)
+        return within_holes(judgement.checks, holes, scenario) + not_judged(folder, scenario)
 
     answers = _attempt(checks, "the checks", notes)
     progress.message(f"{len(answers)} checks have answered, from {sum(counts.values())} rows of facts")

@@ -72,7 +72,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            checks = within_holes(answer.checks, holes_in(folder, scenario, plan))
+            checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
             checked = Checked(checks=checks + not_judged(folder, scenario), counts=answer.counts)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)

@@ -150,8 +150,9 @@ def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
     for folder, judgement in together.judge_together(spark, asked, tmp_path / "scratch", keep=False, progress=Silent()):
         case = tried[folder.root]
         assert isinstance(judgement, Judgement), case
-        holes = holes_in(folder, scenario_of(folder), load_plan(folder.plan))
-        answers = {check.check: check.verdict for check in within_holes(judgement.checks, holes)}
+        scenario = scenario_of(folder)
+        holes = holes_in(folder, scenario, load_plan(folder.plan))
+        answers = {check.check: check.verdict for check in within_holes(judgement.checks, holes, scenario)}
         if case.run is runs.intact:
             assert FAIL not in answers.values(), case
         assert all(answers[name] is not PASS for name in runs.failing.get(case.run, ())), case
