@@ -11,6 +11,7 @@ app = typer.Typer(name="kafka", help="Fetch releases of Apache Kafka, to test th
 def get(version: Annotated[str, typer.Argument(metavar="VERSION", help="A release, e.g. 3.9.1.")]) -> None:
     """Fetch the jars of a release with Maven, once; CHAOS_KAFKA names the folder that holds the releases."""
     from rich.console import Console
+    from rich.markup import escape
 
     from harness.cluster.systems.kafka.jars import fetch
     from harness.cluster.systems.kafka.releases import release_of
@@ -18,15 +19,5 @@ def get(version: Annotated[str, typer.Argument(metavar="VERSION", help="A releas
     release = release_of(version)
     console = Console()
     with console.status(f"Maven fetches Apache Kafka {version}") as status:
-        folder = fetch(release, lambda line: status.update(line[: console.width - 4]))
+        folder = fetch(release, lambda line: status.update(escape(line[: console.width - 4])))
     console.print(f"Apache Kafka {version} is in {folder}", highlight=False, soft_wrap=True)
-
-
-@app.command("list")
-def list_() -> None:
-    """List the releases that can be tested, and where the jars of each are."""
-    from harness.cluster.systems.kafka.jars import folder_of, lacking
-    from harness.cluster.systems.kafka.releases import RELEASES
-
-    for release in RELEASES.values():
-        typer.echo(f"{release.version}  {lacking(release) or folder_of(release)}")

@@ -1,4 +1,4 @@
-"""Reads what a broker has logged in its state-change log since some moment, while it goes on writing."""
+"""Reads what a broker has told of its state changes since some moment, while it goes on writing."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class StateChanges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """State changes as they stand in files, wherever the driver says these are."""
+    """State changes as they stand in files: the driver knows where, the system under test what they say."""
 
     driver: ClusterDriver
 

@@ -70,7 +70,8 @@ def checks_of(folder: RunFolder, scenario: Scenario) -> list[str]:
     Raises:
         EvidenceError: a later version of this program has written it.
     """
-    if scenario.system == PYTHON and (scenario.checks or read_version(folder) == VERSION):
+    version = read_version(folder)
+    if scenario.system == PYTHON and (scenario.checks or version == VERSION):
         return scenario.checks
     untried = {answer.check for answer in not_judged(folder, scenario)}
     return [name for name in _wanted(folder, scenario) if registry.check(name).name not in untried]

@@ -16,6 +16,7 @@ from harness.report.timeline import figure
 from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
+from harness.values import PYTHON
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 
 SHOWN_GAPS = 40
@@ -44,8 +45,9 @@ def write(folder: RunFolder) -> Path:
     result = RunResult.load(folder.verdict)
     write_junit(folder, result)
     planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
+    where = f"driver {result.driver}" + ("" if result.system == PYTHON else f" · system {result.system}")
     heading = Heading(
-        about=f"{result.started_at} · {result.duration_s:.0f} s · driver {result.driver} · seed {result.seed}{planted}",
+        about=f"{result.started_at} · {result.duration_s:.0f} s · {where} · seed {result.seed}{planted}",
         answer=result.verdicts.system.name,
         cards=cards(result),
         commands={

@@ -1,5 +1,7 @@
 """Which systems there are, what they refuse, and what they make of what their brokers told."""
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,16 @@ def test_a_state_change_log_is_made_of_what_kafka_told(tmp_path: Path) -> None:
     assert [(line["session"], line["broker_epoch"]) for line in lines[3:5]] == [("0x10003015c690002", 58), ("", -1)]
     with one.state_change_log.open("rb") as chain:
         assert read_chain(chain).breaks == 0
+
+
+def test_instants_are_on_the_clock_that_the_harness_uses(tmp_path: Path) -> None:
+    now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
+    instant = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S,000")
+    one = broker(tmp_path, START.replace("2026-11-22 21:59:23,694", instant))
+    system_named("kafka:3.9.1").gather(one)
+    (line,) = read_jsonl(one.state_change_log)
+    assert line["ts"] == now_ns // 1_000_000_000 * 1_000_000_000
+    assert abs(line["mono"] - monotonic_ns) < 60_000_000_000
 
 
 def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:

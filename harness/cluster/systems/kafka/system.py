@@ -1,6 +1,7 @@
 """Apache Kafka of one release, in ZooKeeper mode, as the system under test."""
 
 import secrets
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -113,13 +114,20 @@ class ApacheKafka:
 
 
 def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, int]:
-    """Write the state changes that a log tells of, those of each process by themselves; return what was not known."""
+    """Write the state changes that a log tells of, those of each process by themselves; return what was not known.
+
+    A log has the wall clock; its instants are put on the monotonic clock by how far apart the two are now.
+    """
+    ahead_ns = time.time_ns() - time.monotonic_ns()
 
     def write(line: bytes) -> None:
         out.write(line)
 
-    def now() -> int:
+    def wall_ns() -> int:
         return now_ns
+
+    def monotonic_ns() -> int:
+        return now_ns - ahead_ns
 
     log: LineStateLog | None = None
     of: told.Teller | None = None
@@ -128,7 +136,7 @@ def _write(broker_id: int, lines: Iterator[str], out: BinaryIO) -> Mapping[str, 
         now_ns = line.time_ns
         if log is None or teller is not of:
             of = teller
-            log = LineStateLog(broker_id, secrets.token_hex(8), write, now, now)
+            log = LineStateLog(broker_id, secrets.token_hex(8), write, wall_ns, monotonic_ns)
         log.session_changed(teller.session)
         log.registered(teller.broker_epoch)
         log.emit(event)
