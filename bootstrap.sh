@@ -110,7 +110,11 @@ locked_uv() { # into the environment; the tests' lock pins it
 
 install() { # ARGUMENT... : by uv, in a fifth of the time; by pip where no uv goes or only pip knows the way to packages
     if uv=$(find_uv); then
-        "$uv" pip install -q --python "$venv/bin/python" "$@" && return
+        if "$uv" pip install -q --python "$venv/bin/python" "$@"; then
+            # pyspark comes as source only, and behind some mirrors uv builds it anew each time: 1.4 GB that nothing uses.
+            "$uv" cache prune -q || true
+            return
+        fi
         say "uv could not; once more with pip, which takes a minute or two"
     fi
     pip "$@"
