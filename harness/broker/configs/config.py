@@ -81,7 +81,7 @@ def _counts_by_host(text: str) -> tuple[str, ...]:
 
 PROPERTIES: tuple[Property, ...] = (
     Property(name="broker.id", default=None, parse=integer(0)),
-    Property(name="listeners", default="PLAINTEXT://:9092", parse=ConfigType(TypeCode.STRING, _endpoints)),
+    Property(name="listeners", default="PLAINTEXT://127.0.0.1:9092", parse=ConfigType(TypeCode.STRING, _endpoints)),
     Property(name="advertised.listeners", default="", parse=ConfigType(TypeCode.STRING, _advertised)),
     Property(name="inter.broker.listener.name", default="", parse=TEXT),
     Property(
