@@ -1,4 +1,4 @@
-"""Who is told how a run goes on: the terminal's live display, a task's log, or nobody."""
+"""Who is told how a run goes on: the terminal's live display, a task's log, or nobody; and in which words."""
 
 import logging
 import threading
@@ -63,6 +63,11 @@ class Logged:
     def message(self, text: str) -> None:
         """Log it."""
         log.info("%s", text)
+
+
+def number_of(count: int, what: str) -> str:
+    """Return how many there are of something, in words: 1 run, 2 runs."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 @contextmanager

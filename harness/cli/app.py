@@ -1,6 +1,8 @@
 """`chaos`: one command a thing a person does; heavy modules are imported by the command that needs them."""
 
 from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -40,11 +42,27 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 }
 """By name, each with the arguments of its example."""
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"chaos {version('kafka-chaos-harness')}")
+        raise typer.Exit
+
+
+def _options(
+    _asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take what stands before the command."""
+
+
 app = typer.Typer(
     name="chaos",
     help="Chaos testing for Kafka-style brokers: start a cluster, load it, break it, and prove what held.",
     epilog="Exit codes: 0 held, 1 violated, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
     no_args_is_help=True,
+    callback=_options,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import run_folder
+from harness.cli.options import run_folders
 
 
 def docs(
@@ -17,5 +17,4 @@ def docs(
     """Gather the Data Docs of runs in one site that opens offline, with an index of suites and runs; print its path."""
     from harness.contracts import registry
 
-    folders = [run_folder(path) for path in runs]
-    typer.echo(registry.import_module("expectations.site").write(folders, into.resolve()))
+    typer.echo(registry.import_module("expectations.site").write(run_folders(runs), into.resolve()))

@@ -1,5 +1,6 @@
 """The arguments and options that commands share, each declared once, and what becomes of those that name a scenario."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,7 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, e.g. cluster.brokers=5; YAML; repeatable."),
 ]
 Master = Annotated[str | None, typer.Option("--master", help="Spark master URL; default: this machine.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what held too, each by itself.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -79,5 +81,31 @@ def run_folder(path: Path) -> "RunFolder":
 
     folder = RunFolder(path.resolve())
     if not folder.plan.exists():
-        raise ScenarioError(f"{path}: not the folder of a run: it has no {folder.plan.name}")
+        missing = f"not the folder of a run: it has no {folder.plan.name}" if path.exists() else "no such folder"
+        raise ScenarioError(f"{path}: {missing}")
     return folder
+
+
+def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder]":
+    """Return the folders of runs, each once; what else lies among them, as behind `runs/*`, is left out and said.
+
+    Args:
+        paths: What was named.
+        some: Whether there is something to do without them.
+
+    Raises:
+        ScenarioError: one does not exist, or none is a run and that is all there is to do.
+    """
+    folders, refused = [], []
+    for path in {path.resolve(): path for path in paths}.values():
+        try:
+            folders.append(run_folder(path))
+        except ScenarioError as error:
+            if not path.exists():
+                raise
+            refused.append(str(error))
+    if refused and not folders and not some:
+        raise ScenarioError("\n".join(refused))
+    for sentence in refused:
+        typer.echo(f"left out: {sentence}", err=True)
+    return folders

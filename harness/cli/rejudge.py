@@ -9,8 +9,9 @@ import typer
 from rich.markup import escape
 
 from harness.cli import simulate as sweep_command
-from harness.cli.options import Json, run_folder
+from harness.cli.options import Json, Verbose, run_folders
 from harness.errors import ScenarioError
+from harness.progress import number_of
 from harness.sweep.sweep import request_file
 from harness.system.extras import require
 from harness.verdict import ExitCode
@@ -31,6 +32,7 @@ def rejudge(
         bool, typer.Option("--dry-run", help="Ask the checks alone, write nothing: what would change? Runs only.")
     ] = False,
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Judge recorded runs again, without a cluster, say which answers have changed, and write their reports anew.
 
@@ -39,9 +41,8 @@ def rejudge(
     from harness.cli.terminal import PatientConsole
 
     console = PatientConsole()
-    places = list({path.resolve(): path for path in paths}.values())
-    sweeps = [path for path in places if request_file(path).exists()]
-    folders = [run_folder(path) for path in places if path not in sweeps]
+    sweeps = list({path.resolve(): path for path in paths if request_file(path).exists()}.values())
+    folders = run_folders((path for path in paths if not request_file(path).exists()), some=bool(sweeps))
     if folders and not dry_run:
         require("great_expectations")
     if dry_run and sweeps:
@@ -58,12 +59,13 @@ def rejudge(
         answers.append(each)
         codes.append(each.result.verdicts.exit_code)
         if not as_json:
-            _show(console, each, whole=len(folders) <= SHOWN_WHOLE)
+            _show(console, each, whole=verbose or len(folders) <= SHOWN_WHOLE, verbose=verbose)
     if as_json:
         typer.echo(json.dumps(printed + [_printed(each) for each in answers], indent=2))
     elif answers:
         changed = sum(1 for each in answers if each.differences)
-        console.print(f"{len(answers)} runs judged again, {changed} with other answers than before", highlight=False)
+        judged = number_of(len(answers), "run")
+        console.print(f"{judged} judged again, {changed} with other answers than before", highlight=False)
     raise typer.Exit(worst(codes))
 
 
@@ -88,11 +90,11 @@ def _printed(each: "Rejudged") -> dict[str, Any]:
     }
 
 
-def _show(console: "Console", each: "Rejudged", *, whole: bool) -> None:
+def _show(console: "Console", each: "Rejudged", *, whole: bool, verbose: bool) -> None:
     from harness.cli.terminal import new_table, show_result, styled
 
     if whole:
-        show_result(console, each.result)
+        show_result(console, each.result, verbose=verbose)
     else:
         console.print(f"{styled(each.result.verdicts.system)} {escape(each.folder.run_id)}", highlight=False)
     if each.differences:

@@ -16,6 +16,7 @@ from harness.cli.options import (
     Seed,
     Sets,
     System,
+    Verbose,
     run_folder,
     scenario_of,
 )
@@ -33,26 +34,26 @@ def run(
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Carry out a whole experiment and say what held."""
     from harness import phases
 
-    _carry_out(
-        phases.create_from(scenario_of(scenario, driver, planted_bugs, sets, system), seed, runs), as_json=as_json
-    )
+    wanted = scenario_of(scenario, driver, planted_bugs, sets, system)
+    _carry_out(phases.create_from(wanted, seed, runs), as_json=as_json, verbose=verbose)
 
 
-def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False) -> None:
+def replay(run_path: RunPath, runs: Runs = DEFAULT_RUNS, as_json: Json = False, verbose: Verbose = False) -> None:
     """Run again what a run did: the same scenario, the same plan."""
     from harness import phases
     from harness.experiment.judge import scenario_of as scenario_of_run
     from harness.scenario.plan import load_plan
 
     old = run_folder(run_path)
-    _carry_out(phases.create(scenario_of_run(old), load_plan(old.plan), runs), as_json=as_json)
+    _carry_out(phases.create(scenario_of_run(old), load_plan(old.plan), runs), as_json=as_json, verbose=verbose)
 
 
-def _carry_out(folder: "RunFolder", *, as_json: bool) -> None:
+def _carry_out(folder: "RunFolder", *, as_json: bool, verbose: bool) -> None:
     from harness import phases
     from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
 
@@ -63,5 +64,5 @@ def _carry_out(folder: "RunFolder", *, as_json: bool) -> None:
         for error in outcome.errors:
             typer.echo(str(error), err=True)
     else:
-        show_outcome(PatientConsole(), outcome, next_steps(folder, outcome.result))
+        show_outcome(PatientConsole(), outcome, next_steps(folder, outcome.result), verbose=verbose)
     raise typer.Exit(outcome.exit_code)

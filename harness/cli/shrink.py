@@ -49,13 +49,14 @@ def shrink(
     from harness.system.scratch import scratch_folder
     from harness.system.writable import make_parent
 
+    wanted = finding and finding_key(finding)
     loaded = simulated(scenario, planted_bugs, sets)
     progress = TerminalProgress(PatientConsole(stderr=True))
     first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
     if out is not None:
         make_parent(out)
     with spark_session(patient(None), progress=progress) as spark, scratch_folder() as scratch:
-        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=finding and finding_key(finding))
+        shrunk = shrunk_to(first, SparkJudge(spark, scratch), progress, finding=wanted)
     path = out or FOLDER / f"{shrunk.scenario.name}-{seed}.yaml"
     shrunk.write(path)
     if as_json:

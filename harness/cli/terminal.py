@@ -13,11 +13,13 @@ from rich.table import Table
 from harness.contracts.registry import check_title
 from harness.contracts.registry import fault as fault_plugin
 from harness.phases import Outcome
+from harness.progress import number_of
+from harness.report.answers import answers
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
-from harness.verdict import ExitCode, Verdict, Verdicts
+from harness.verdict import ExitCode, FaultVerdict, Verdict, Verdicts
 
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 STYLES = {  # by name, for the numbers of verdicts on different questions are the same
@@ -93,9 +95,11 @@ class TerminalProgress:
         self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
-def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]]) -> None:
+def show_outcome(
+    console: Console, outcome: Outcome, commands: Sequence[tuple[str, str]], *, verbose: bool = False
+) -> None:
     """Print what a run came to, and how to go on from there."""
-    show_result(console, outcome.result)
+    show_result(console, outcome.result, verbose=verbose)
     for error in outcome.errors:
         if not any(str(error) in remark.text for remark in outcome.result.remarks):
             console.print(str(error), style=BAD, markup=False, highlight=False)
@@ -103,21 +107,30 @@ def show_outcome(console: Console, outcome: Outcome, commands: Sequence[tuple[st
         console.print(f"[bold]{what:<8}[/bold]  {escape(command)}", highlight=False, soft_wrap=True)
 
 
-def show_result(console: Console, result: RunResult) -> None:
-    """Print faults, checks, suites and the three verdicts of a run."""
+def show_result(console: Console, result: RunResult, *, verbose: bool = False) -> None:
+    """Print what a run came to: whatever did not simply hold, how much did (`verbose`: each), and three verdicts."""
+    faults = [each for each in result.faults if verbose or each.verdict is not FaultVerdict.CONFIRMED]
+    checks, suites = answers(result.checks), answers(result.suites)
     table = new_table(result.run_id, "", "name", "verdict", "what was seen", wide=["what was seen"])
-    for fault in result.faults:
+    for fault in faults:
         hit = f"{fault.fault} {', '.join(fault.targets)}".strip()
         table.add_row("fault", hit, styled(fault.verdict), escape(fault.detail))
-    for check in result.checks:
+    for check in checks.all if verbose else checks.shown:
         reason = "; ".join(part for part in (check.counted, check.reason) if part)
         table.add_row("check", check_title(check.check), styled(check.verdict), escape(reason))
-    for suite in result.suites:
+    for suite in suites.all if verbose else suites.shown:
         unmet = [*suite.failures, *(f"expected: {sentence}" for sentence in suite.expected)]
-        text = "; ".join(unmet) or suite.reason or f"{suite.evaluated} expectations"
+        text = "; ".join(unmet) or suite.reason or number_of(suite.evaluated, "expectation")
         table.add_row("suite", suite.suite, styled(suite.verdict), escape(text))
-    if result.faults or result.checks or result.suites:
+    if table.row_count:
         console.print(table)
+    else:
+        console.print(result.run_id, markup=False, highlight=False)
+    if not verbose:
+        confirmed = len(result.faults) - len(faults)
+        rest = [f"{number_of(confirmed, 'fault')} confirmed"] if confirmed else []
+        rest += [sentence for sentence, _ in (*checks.folded("promise"), *suites.folded("suite"))]
+        console.print(", ".join(rest) or "nothing was judged", markup=False, highlight=False)
     for remark in [*result.remarks, *result.residue]:
         console.print(f"remark    {remark}", style=DOUBTFUL, markup=False, highlight=False)
     show_verdicts(console, result.verdicts)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from harness.contracts.registry import check_title
+from harness.report.answers import answers
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.timeline import figure
@@ -99,6 +100,8 @@ def render(
         "report.html.j2"
     ).render(
         result=result,
+        checks=answers(result.checks),
+        suites=answers(result.suites),
         heading=heading,
         chart=Markup(chart),  # noqa: S704 - made by plotly from numbers and names it escapes itself
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own script

@@ -47,7 +47,7 @@ def find_scenario(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix in (".yaml", ".yml") or "/" in name_or_path:
         if not path.is_file():
-            raise ScenarioError(f"{name_or_path}: no such file")
+            raise ScenarioError(f"{name_or_path}: {'not a file' if path.exists() else 'no such file'}")
         return path.absolute()
     built_in = {entry.name: entry.path for entry in registry.scenarios()}
     if name_or_path not in built_in:

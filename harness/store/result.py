@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import EvidenceError
+from harness.progress import number_of
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdicts, worst_fault, worst_system
 
 DERIVED = ("verdicts", "exit_code")
@@ -96,11 +97,11 @@ class CheckResult(StoredModel):
     def counted(self) -> str:
         """How much was found of each severity, in words; empty if nothing was."""
         numbers = [
-            (self.violations, "violation" if self.violations == 1 else "violations"),
-            (self.expected, "expected"),
-            (self.notes, "note" if self.notes == 1 else "notes"),
+            (self.violations, number_of(self.violations, "violation")),
+            (self.expected, f"{self.expected:,} expected"),
+            (self.notes, number_of(self.notes, "note")),
         ]
-        return ", ".join(f"{number} {what}" for number, what in numbers if number)
+        return ", ".join(text for number, text in numbers if number)
 
 
 class SuiteResult(StoredModel):

@@ -1,10 +1,12 @@
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import phases
+from harness.cli.options import run_folders
 from harness.cli.rejudge import worst as worst_of
 from harness.errors import (
     ClusterError,
@@ -69,6 +71,23 @@ def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
     assert "3 inconclusive" in out
 
 
+def test_the_version_is_that_of_the_distribution(chaos: Any) -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert chaos("--version")[:2] == (0, f"chaos {project['version']}\n")
+
+
+def test_what_is_no_run_among_runs_is_left_out_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, site, note = tmp_path / "run", tmp_path / "site", tmp_path / "note.txt"
+    run.mkdir()
+    site.mkdir()
+    note.touch()
+    RunFolder(run).plan.touch()
+    assert [folder.root for folder in run_folders([note, run, run / ".." / "run", site])] == [run]
+    assert capsys.readouterr().err.splitlines() == [
+        f"left out: {path}: not the folder of a run: it has no plan.json" for path in (note, site)
+    ]
+
+
 @pytest.mark.parametrize(
     "command", ["run", "plan", "validate", "judge", "rejudge", "why", "report", "replay", "list", "simulate"]
 )
@@ -124,8 +143,13 @@ def test_a_replay_has_the_same_scenario_and_the_same_plan(
         pytest.param(["run", "smoke", "--planted-bug", "b"], "--planted-bug b: planted_bugs", id="no such bug"),
         pytest.param(["run", "smoke", "--seed", "x"], "Invalid value for '--seed'", id="no number"),
         pytest.param(["judge"], "there is nothing to judge: give --operations, or other evidence", id="no evidence"),
-        pytest.param(["rejudge", "nowhere"], "nowhere: not the folder of a run: it has no plan.json", id="no run"),
-        pytest.param(["replay", "nowhere"], "nowhere: not the folder of a run", id="no run to replay"),
+        pytest.param(["rejudge", "nowhere"], "nowhere: no such folder", id="no run"),
+        pytest.param(["replay", "nowhere"], "nowhere: no such folder", id="no run to replay"),
+        pytest.param(
+            ["rejudge", "tests", "docs"], "docs: not the folder of a run: it has no plan.json", id="only others"
+        ),
+        pytest.param(["validate", "/dev/zero"], "/dev/zero: not a file", id="a device"),
+        pytest.param(["shrink", "smoke", "--seed", "7", "--finding", "I99"], "unknown finding 'I99'", id="no promise"),
         pytest.param(["list", "wonders"], "'wonders' is not one of", id="nothing to list"),
     ],
 )

@@ -1,5 +1,6 @@
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
-from tests.verdicts import FAIL, MISMATCH, PASS
+from tests.verdicts import CONFIRMED, FAIL, MISMATCH, NOT_JUDGED, PASS, UNKNOWN
 
 
 @pytest.fixture
@@ -47,12 +48,53 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
         "kill 1, 2",
         "[still] there",
         "2 violations, 1 expected; two leaders",
-        "4 expectations",
         "remark    a torn line",
         "remark    process 12 still runs",
         "fault MISMATCH   system FAIL   environment RESIDUE",
     ):
         assert expected in text
+
+
+MIXED = RESULT.model_copy(
+    update={
+        "faults": [
+            FaultResult(injection=n, fault="kill", targets=[], verdict=CONFIRMED, detail="gone") for n in (0, 1)
+        ],
+        "checks": [
+            CheckResult(check="I2", promise="p", verdict=PASS),
+            CheckResult(check="I3", promise="p", verdict=PASS, notes=1),
+            CheckResult(check="duplicate", promise="p", verdict=PASS, expected=4),
+            CheckResult(check="I9", promise="p", verdict=UNKNOWN, reason="no replicas"),
+            CheckResult(check="I10", promise="p", verdict=FAIL, violations=1, reason="lost"),
+            CheckResult(check="I25", promise="p", verdict=NOT_JUDGED, reason="no such lines"),
+        ],
+        "suites": [SuiteResult(suite="records", verdict=PASS, evaluated=1, unsuccessful=0)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("verbose", "rows", "folded"),
+    [
+        pytest.param(
+            False,
+            ["I10", "I9", "duplicate"],
+            "2 faults confirmed, 2 promises held, 1 promise not judged, 1 suite held",
+            id="what failed, what has no answer, what was excused; the rest is a line",
+        ),
+        pytest.param(
+            True,
+            ["kill", "kill", "I10", "I9", "duplicate", "I2", "I3", "I25", "records"],
+            "",
+            id="each, if that is asked for",
+        ),
+    ],
+)
+def test_what_matters_comes_first(console: Console, verbose: bool, rows: list[str], folded: str) -> None:
+    show_result(console, MIXED, verbose=verbose)
+    lines = text_of(console).splitlines()
+    assert [match[1] for line in lines if (match := re.match(r"(?:fault|check|suite) +│ (\w+)", line))] == rows
+    assert not folded or folded in lines
 
 
 def test_a_title_that_is_longer_than_its_table_stays_on_one_line(console: Console) -> None:

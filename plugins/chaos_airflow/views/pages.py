@@ -11,6 +11,7 @@ from chaos_airflow.views.files import Document
 from chaos_airflow.views.listing import Filters, Page
 from chaos_airflow.views.reading import Overview, State
 from harness.contracts.registry import check_title
+from harness.report.answers import answers
 from harness.store.result import RunResult
 
 UNAUTHENTICATED = 401
@@ -91,4 +92,4 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals.update(links=links, verdicts_of=verdicts_of)
-_templates.filters.update(check_title=check_title, mood=mood, instant=instant, duration=duration)
+_templates.filters.update(answers=answers, check_title=check_title, mood=mood, instant=instant, duration=duration)
