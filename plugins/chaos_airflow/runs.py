@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from chaos_airflow import settings
+from chaos_airflow.verdicts import HELD
 from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -64,16 +65,23 @@ class Origin(BaseModel):
     task_id: str
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED)
     """-1 for a task that is not mapped."""
+    expect: str = HELD
+    """How the run has to end: held, or violated where a planted bug must be found."""
+
+    @property
+    def task(self) -> tuple[str, str, str, int]:
+        """The task instance, whatever it expects."""
+        return self.dag_id, self.run_id, self.task_id, self.map_index
 
 
-def note_airflow_run(folder: Path, context: "Context") -> None:
-    """Write into a new run folder which task instance made it; call it before the cluster starts.
+def note_airflow_run(folder: Path, context: "Context", expect: str = HELD) -> None:
+    """Write into a new run folder which task instance made it and how it has to end; call it before the cluster starts.
 
     Pages of the plugin find the run of a DAG run by this note, and decide by it who may read it. If runs are read from
     elsewhere, the run appears there as running; that this failed is a warning, for it may work when the run is over.
     """
     ti: Any = context["ti"]
-    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index)
+    origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, expect=expect)
     run = RunFolder(folder)
     temporary = run.origin.with_suffix(".tmp")
     temporary.write_text(json.dumps(origin.model_dump()) + "\n", encoding="utf-8")

@@ -1,5 +1,6 @@
 """What the pages show, and what they tell the browser not to do."""
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from harness.verdict import SystemVerdict
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, result_of, with_documents
 from tests.raising import raising
 from tests.verdicts import FAIL, PASS, UNKNOWN
@@ -74,9 +76,48 @@ def test_a_row_says_what_became_of_a_run(viewer: "TestClient") -> None:
 
 @pytest.mark.usefixtures("suite")
 def test_the_list_of_a_dag_run_sums_it_up(viewer: "TestClient") -> None:
-    page = viewer.get("/kafka-chaos/", params=ASKED).text
+    page = viewer.get("/kafka-chaos/", params={**ASKED, "scenario": "smoke"}).text
     counts = re.findall(r'class="count">(\d+) <span class="badge \w+">([^<]+)<', page)
-    assert sorted(counts) == [("1", "held"), ("1", "inconclusive"), ("1", "violated")]
+    assert counts == [("1", "held")]
+
+
+@pytest.mark.parametrize(
+    ("ends", "answer", "stories"),
+    [
+        pytest.param([("held", PASS), ("held", PASS)], "good: 2 as expected", [], id="all held"),
+        pytest.param([("violated", FAIL), ("held", PASS)], "good: 2 as expected", [], id="a planted bug was found"),
+        pytest.param([("violated", PASS)], "bad: 1 of 1 not as expected", [0], id="a planted bug was not found"),
+        pytest.param([("held", PASS), ("held", FAIL)], "bad: 1 of 2 not as expected", [1], id="a promise is broken"),
+        pytest.param([("held", UNKNOWN)], "bad: 1 of 1 not as expected", [0], id="nothing was proved"),
+        pytest.param([("held", PASS), ("held", None)], "busy: 1 as expected, 1 going on", [], id="one goes on"),
+    ],
+)
+def test_a_night_begins_with_its_answer_and_what_is_not_as_expected(
+    viewer: "TestClient",
+    runs: Path,
+    ends: list[tuple[str, SystemVerdict | None]],
+    answer: str,
+    stories: list[int],
+) -> None:
+    for index, (expect, system) in enumerate(ends):
+        origin = {**NIGHTLY, "map_index": index, "expect": expect}
+        if system is None:
+            begun(runs, of(index), phase("drive", "started")).origin.write_text(json.dumps(origin), encoding="utf-8")
+        else:
+            made(runs, of(index), origin=origin, system=system)
+    page = viewer.get("/kafka-chaos/", params=ASKED).text
+    assert [": ".join(said) for said in re.findall(r'class="answer (\w+)">([^<]+)<', page)] == [answer]
+    told = re.findall(r'class="again"><code>chaos replay ([^<]+)<', page)
+    assert told == [of(index) for index in stories]
+    assert page.count("What was acknowledged is there.") == len([index for index in stories if ends[index][1] != PASS])
+
+
+def test_a_try_that_was_followed_by_another_does_not_count(viewer: "TestClient", runs: Path) -> None:
+    made(runs, of(1), origin={**NIGHTLY, "map_index": 0}, system=UNKNOWN)
+    made(runs, of(2), origin={**NIGHTLY, "map_index": 0})
+    page = viewer.get("/kafka-chaos/", params=ASKED).text
+    assert 'class="answer good">1 as expected<' in page
+    assert listed(page) == [of(2), of(1)]
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repetition(viewer: "TestClient", runs: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chaos_airflow.runs import Origin, note_airflow_run
 from chaos_airflow.tasks.request import Request, load
+from chaos_airflow.verdicts import HELD
 from harness import phases
 from harness.errors import ScenarioError
 from harness.reaper.liveness import supervised
@@ -56,13 +57,13 @@ def begin(request: Request, runs: Path, context: "Context", *, drive_timeout: ti
                 phases.collect(folder)
             finally:
                 phases.stop(folder)
-        return _started(phases.create_from(scenario, request.get("seed"), runs), context)
+        return _started(phases.create_from(scenario, request.get("seed"), runs), context, request.get("expect", HELD))
 
 
-def _started(folder: RunFolder, context: "Context") -> RunFolder:
+def _started(folder: RunFolder, context: "Context", expect: str) -> RunFolder:
     with ExitStack() as undo:
         undo.callback(phases.stop, folder)
-        note_airflow_run(folder.root, context)
+        note_airflow_run(folder.root, context, expect)
         phases.start(folder)
         undo.pop_all()
     return folder
@@ -102,5 +103,4 @@ def _of_same_task(folder: RunFolder, context: "Context") -> bool:
         origin = Origin.model_validate_json(folder.origin.read_bytes())
     except (OSError, ValueError):  # the command line made it, or its folder is broken
         return False
-    own = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index)
-    return origin == own
+    return origin.task == (ti.dag_id, ti.run_id, ti.task_id, ti.map_index)

@@ -25,6 +25,11 @@ class Filters:
     before: str = ""
     """Name of the run that the page before this one ended with."""
 
+    @property
+    def whole_dag_run(self) -> bool:
+        """Whether all runs of one DAG run are asked for."""
+        return bool(self.dag_id and self.run_id) and not (self.scenario or self.outcome)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

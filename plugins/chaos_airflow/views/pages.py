@@ -9,11 +9,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from chaos_airflow import links
 from chaos_airflow.views.files import Document
 from chaos_airflow.views.listing import Filters, Page
-from chaos_airflow.views.reading import Overview, State
+from chaos_airflow.views.night import night_of
+from chaos_airflow.views.reading import FOUND, MISSED, Overview, State
 from harness.contracts.registry import check_title
 from harness.report.answers import answers
+from harness.report.why import why
 from harness.store.result import RunResult
 
+SHOWN_REASONS = 3
+"""Of each run that did not end as expected; its page has all."""
 UNAUTHENTICATED = 401
 TITLES = {UNAUTHENTICATED: "Not logged in", 403: "Not yours to read", 404: "Nothing here", 503: "Not readable now"}
 
@@ -28,6 +32,8 @@ MOODS = {
     State.ENVIRONMENT: "bad",
     State.DAMAGED: "bad",
     State.RUNNING: "busy",
+    FOUND: "good",
+    MISSED: "bad",
 }
 """The colour beside the word; what is not named is open."""
 
@@ -36,7 +42,8 @@ def runs(filters: Filters, page: Page) -> HTMLResponse:
     """Return the list of runs."""
     narrowed = {name: getattr(filters, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
     older = links.list_page(**narrowed, before=page.older) if page.older else ""
-    return _page("list.html.j2", filters=filters, page=page, older=older, states=list(State))
+    night = night_of(page.rows) if filters.whole_dag_run and page.rows else None
+    return _page("list.html.j2", filters=filters, page=page, night=night, older=older, states=list(State))
 
 
 def run(shown: Overview, documents: dict[str, str], files: list[str]) -> HTMLResponse:
@@ -91,5 +98,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals.update(links=links, verdicts_of=verdicts_of)
-_templates.filters.update(answers=answers, check_title=check_title, mood=mood, instant=instant, duration=duration)
+_templates.globals.update(SHOWN_REASONS=SHOWN_REASONS, links=links, verdicts_of=verdicts_of)
+_templates.filters.update(
+    answers=answers, why=why, check_title=check_title, mood=mood, instant=instant, duration=duration
+)

@@ -34,6 +34,7 @@ SILENCE = timedelta(hours=3)
 """Within a phase on another machine: no task of a run may take longer, so nobody goes on with it then."""
 PAUSE = timedelta(minutes=30)
 """Between two phases, which is time that tasks wait in a queue."""
+FOUND, MISSED = "found, as it must be", "a planted bug was not found"
 MAX_SMALL_BYTES = 4 << 20
 MAX_FILE_BYTES = 128 << 20
 
@@ -78,6 +79,20 @@ class Overview:
     """As far as it is known; before the run is over it may still change."""
     origin: Origin | None
     """Which task made it; None for the command line."""
+
+    @property
+    def as_expected(self) -> bool | None:
+        """Whether it ended as it had to; None before its end, and where nobody has said how it has to."""
+        if self.origin is None or self.state is State.RUNNING:
+            return None
+        return self.state == self.origin.expect
+
+    @property
+    def surprise(self) -> str:
+        """What a verdict means where a planted bug had to be found; else empty."""
+        if self.origin is None or self.origin.expect != State.VIOLATED:
+            return ""
+        return {State.VIOLATED: FOUND, State.HELD: MISSED}.get(self.state, "")
 
 
 class Runs:
