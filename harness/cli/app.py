@@ -9,6 +9,7 @@ import typer
 from harness.cli.cluster import app as cluster_app
 from harness.cli.docs import docs
 from harness.cli.ending import with_exit_codes
+from harness.cli.explain import explain
 from harness.cli.images import app as images_app
 from harness.cli.judge import judge
 from harness.cli.kafka import app as kafka_app
@@ -27,6 +28,7 @@ from harness.cli.why import why
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "smoke --seed 7 --set duration_s=20"),
     "why": (why, "runs/smoke-20260101T120000-0000002a"),
+    "explain": (explain, "runs/smoke-20260101T120000-0000002a I10"),
     "replay": (replay, "runs/smoke-20260101T120000-0000002a"),
     "plan": (plan, "smoke --seed 7"),
     "validate": (validate, "smoke my-scenario.yaml"),

@@ -19,7 +19,7 @@ from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
-from harness.verdict import ExitCode, FaultVerdict, Verdict, Verdicts
+from harness.verdict import ExitCode, FaultVerdict, SystemVerdict, Verdict, Verdicts
 
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 STYLES = {  # by name, for the numbers of verdicts on different questions are the same
@@ -159,6 +159,8 @@ def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
     steps = [("report", str(folder.report))] if folder.report.exists() else []
     if result.verdicts.exit_code is not ExitCode.HELD:
         steps.append(("why", f"chaos why {folder.root}"))
+    if result.verdicts.system is SystemVerdict.FAIL:
+        steps.append(("explain", f"chaos explain {folder.root}"))
     return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +40,7 @@ class Evidence(ABC):
         windows = [] if faults[0] is None else [faults[0]]
         self.zero_ns: int = min(instants or windows, default=0)
         """Instant of the first operation; all times in the report are seconds since then."""
-        self._last_ns = max((last for _, last in (*clients, faults) if last is not None), default=self.zero_ns)
+        self.last_ns: int = max((last for _, last in (*clients, faults) if last is not None), default=self.zero_ns)
 
     @abstractmethod
     def rows(self, name: str, order: str, *, descending: bool = False) -> list[Row]:
@@ -63,7 +64,7 @@ class Evidence(ABC):
 
     def end_s(self) -> float:
         """Return when the last thing that the report draws happened."""
-        return (self._last_ns - self.zero_ns) / 1e9
+        return (self.last_ns - self.zero_ns) / 1e9
 
 
 class RunEvidence(Evidence):
@@ -85,6 +86,16 @@ class RunEvidence(Evidence):
     def rows(self, name: str, order: str, *, descending: bool = False) -> list[Row]:
         """Return a fact as dictionaries."""
         rows: list[Row] = self.table(name).sort_by([(order, "descending" if descending else "ascending")]).to_pylist()
+        return rows
+
+    def matching(self, name: str, **equal: Any) -> list[Row]:
+        """Return the rows of a fact whose columns have these values, as dictionaries; only those are read."""
+        path = self._folder.facts / f"{name}.parquet"
+        if not path.exists():
+            return []
+        rows: list[Row] = pq.read_table(
+            path, filters=[(column, "=", value) for column, value in equal.items()]
+        ).to_pylist()
         return rows
 
     def findings(self) -> list[Row]:

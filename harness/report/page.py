@@ -1,7 +1,7 @@
 """The report: one self-contained HTML page that opens offline, made from the run folder alone."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from harness.contracts.registry import check_title
 from harness.report.answers import answers
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
+from harness.report.story import Story, story_of
 from harness.report.timeline import figure
 from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
@@ -44,6 +45,7 @@ def write(folder: RunFolder) -> Path:
         EvidenceError: the run has no result yet.
     """
     result = RunResult.load(folder.verdict)
+    evidence = RunEvidence(folder)
     write_junit(folder, result)
     planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
     where = f"driver {result.driver}" + ("" if result.system == PYTHON else f" · system {result.system}")
@@ -58,9 +60,10 @@ def write(folder: RunFolder) -> Path:
         },
     )
     page = render(
-        RunEvidence(folder),
+        evidence,
         result,
         heading,
+        stories=_stories(evidence),
         scenario=folder.scenario.read_text(encoding="utf-8") if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
     )
@@ -71,7 +74,13 @@ def write(folder: RunFolder) -> Path:
 
 
 def render(
-    evidence: Evidence, result: RunResult, heading: Heading, *, scenario: str = "", has_data_docs: bool = False
+    evidence: Evidence,
+    result: RunResult,
+    heading: Heading,
+    *,
+    stories: Mapping[str, Story] | None = None,
+    scenario: str = "",
+    has_data_docs: bool = False,
 ) -> str:
     """Return the page.
 
@@ -79,6 +88,7 @@ def render(
         evidence: Facts and findings.
         result: What was made of them.
         heading: What the page says besides.
+        stories: Of the first violation of each check, by the check's key.
         scenario: As YAML, if there is one.
         has_data_docs: Whether Data Docs lie beside the page.
     """
@@ -103,6 +113,7 @@ def render(
         checks=answers(result.checks),
         suites=answers(result.suites),
         heading=heading,
+        stories=stories or {},
         chart=Markup(chart),  # noqa: S704 - made by plotly from numbers and names it escapes itself
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own script
         faults=[
@@ -117,6 +128,13 @@ def render(
         scenario=scenario,
         has_data_docs=has_data_docs,
     )
+
+
+def _stories(evidence: RunEvidence) -> dict[str, Story]:
+    """Return the story of each check's first violation."""
+    broken = [row for row in evidence.findings() if row["severity"] == "violation"]
+    first = {row["check"]: row for row in reversed(broken)}
+    return {check: story_of(evidence, row) for check, row in first.items()}
 
 
 def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> str:

@@ -61,6 +61,7 @@ def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
         "judge",
         "rejudge",
         "why",
+        "explain",
         "report",
         "docs",
         "replay",
@@ -89,7 +90,7 @@ def test_what_is_no_run_among_runs_is_left_out_and_said(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "plan", "validate", "judge", "rejudge", "why", "report", "replay", "list", "simulate"]
+    "command", ["run", "plan", "validate", "judge", "rejudge", "why", "explain", "report", "replay", "list", "simulate"]
 )
 def test_every_command_has_an_example(chaos: Any, command: str) -> None:
     status, out, _ = chaos(command, "--help")

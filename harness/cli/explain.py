@@ -1,0 +1,84 @@
+"""`chaos explain`: the story of a finding, as lines."""
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from harness.cli.options import RunPath, run_folder
+from harness.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.report.evidence import RunEvidence
+    from harness.report.findings import Row
+    from harness.report.story import Story
+
+PLACE = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,9})(?::(?P<offset>\d{1,18}))?")
+
+
+def explain(
+    run_path: RunPath,
+    finding: Annotated[
+        str | None, typer.Argument(metavar="FINDING", help="Of which check, e.g. I10; default: the first finding.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="PLACE", help="Of which partition or record, e.g. orders-0:1422.")
+    ] = None,
+) -> None:
+    """Tell the story of a finding: what clients, controller, ZooKeeper and replicas did to the record, in order."""
+    from harness.cli.terminal import PatientConsole
+    from harness.report.evidence import RunEvidence
+    from harness.report.story import story_of
+
+    folder = run_folder(run_path)
+    evidence = RunEvidence(folder)
+    chosen = _chosen(evidence.findings(), finding, at)
+    show(PatientConsole(), evidence, story_of(evidence, chosen))
+
+
+def _chosen(findings: "list[Row]", check: str | None, at: str | None) -> "Row":
+    """Return the first finding that is meant.
+
+    Raises:
+        ScenarioError: there is none.
+    """
+    from harness.contracts.registry import check_key
+
+    place = PLACE.fullmatch(at) if at else None
+    if at and place is None:
+        raise ScenarioError(
+            f"--at {at}: not a place; it is TOPIC-PARTITION or TOPIC-PARTITION:OFFSET, e.g. orders-0:1422"
+        )
+    wanted = {name: text for name, text in place.groupdict().items() if text is not None} if place else {}
+    for row in findings:
+        if (check is None or row["check"] == check_key(check)) and all(str(row[k]) == v for k, v in wanted.items()):
+            return row
+    of = f" of {check}" if check else ""
+    raise ScenarioError(f"this run has no finding{of}{f' at {at}' if at else ''}; it has {_described(findings)}")
+
+
+def _described(findings: "list[Row]") -> str:
+    from harness.contracts.registry import check_title
+
+    return ", ".join(dict.fromkeys(check_title(row["check"]) for row in findings)) or "none at all"
+
+
+def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
+    """Print a story: the finding, what matters in a sentence, then moment by moment."""
+    from harness.cli.terminal import BAD, new_table
+    from harness.contracts.registry import check_title
+
+    finding = story.finding
+    console.print(f"{check_title(finding['check'])}: {finding['message']}", style=BAD, markup=False, highlight=False)
+    if story.sentence:
+        console.print(story.sentence, markup=False, highlight=False)
+    table = new_table("", "at", "who", "what", wide=["what"])
+    for moment in story.moments:
+        since = evidence.seconds_since_start(moment.at_ns)
+        table.add_row(f"{since:.3f} s", moment.lane, escape(moment.text), style="bold" if moment.matters else "")
+    console.print(table)
+    if story.left_out:
+        console.print(f"{story.left_out} more moments say less", highlight=False)

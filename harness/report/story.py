@@ -1,0 +1,263 @@
+"""The story of one finding: what clients, controller, ZooKeeper and each replica did to the record, in order.
+
+Made from facts alone, without Spark. Instants are good for reading; what comes first on two machines is for epochs,
+offsets and zxids to say.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.evidence import RunEvidence
+from harness.report.findings import Row
+
+CLIENTS, CONTROLLER, ZOOKEEPER = "clients", "controller", "ZooKeeper"
+SHOWN_MOMENTS = 40
+"""Of one story; those that matter, and those around them."""
+
+
+SHOWN_CHARACTERS = 60
+"""Of a record's value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened."""
+
+    at_ns: int
+    lane: str
+    text: str
+    matters: bool = False
+    """Whether the story cannot be told without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shade:
+    """A fault in force."""
+
+    lanes: list[str]
+    from_ns: int
+    to_ns: int | None
+    """None where it was never healed."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What leads to a finding."""
+
+    finding: Row
+    moments: list[Moment]
+    """In order."""
+    left_out: int
+    """Moments that say less."""
+    shades: list[Shade]
+
+    @property
+    def lanes(self) -> list[str]:
+        """Who took part: clients, the controller, ZooKeeper, then the brokers by their ids."""
+        named = {moment.lane for moment in self.moments}
+        first = [lane for lane in (CLIENTS, CONTROLLER, ZOOKEEPER) if lane in named]
+        return first + sorted(named - set(first), key=lambda lane: (len(lane), lane))
+
+    def cells(self, moment: Moment) -> list[str]:
+        """Return what each lane shows beside a moment, as classes of a page: `here` and `fault`, or neither."""
+        hit = {
+            lane
+            for shade in self.shades
+            if shade.from_ns <= moment.at_ns and (shade.to_ns is None or moment.at_ns <= shade.to_ns)
+            for lane in shade.lanes
+        }
+        return [
+            " ".join(name for name, shown in (("here", lane == moment.lane), ("fault", lane in hit)) if shown)
+            for lane in self.lanes
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """What matters, in a sentence."""
+        return "; ".join(moment.text for moment in self.moments if moment.matters)
+
+
+def story_of(evidence: RunEvidence, finding: Row) -> Story:
+    """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
+    shades = list(_shades(evidence))
+    told = list(_of_controllers(evidence))
+    if finding["topic"] is not None and finding["partition"] is not None:
+        told += _Partition(evidence, finding).moments()
+    told += _of_faults(shades, [moment.at_ns for moment in told if moment.matters])
+    told.sort(key=lambda moment: moment.at_ns)
+    shown = _shown(told)
+    return Story(finding=finding, moments=shown, left_out=len(told) - len(shown), shades=shades)
+
+
+def _shown(moments: Sequence[Moment]) -> list[Moment]:
+    """Return those that matter, and the nearest of the others around the first and the last of them."""
+    important = [index for index, moment in enumerate(moments) if moment.matters] or [max(len(moments) - 1, 0)]
+
+    def distance(index: int) -> int:
+        return min(abs(index - other) for other in (important[0], important[-1]))
+
+    indexes = sorted(range(len(moments)), key=lambda index: (not moments[index].matters, distance(index)))
+    return [moments[index] for index in sorted(indexes[:SHOWN_MOMENTS])]
+
+
+def _shades(evidence: RunEvidence) -> Iterator[Shade]:
+    for row in evidence.rows("fault_windows", "intended_ns"):
+        if row["injected_ns"] is not None:
+            targets = row["targets"] or []
+            lanes = [broker(target) if target.isdecimal() else ZOOKEEPER for target in targets]
+            text = f"{row['fault']} {', '.join(lanes)}".strip()
+            yield Shade(lanes=lanes, from_ns=row["injected_ns"], to_ns=row["healed_ns"], text=text)
+
+
+def _of_faults(shades: Sequence[Shade], told_ns: Sequence[int]) -> Iterator[Moment]:
+    """Yield the faults; of them matters the last one before each of some instants, but for the end of all."""
+    last = {max((shade.from_ns for shade in shades if shade.from_ns <= at), default=0) for at in sorted(told_ns)[:-1]}
+    for shade in shades:
+        lane = shade.lanes[0] if shade.lanes else CONTROLLER
+        yield Moment(at_ns=shade.from_ns, lane=lane, text=f"fault: {shade.text}", matters=shade.from_ns in last)
+        if shade.to_ns is not None:
+            yield Moment(at_ns=shade.to_ns, lane=lane, text=f"healed: {shade.text}")
+
+
+def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
+    known = set()
+    for row in evidence.rows("controller_epochs", "controller_epoch"):
+        who = (row["controller_epoch"], row["broker"])
+        if row["time_ns"] is not None and row["broker"] is not None and who not in known:
+            known.add(who)
+            text = f"{broker(row['broker'])} is controller in epoch {row['controller_epoch']}"
+            yield Moment(at_ns=row["time_ns"], lane=CONTROLLER, text=text)
+
+
+class _Partition:
+    """What happened to the partition of a finding, and to the record if it names one."""
+
+    def __init__(self, evidence: RunEvidence, finding: Row) -> None:
+        self._evidence = evidence
+        self._place = {"topic": finding["topic"], "partition": finding["partition"]}
+        self._offset: int | None = finding["offset"]
+        self._claimed = self._rows("leadership_claims")
+        self._epoch: int | None = finding["leader_epoch"]
+        """That of the finding or, where it names a record, the first in which a leader began without it."""
+        if self._offset is not None:
+            self._epoch = self._first_epoch_without(self._offset)
+
+    def moments(self) -> Iterator[Moment]:
+        """Yield all, in no order."""
+        yield from self._elections()
+        yield from self._isr_changes()
+        yield from self._claims()
+        yield from self._truncations()
+        if self._offset is not None:
+            yield from self._sends(self._offset)
+            yield from self._polls(self._offset)
+            yield from self._high_watermarks(self._offset)
+            yield from self._at_the_end(self._offset)
+
+    def _rows(self, name: str, **more: Any) -> list[Row]:
+        return self._evidence.matching(name, **self._place, **more)
+
+    def _first_epoch_without(self, offset: int) -> int | None:
+        """Return the first epoch, later than that of the record at an offset, whose leader's log ended before it."""
+        copies = [*self._rows("sends", offset=offset), *self._rows("replica_records", offset=offset)]
+        since = min((row["leader_epoch"] for row in copies if row["leader_epoch"] is not None), default=0)
+        later = (row for row in self._claimed if row["role"] == "leader" and row["leader_epoch"] > since)
+        ends = (row for row in later if row["log_end_offset"] is not None and row["log_end_offset"] <= offset)
+        return min((row["leader_epoch"] for row in ends), default=None)
+
+    def _elections(self) -> Iterator[Moment]:
+        for row in self._rows("leader_epochs"):
+            if row["time_ns"] is None:
+                continue
+            who = "nobody leads" if row["leader"] < 0 else f"{broker(row['leader'])} is elected"
+            how = ", though it was outside the ISR" if row["unclean"] else ""
+            text = f"{who} in epoch {row['leader_epoch']}{how} (ISR {listed(row['isr'])})"
+            yield Moment(at_ns=row["time_ns"], lane=ZOOKEEPER, text=text, matters=row["leader_epoch"] == self._epoch)
+
+    def _isr_changes(self) -> Iterator[Moment]:
+        for row in self._rows("isr_changes"):
+            if row["time_ns"] is not None and row["old_isr"]:
+                by = f", written by the {row['writer']}" if row["writer"] else ""
+                text = f"ISR {listed(row['old_isr'])} becomes {listed(row['new_isr'])}{by}"
+                yield Moment(at_ns=row["time_ns"], lane=ZOOKEEPER, text=text)
+
+    def _claims(self) -> Iterator[Moment]:
+        for row in self._claimed:
+            end = row["log_end_offset"]
+            does = "leads" if row["role"] == "leader" else f"follows {broker(row['leader'])}"
+            text = f"{broker(row['broker'])} {does} in epoch {row['leader_epoch']}, its log ends at {end}"
+            matters = row["role"] == "leader" and row["leader_epoch"] == self._epoch
+            yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text, matters=matters)
+
+    def _truncations(self) -> Iterator[Moment]:
+        for row in self._rows("truncations"):
+            cut = self._offset is not None and row["to_offset"] <= self._offset < row["log_end_offset"]
+            text = f"{broker(row['broker'])} cuts its log from {row['log_end_offset']} to {row['to_offset']}"
+            reason = f" ({row['reason']}, epoch {row['leader_epoch']})"
+            yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text + reason, matters=cut)
+
+    def _sends(self, offset: int) -> Iterator[Moment]:
+        for row in self._rows("sends", offset=offset):
+            record = f"{row['process']}'s record {brief(row['value'])}"
+            yield Moment(at_ns=row["invoke_ns"], lane=CLIENTS, text=f"{record} is sent")
+            if row["complete_ns"] is not None:
+                acks = "all" if row["acks"] == -1 else row["acks"]
+                epoch = "" if row["leader_epoch"] is None else f" by the leader of epoch {row['leader_epoch']}"
+                text = f"{record} is acknowledged{epoch} at offset {offset} (acks={acks})"
+                yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=text, matters=True)
+
+    def _polls(self, offset: int) -> Iterator[Moment]:
+        seen: set[str] = set()
+        for row in sorted(self._rows("polls", offset=offset), key=lambda row: row["time_ns"]):
+            new = row["value"] not in seen
+            seen.add(row["value"])
+            text = f"{row['process']} reads {brief(row['value'])} at offset {offset}"
+            yield Moment(at_ns=row["time_ns"], lane=CLIENTS, text=text, matters=new)
+
+    def _high_watermarks(self, offset: int) -> Iterator[Moment]:
+        for row in self._rows("high_watermarks"):
+            old, new = row["old"], row["new"]
+            if old is None or new is None or not min(old, new) <= offset < max(old, new):
+                continue
+            moves = "passes" if new > old else "falls behind"
+            text = f"the high watermark of {broker(row['broker'])} {moves} offset {offset}: {old} to {new}"
+            yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text, matters=new < old)
+
+    def _at_the_end(self, offset: int) -> Iterator[Moment]:
+        """Yield what each replica has there after the run: those that have the same are told of together."""
+        records = {row["broker"]: row for row in self._rows("replica_records", offset=offset)}
+        replicas = self._rows("replicas")
+        held: dict[str, list[int]] = {}
+        for row in replicas:
+            record = records.get(row["broker"])
+            if record:
+                what = f"{brief(record['value'])} of epoch {record['leader_epoch']}"
+            elif row["log_start_offset"] is not None and offset < row["log_start_offset"]:
+                continue
+            else:
+                what = "nothing"
+            held.setdefault(what, []).append(row["broker"])
+        for what, brokers in held.items():
+            text = (
+                f"in the end {', '.join(map(broker, sorted(brokers)))} {'has' if len(brokers) == 1 else 'have'} {what}"
+            )
+            at = f"{text} at offset {offset}"
+            yield Moment(at_ns=self._evidence.last_ns, lane=broker(min(brokers)), text=at, matters=True)
+
+
+def broker(number: object) -> str:
+    """Return how a broker is called."""
+    return f"broker {number}"
+
+
+def brief(value: str | None) -> str:
+    """Return the beginning of a record's value."""
+    text = value or "without a value"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def listed(brokers: Sequence[int] | None) -> str:
+    """Return the members of an ISR."""
+    return ", ".join(map(str, brokers)) if brokers else "nobody"

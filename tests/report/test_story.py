@@ -1,0 +1,153 @@
+"""What leads to a finding, from facts that are written by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.evidence import RunEvidence
+from harness.report.story import SHOWN_MOMENTS, Story, story_of
+from harness.store.folder import RunFolder
+from tests.report.conftest import SECOND, START, write_fact
+
+PLACE = {"topic": "orders", "partition": 0}
+FINDING: dict[str, Any] = {"check": "I10", "message": "lost", "leader_epoch": None, **PLACE, "offset": 7}
+
+
+def at(second: float) -> int:
+    """Return an instant of the run."""
+    return START + int(second * SECOND)
+
+
+def leads(second: float, broker: int, epoch: int, end: int) -> dict[str, Any]:
+    return {
+        **PLACE,
+        "time_ns": at(second),
+        "broker": broker,
+        "role": "leader",
+        "leader_epoch": epoch,
+        "log_end_offset": end,
+    }
+
+
+@pytest.fixture
+def lost(folder: RunFolder) -> RunFolder:
+    """The record of value v stood at offset 7 in epoch 0 on broker 2, which is killed; broker 3 leads without it."""
+    sent = {**PLACE, "process": "producer-1", "value": "v", "acks": -1, "outcome": "ok", "offset": 7, "leader_epoch": 0}
+    path = folder.facts / "sends.parquet"
+    (path / "part-0.parquet").unlink()
+    path.rmdir()
+    write_fact(folder, "sends", {**sent, "invoke_ns": at(1), "complete_ns": at(2)})
+    write_fact(folder, "leadership_claims", leads(0, 2, 0, 0), leads(9.7, 3, 2, 7), leads(20, 3, 3, 7))
+    write_fact(
+        folder,
+        "truncations",
+        {
+            **PLACE,
+            "time_ns": at(13),
+            "broker": 2,
+            "log_end_offset": 8,
+            "to_offset": 7,
+            "reason": "epoch",
+            "leader_epoch": 2,
+        },
+        {
+            **PLACE,
+            "time_ns": at(14),
+            "broker": 1,
+            "log_end_offset": 7,
+            "to_offset": 7,
+            "reason": "epoch",
+            "leader_epoch": 2,
+        },
+    )
+    write_fact(
+        folder,
+        "high_watermarks",
+        {**PLACE, "time_ns": at(1.5), "broker": 2, "old": 7, "new": 8},
+        {**PLACE, "time_ns": at(13), "broker": 2, "old": 8, "new": 7},
+        {**PLACE, "time_ns": at(0.5), "broker": 2, "old": 3, "new": 5},
+    )
+    replica = {**PLACE, "log_start_offset": 0}
+    write_fact(folder, "replicas", {**replica, "broker": 2}, {**replica, "broker": 3}, {**replica, "broker": 1})
+    write_fact(folder, "replica_records", {**PLACE, "offset": 7, "broker": 3, "value": "w", "leader_epoch": 2})
+    write_fact(
+        folder,
+        "controller_epochs",
+        *(
+            {"controller_epoch": 1, "broker": 1, "source": source, "time_ns": at(-1)}
+            for source in ("zookeeper", "broker")
+        ),
+    )
+    return folder
+
+
+def story(folder: RunFolder, **changes: Any) -> Story:
+    return story_of(RunEvidence(folder), FINDING | changes)
+
+
+def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
+    assert story(lost).sentence.split("; ") == [
+        "producer-1's record v is acknowledged by the leader of epoch 0 at offset 7 (acks=all)",
+        "fault: kill broker 2",
+        "broker 3 is elected in epoch 2, though it was outside the ISR (ISR nobody)",
+        "broker 3 leads in epoch 2, its log ends at 7",
+        "broker 2 cuts its log from 8 to 7 (epoch, epoch 2)",
+        "the high watermark of broker 2 falls behind offset 7: 8 to 7",
+        "in the end broker 1, broker 2 have nothing at offset 7",
+        "in the end broker 3 has w of epoch 2 at offset 7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("broker 2 leads in epoch 0, its log ends at 0", 1, id="who led when it was written"),
+        pytest.param("the high watermark of broker 2 passes offset 7: 7 to 8", 1, id="its commit"),
+        pytest.param("the high watermark of broker 2 passes offset 7: 3 to 5", 0, id="no other commit"),
+        pytest.param("broker 1 is controller in epoch 1", 1, id="a controller once, by whomever it is known"),
+        pytest.param("healed: kill broker 2", 1, id="the end of a fault"),
+        pytest.param("ISR 1, 2, 3 becomes 1, 3", 0, id="no change of the ISR without what was before"),
+        pytest.param("consumer-1 reads", 0, id="no read of another record"),
+    ],
+)
+def test_the_rest_is_told_too(lost: RunFolder, text: str, told: int) -> None:
+    assert [moment.text for moment in story(lost).moments if not moment.matters].count(text) == told
+
+
+def test_lanes_show_who_and_under_which_fault(lost: RunFolder) -> None:
+    shown = story(lost)
+    assert shown.lanes == ["clients", "controller", "ZooKeeper", "broker 1", "broker 2", "broker 3"]
+    claim = next(moment for moment in shown.moments if moment.text.startswith("broker 3 leads in epoch 2"))
+    assert shown.cells(claim) == ["", "", "", "", "fault", "here"]
+    healed = next(moment for moment in shown.moments if moment.text.startswith("in the end broker 3"))
+    assert "fault" not in " ".join(shown.cells(healed)), "it was healed before"
+
+
+def test_a_finding_of_no_partition_has_controllers_and_faults(lost: RunFolder) -> None:
+    shown = story(lost, topic=None, partition=None, offset=None)
+    assert shown.lanes == ["controller", "broker 2"]
+
+
+def test_a_finding_of_no_record_is_about_its_epoch(lost: RunFolder) -> None:
+    shown = story(lost, offset=None, leader_epoch=2)
+    assert "broker 3 leads in epoch 2, its log ends at 7" in shown.sentence
+    assert "epoch 3" not in shown.sentence
+
+
+def test_a_long_story_keeps_what_matters_and_says_how_much_it_leaves_out(
+    lost: RunFolder, add_findings: Callable[..., None]
+) -> None:
+    whole = story(lost)
+    (lost.facts / "leadership_claims.parquet" / "part-0.parquet").unlink()
+    (lost.facts / "leadership_claims.parquet").rmdir()
+    write_fact(lost, "leadership_claims", leads(9.7, 3, 2, 7), *(leads(20 + n, 3, 3 + n, 7) for n in range(60)))
+    long = story(lost)
+    assert (len(long.moments), long.left_out) == (SHOWN_MOMENTS, len(whole.moments) + 58 - SHOWN_MOMENTS)
+    assert long.sentence == whole.sentence
+
+
+def test_a_run_without_facts_has_no_story(tmp_path: Path) -> None:
+    told = story(RunFolder(tmp_path))
+    assert (told.moments, told.left_out, told.sentence) == ([], 0, "")
