@@ -37,6 +37,11 @@ def list_page(**filters: str) -> str:
     return f"{pages_root()}/" + (f"?{query}" if query else "")
 
 
+def trend_page() -> str:
+    """Return the address of the page of all nights."""
+    return f"{pages_root()}/trend"
+
+
 def run_page(name: str) -> str:
     """Return the address of a run's page; what belongs to the run lies below it."""
     return f"{pages_root()}/runs/{name}"

@@ -104,6 +104,13 @@ class TestRightsOnOneDag:
         assert RESTRICTED not in page
         assert "by-hand-20261120T040000" not in page
 
+    def test_the_page_of_all_nights_shows_what_may_be_read(self, only_smoke: "TestClient") -> None:
+        page = only_smoke.get("/kafka-chaos/trend").text
+        assert "1 run, 0 not as expected" in page
+        assert f"/kafka-chaos/runs/{RUN}" in page
+        assert RESTRICTED not in page
+        assert "by-hand-20261120T040000" not in page
+
     def test_nothing_of_another_dags_run_is_handed_out(self, only_smoke: "TestClient") -> None:
         of_others = {address.replace(RUN, RESTRICTED) for address in addresses() if RUN in address}
         answers = {address: only_smoke.get(address).status_code for address in of_others}

@@ -181,6 +181,7 @@ def test_whatever_a_run_says_is_text(viewer: "TestClient", runs: Path) -> None:
     [
         pytest.param("", 200, "default-src 'none'; script-src 'self'; style-src 'self'", id="the list"),
         pytest.param(f"runs/{RUN}", 200, "default-src 'none'; script-src 'self'; style-src 'self'", id="a run"),
+        pytest.param("trend", 200, "default-src 'none'; style-src 'self' 'unsafe-inline'", id="all nights"),
         pytest.param(f"runs/{RUN}/view/report", 200, "frame-src 'self'", id="the frame around the report"),
         pytest.param(f"runs/{RUN}/report.html", 200, "sandbox allow-scripts; default-src 'none'", id="the report"),
         pytest.param(f"runs/{RUN}/data_docs/index.html", 200, "default-src 'none'; style-src", id="Data Docs"),

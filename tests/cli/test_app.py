@@ -62,6 +62,7 @@ def test_help_names_every_command_and_the_exit_codes(chaos: Any) -> None:
         "rejudge",
         "why",
         "explain",
+        "trend",
         "report",
         "docs",
         "replay",
@@ -90,7 +91,8 @@ def test_what_is_no_run_among_runs_is_left_out_and_said(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "plan", "validate", "judge", "rejudge", "why", "explain", "report", "replay", "list", "simulate"]
+    "command",
+    ["run", "plan", "validate", "judge", "rejudge", "why", "explain", "trend", "report", "replay", "list", "simulate"],
 )
 def test_every_command_has_an_example(chaos: Any, command: str) -> None:
     status, out, _ = chaos(command, "--help")
@@ -151,6 +153,7 @@ def test_a_replay_has_the_same_scenario_and_the_same_plan(
         ),
         pytest.param(["validate", "/dev/zero"], "/dev/zero: not a file", id="a device"),
         pytest.param(["shrink", "smoke", "--seed", "7", "--finding", "I99"], "unknown finding 'I99'", id="no promise"),
+        pytest.param(["trend", "nowhere"], "nowhere: no such folder", id="no folder of runs"),
         pytest.param(["list", "wonders"], "'wonders' is not one of", id="nothing to list"),
     ],
 )

@@ -10,9 +10,11 @@ from starlette.exceptions import HTTPException
 
 from chaos_airflow import links, settings
 from chaos_airflow.views import files, pages
-from chaos_airflow.views.access import Reader, ReaderDep, dag_of
+from chaos_airflow.views.access import COMMAND_LINE, Reader, ReaderDep, dag_of
 from chaos_airflow.views.listing import Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
+from harness.progress import Logged
+from harness.report.trend.summary import summaries
 
 Text = Annotated[str, Query(max_length=300)]
 Outcome = Annotated[State | None, BeforeValidator(lambda text: text or None)]
@@ -41,6 +43,7 @@ def create_app() -> FastAPI:
     app = FastAPI(title="Chaos runs", dependencies=[Depends(Reader)], docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/")(list_runs)
     app.get("/of")(find_runs)
+    app.get("/trend")(trend)
     app.get("/runs/{name}")(show_run)
     app.get("/runs/{name}/view/{document}")(show_document)
     app.get(f"/runs/{{name}}/{files.REPORT}")(report)
@@ -64,6 +67,15 @@ def list_runs(
     """Show the runs, the newest first."""
     filters = Filters(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before)
     return pages.runs(filters, page_of(runs, filters, reader.may_see))
+
+
+def trend(reader: ReaderDep) -> Response:
+    """Show all runs night by night, as far as the reader may see them."""
+    if settings.is_remote():
+        raise NotThere("Runs lie in an object storage: there is no page of all nights of those.")
+    return pages.trend(
+        [run for run in summaries(settings.local_runs_folder(), Logged()) if reader.may_read(run.dag or COMMAND_LINE)]
+    )
 
 
 def find_runs(reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, map_index: Text = "") -> Response:

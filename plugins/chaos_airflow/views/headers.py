@@ -17,7 +17,7 @@ DOCS_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; form-action 'none'; "
     "base-uri 'none'; frame-ancestors 'self'"
 )
-"""For Data Docs, which need no script and get none."""
+"""For Data Docs and the page of all nights, which need no script and get none."""
 
 EVERYWHERE = {
     "Content-Security-Policy": PAGE_POLICY,

@@ -1,5 +1,6 @@
 """The pages as HTML; everything that is shown is escaped."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -8,11 +9,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from chaos_airflow import links
 from chaos_airflow.views.files import Document
+from chaos_airflow.views.headers import DOCS_POLICY
 from chaos_airflow.views.listing import Filters, Page
 from chaos_airflow.views.night import night_of
 from chaos_airflow.views.reading import FOUND, MISSED, Overview, State
 from harness.contracts.registry import check_title
 from harness.report.answers import answers
+from harness.report.trend.page import render
+from harness.report.trend.summary import RunSummary
 from harness.report.why import why
 from harness.store.result import RunResult
 
@@ -44,6 +48,12 @@ def runs(filters: Filters, page: Page) -> HTMLResponse:
     older = links.list_page(**narrowed, before=page.older) if page.older else ""
     night = night_of(page.rows) if filters.whole_dag_run and page.rows else None
     return _page("list.html.j2", filters=filters, page=page, night=night, older=older, states=list(State))
+
+
+def trend(rows: Sequence[RunSummary]) -> HTMLResponse:
+    """Return the page of all nights, which brings its own style."""
+    page = render(rows, lambda run: links.run_page(run.name))
+    return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
 def run(shown: Overview, documents: dict[str, str], files: list[str]) -> HTMLResponse:

@@ -1,0 +1,163 @@
+"""What many runs come to: a matrix by night, lines over the nights, and what was covered."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from harness.report.trend.summary import RunSummary
+
+NIGHTS = 30
+"""The last ones with runs are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The runs of one night that belong to a row, in their order."""
+
+    runs: list[RunSummary]
+
+    @property
+    def mood(self) -> str:
+        """The class: good, bad or open; empty where there is no run."""
+        if not self.runs:
+            return ""
+        moods = {_mood(run) for run in self.runs}
+        return next(mood for mood in ("bad", "open", "good") if mood in moods)
+
+    @property
+    def text(self) -> str:
+        """A symbol, because not everybody sees the colour, with the number of runs where there are several."""
+        symbol = {"bad": "✗", "open": "?", "good": "✓", "": ""}[self.mood]
+        alike = sum(_mood(run) == self.mood for run in self.runs)
+        if len(self.runs) <= 1:
+            return symbol
+        return f"{symbol}{alike}" if alike == len(self.runs) else f"{symbol}{alike}/{len(self.runs)}"
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        counts: dict[str, int] = defaultdict(int)
+        for run in self.runs:
+            counts[run.outcome if run.as_expected else f"{run.outcome}, not as expected"] += 1
+        return "; ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+
+    @property
+    def first(self) -> RunSummary:
+        """The run to look at: the first of those that matter most."""
+        return next(run for run in self.runs if _mood(run) == self.mood)
+
+
+def _mood(run: RunSummary) -> str:
+    if run.as_expected:
+        return "good"
+    return "open" if run.outcome == "inconclusive" else "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """One row a scenario or kind of fault, one column a night, the newest first."""
+
+    nights: list[str]
+    rows: dict[str, list[Cell]]
+
+
+def nights_of(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the last nights with runs, in order."""
+    return sorted({run.night for run in runs})[-NIGHTS:]
+
+
+def matrix(runs: Sequence[RunSummary], keys: Callable[[RunSummary], Iterable[str]]) -> Matrix:
+    """Return runs by night and by each of their keys, such as the scenario."""
+    nights = nights_of(runs)[::-1]
+    found: dict[str, dict[str, list[RunSummary]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        for key in dict.fromkeys(keys(run)):
+            found[key][run.night].append(run)
+    rows = {key: [Cell(runs=by_night[night]) for night in nights] for key, by_night in sorted(found.items())}
+    return Matrix(nights=nights, rows={key: row for key, row in rows.items() if any(cell.runs for cell in row)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One number over the nights."""
+
+    name: str
+    unit: str
+    values: list[float | None]
+    """None for a night without one."""
+
+    @property
+    def points(self) -> str:
+        """The line in a picture of 100 by 20, largest at the top."""
+        known = [value for value in self.values if value is not None]
+        top, steps = max(known, default=0) or 1, max(len(self.values) - 1, 1)
+        return " ".join(
+            f"{100 * index / steps:.1f},{20 - 18 * value / top:.1f}"
+            for index, value in enumerate(self.values)
+            if value is not None
+        )
+
+    @property
+    def last(self) -> float | None:
+        """Of the last night that has one."""
+        return next((value for value in reversed(self.values) if value is not None), None)
+
+    @property
+    def worst(self) -> float | None:
+        """The largest."""
+        return max((value for value in self.values if value is not None), default=None)
+
+
+def lines(runs: Sequence[RunSummary]) -> list[Line]:
+    """Return how long runs took, how long nobody could write after each kind of fault, and how much was lost."""
+    nights = nights_of(runs)
+    by_night = {night: [run for run in runs if run.night == night] for night in nights}
+
+    def line(
+        name: str, unit: str, values: Callable[[list[RunSummary]], list[float]], sum_up: Callable[..., float]
+    ) -> Line:
+        numbers = [values(by_night[night]) for night in nights]
+        return Line(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
+
+    def unavailable(kind: str) -> Callable[[list[RunSummary]], list[float]]:
+        return lambda of_night: [
+            fault.unavailable_ms / 1000
+            for run in of_night
+            for fault in run.faults
+            if fault.kind == kind and fault.unavailable_ms is not None
+        ]
+
+    drawn = [
+        line("runs", "", lambda of_night: [float(len(of_night))], max),
+        line("a run takes, median", "s", lambda of_night: [run.duration_s for run in of_night], median),
+        line("expected losses", "", lambda of_night: [float(sum(run.expected_losses for run in of_night))], max),
+    ]
+    for kind in sorted({fault.kind for run in runs for fault in run.faults}):
+        drawn.append(line(f"no write after {kind}, median", "s", unavailable(kind), median))
+        drawn.append(line(f"no write after {kind}, longest", "s", unavailable(kind), max))
+    return [each for each in drawn if any(value is not None for value in each.values)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """How often a kind of fault was aimed at one role."""
+
+    tried: int
+    confirmed: int
+
+
+def coverage(runs: Iterable[RunSummary], kinds: Iterable[str]) -> tuple[list[str], dict[str, dict[str, Covered]]]:
+    """Return the roles that were aimed at, and of each kind by role how often it was tried and confirmed.
+
+    Kinds that nobody tried are there too, with nothing.
+    """
+    counts: dict[str, dict[str, list[bool]]] = {kind: defaultdict(list) for kind in sorted(kinds)}
+    for run in runs:
+        for fault in run.faults:
+            counts.setdefault(fault.kind, defaultdict(list))[fault.role].append(fault.confirmed)
+    roles = sorted({role for by_role in counts.values() for role in by_role})
+    return roles, {
+        kind: {role: Covered(tried=len(seen), confirmed=sum(seen)) for role, seen in by_role.items()}
+        for kind, by_role in counts.items()
+    }
