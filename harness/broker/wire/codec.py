@@ -20,8 +20,11 @@ _MAX_BUFFER_BYTES = 1024 * 1024
 MAX_TEXT_BYTES = 2**15 - 1
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, OverflowError, AssertionError)
 
-Nulls = tuple[tuple[str, bool, "Nulls"], ...]
-"""Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold."""
+Nulls = tuple[tuple[str, bool, "Nulls | None"], ...]
+"""Fields that can be sent as null: the name, whether the protocol allows it, and the same of what its elements hold.
+
+None where nobody has to look at the elements; none of them may be null.
+"""
 
 
 Texts = tuple[tuple[str, "Texts"], ...]
@@ -176,9 +179,10 @@ def _nulls_of(fields: Any, version: int) -> Nulls:
     for field in fields.untagged_fields(version):
         allowed = field.nullable_for_version_q(version)
         of_elements = _nulls_of(field, version) if field.is_struct_array() else ()
+        looked_into = bool(of_elements) or field.type_str == "[]string"
         can_be_null = field.is_array() or field.type_str in ("string", "bytes", "records")
-        if of_elements or (can_be_null and not allowed):
-            nulls.append((field.name, allowed, of_elements))
+        if looked_into or (can_be_null and not allowed):
+            nulls.append((field.name, allowed, of_elements if looked_into else None))
     return tuple(nulls)
 
 
@@ -187,8 +191,10 @@ def _refuse_nulls(item: Message, nulls: Nulls, where: str) -> None:
         value = getattr(item, name)
         if value is None and not allowed:
             raise MalformedMessage(f"{where}: {name} is null")
-        if value and of_elements:
+        if value and of_elements is not None:
             for element in value:
+                if element is None:
+                    raise MalformedMessage(f"{where}: one of {name} is null")
                 _refuse_nulls(element, of_elements, where)
 
 

@@ -19,6 +19,7 @@ from harness.broker.wire.codec import (
 from harness.broker.wire.messages import (
     ApiKey,
     ApiMessage,
+    DeleteGroupsRequest,
     FetchResponse,
     MetadataRequest,
     MetadataResponse,
@@ -178,6 +179,8 @@ COMMIT_TOPIC = OffsetCommitRequest.OffsetCommitRequestTopic
             "partitions",
             id="partitions of the second level",
         ),
+        pytest.param(DeleteGroupsRequest(groups_names=["g", NULL]), 1, "one of groups_names", id="one of some texts"),
+        pytest.param(DeleteGroupsRequest(groups_names=["g", NULL]), 2, "one of groups_names", id="the same, compact"),
     ],
 )
 def test_null_is_refused_where_the_protocol_has_none(request_: Any, version: int, field: str) -> None:
