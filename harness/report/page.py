@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -14,6 +13,7 @@ from harness.report.answers import answers
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
 from harness.report.story import Story, story_of
+from harness.report.template import template
 from harness.report.timeline import figure
 from harness.report.why import Kind, of, why
 from harness.store.folder import RunFolder
@@ -92,22 +92,14 @@ def render(
         scenario: As YAML, if there is one.
         has_data_docs: Whether Data Docs lie beside the page.
     """
-    environment = Environment(
-        loader=PackageLoader("harness.report"),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["check_title"] = check_title
     chart = figure(evidence).to_html(
         full_html=False, include_plotlyjs=False, div_id="timeline", config={"responsive": True, "displaylogo": False}
     )
     groups = evidence.groups()
     gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
-    return environment.get_template(
-        "report.html.j2"
+    return template(
+        "report.html.j2", check_title=check_title
     ).render(
         result=result,
         checks=answers(result.checks),
