@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from harness.cli.options import RunPath, run_folder
 from harness.errors import ScenarioError
+from harness.progress import number_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,4 +82,4 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
         table.add_row(f"{since:.3f} s", moment.lane, escape(moment.text), style="bold" if moment.matters else "")
     console.print(table)
     if story.left_out:
-        console.print(f"{story.left_out} more moments say less", highlight=False)
+        console.print(f"{number_of(story.left_out, 'moment')} left out, as less telling", highlight=False)

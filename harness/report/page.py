@@ -9,6 +9,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from harness.contracts.registry import check_title
+from harness.progress import number_of
 from harness.report.answers import answers
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
@@ -99,7 +100,7 @@ def render(
     gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
     return template(
-        "report.html.j2", check_title=check_title
+        "report.html.j2", check_title=check_title, number_of=number_of
     ).render(
         result=result,
         checks=answers(result.checks),

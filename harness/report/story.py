@@ -138,7 +138,7 @@ class _Partition:
         self._evidence = evidence
         self._place = {"topic": finding["topic"], "partition": finding["partition"]}
         self._offset: int | None = finding["offset"]
-        self._claimed = self._rows("leadership_claims")
+        self._claimed = self._timed("leadership_claims")
         self._epoch: int | None = finding["leader_epoch"]
         """That of the finding or, where it names a record, the first in which a leader began without it."""
         if self._offset is not None:
@@ -159,6 +159,10 @@ class _Partition:
     def _rows(self, name: str, **more: Any) -> list[Row]:
         return self._evidence.matching(name, **self._place, **more)
 
+    def _timed(self, name: str) -> list[Row]:
+        """Return those rows of which it is known when they were."""
+        return [row for row in self._rows(name) if row["time_ns"] is not None]
+
     def _first_epoch_without(self, offset: int) -> int | None:
         """Return the first epoch, later than that of the record at an offset, whose leader's log ended before it."""
         copies = [*self._rows("sends", offset=offset), *self._rows("replica_records", offset=offset)]
@@ -168,17 +172,15 @@ class _Partition:
         return min((row["leader_epoch"] for row in ends), default=None)
 
     def _elections(self) -> Iterator[Moment]:
-        for row in self._rows("leader_epochs"):
-            if row["time_ns"] is None:
-                continue
+        for row in self._timed("leader_epochs"):
             who = "nobody leads" if row["leader"] < 0 else f"{broker(row['leader'])} is elected"
             how = ", though it was outside the ISR" if row["unclean"] else ""
             text = f"{who} in epoch {row['leader_epoch']}{how} (ISR {listed(row['isr'])})"
             yield Moment(at_ns=row["time_ns"], lane=ZOOKEEPER, text=text, matters=row["leader_epoch"] == self._epoch)
 
     def _isr_changes(self) -> Iterator[Moment]:
-        for row in self._rows("isr_changes"):
-            if row["time_ns"] is not None and row["old_isr"]:
+        for row in self._timed("isr_changes"):
+            if row["old_isr"]:
                 by = f", written by the {row['writer']}" if row["writer"] else ""
                 text = f"ISR {listed(row['old_isr'])} becomes {listed(row['new_isr'])}{by}"
                 yield Moment(at_ns=row["time_ns"], lane=ZOOKEEPER, text=text)
@@ -187,13 +189,15 @@ class _Partition:
         for row in self._claimed:
             end = row["log_end_offset"]
             does = "leads" if row["role"] == "leader" else f"follows {broker(row['leader'])}"
-            text = f"{broker(row['broker'])} {does} in epoch {row['leader_epoch']}, its log ends at {end}"
+            text = f"{broker(row['broker'])} {does} in epoch {row['leader_epoch']}"
+            text += "" if end is None else f", its log ends at {end}"
             matters = row["role"] == "leader" and row["leader_epoch"] == self._epoch
             yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text, matters=matters)
 
     def _truncations(self) -> Iterator[Moment]:
-        for row in self._rows("truncations"):
-            cut = self._offset is not None and row["to_offset"] <= self._offset < row["log_end_offset"]
+        for row in self._timed("truncations"):
+            ends = row["to_offset"], row["log_end_offset"]
+            cut = self._offset is not None and None not in ends and ends[0] <= self._offset < ends[1]
             text = f"{broker(row['broker'])} cuts its log from {row['log_end_offset']} to {row['to_offset']}"
             reason = f" ({row['reason']}, epoch {row['leader_epoch']})"
             yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text + reason, matters=cut)
@@ -217,7 +221,7 @@ class _Partition:
             yield Moment(at_ns=row["time_ns"], lane=CLIENTS, text=text, matters=new)
 
     def _high_watermarks(self, offset: int) -> Iterator[Moment]:
-        for row in self._rows("high_watermarks"):
+        for row in self._timed("high_watermarks"):
             old, new = row["old"], row["new"]
             if old is None or new is None or not min(old, new) <= offset < max(old, new):
                 continue
@@ -260,4 +264,6 @@ def brief(value: str | None) -> str:
 
 def listed(brokers: Sequence[int] | None) -> str:
     """Return the members of an ISR."""
-    return ", ".join(map(str, brokers)) if brokers else "nobody"
+    if brokers is None:
+        return "unknown"
+    return ", ".join(map(str, brokers)) or "nobody"

@@ -91,7 +91,7 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
     assert story(lost).sentence.split("; ") == [
         "producer-1's record v is acknowledged by the leader of epoch 0 at offset 7 (acks=all)",
         "fault: kill broker 2",
-        "broker 3 is elected in epoch 2, though it was outside the ISR (ISR nobody)",
+        "broker 3 is elected in epoch 2, though it was outside the ISR (ISR unknown)",
         "broker 3 leads in epoch 2, its log ends at 7",
         "broker 2 cuts its log from 8 to 7 (epoch, epoch 2)",
         "the high watermark of broker 2 falls behind offset 7: 8 to 7",
@@ -151,3 +151,14 @@ def test_a_long_story_keeps_what_matters_and_says_how_much_it_leaves_out(
 def test_a_run_without_facts_has_no_story(tmp_path: Path) -> None:
     told = story(RunFolder(tmp_path))
     assert (told.moments, told.left_out, told.sentence) == ([], 0, "")
+
+
+def test_what_a_system_does_not_tell_is_left_out(lost: RunFolder) -> None:
+    for name in ("truncations", "leadership_claims"):
+        (lost.facts / f"{name}.parquet" / "part-0.parquet").unlink()
+        (lost.facts / f"{name}.parquet").rmdir()
+    write_fact(lost, "truncations", {**PLACE, "time_ns": at(13), "broker": 2, "to_offset": 7})
+    untold = {"log_end_offset": None}
+    write_fact(lost, "leadership_claims", leads(9.7, 3, 2, 7) | untold, leads(9.8, 3, 2, 7) | {"time_ns": None})
+    claims = [moment.text for moment in story(lost).moments if moment.text.startswith("broker 3 leads")]
+    assert claims == ["broker 3 leads in epoch 2"]

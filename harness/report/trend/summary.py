@@ -43,7 +43,7 @@ class FaultSummary:
     """Whom it was aimed at: leader, controller, ... as the plan says."""
     confirmed: bool
     unavailable_ms: float | None
-    """The longest time without an acknowledged write that began while it was in force; None where there was none."""
+    """The longest time without an acknowledged write of those that fall into it in part; None where there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,6 @@ class RunSummary:
     scenario: str
     dag: str
     """Airflow's DAG that started it; empty for the command line."""
-    driver: str
-    system: str
-    seed: int
     outcome: str
     """held, violated, inconclusive, environment or damaged (nothing can be read of it)."""
     as_expected: bool
@@ -68,8 +65,6 @@ class RunSummary:
     duration_s: float
     expected_losses: int
     """Anomalies that its settings allow."""
-    broken: list[str]
-    """Keys of the checks that failed."""
     faults: list[FaultSummary]
 
     @property
@@ -88,14 +83,10 @@ _COLUMNS = pa.schema(
         ("started_at", pa.string()),
         ("scenario", pa.string()),
         ("dag", pa.string()),
-        ("driver", pa.string()),
-        ("system", pa.string()),
-        ("seed", pa.int64()),
         ("outcome", pa.string()),
         ("as_expected", pa.bool_()),
         ("duration_s", pa.float64()),
         ("expected_losses", pa.int64()),
-        ("broken", pa.list_(pa.string())),
         ("faults", pa.list_(_FAULT)),
     ]
 )
@@ -147,14 +138,10 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
         started_at=result.started_at,
         scenario=result.scenario,
         dag=origin.get("dag_id", ""),
-        driver=result.driver,
-        system=result.system,
-        seed=result.seed,
         outcome=outcome,
         as_expected=outcome == origin.get("expect", VIOLATED if result.planted_bugs else HELD),
         duration_s=result.duration_s,
         expected_losses=sum(check.expected for check in result.checks),
-        broken=[check.check for check in result.checks if check.violations],
         faults=[
             FaultSummary(
                 kind=fault.fault,
@@ -181,14 +168,10 @@ def _damaged(folder: RunFolder, stamp: int) -> RunSummary:
         started_at=datetime.fromtimestamp(stamp / 1e9, UTC).isoformat(),
         scenario=folder.run_id.rsplit("-", 2)[0],
         dag=_origin(folder).get("dag_id", ""),
-        driver="",
-        system="",
-        seed=0,
         outcome=DAMAGED,
         as_expected=False,
         duration_s=0.0,
         expected_losses=0,
-        broken=[],
         faults=[],
     )
 
@@ -203,7 +186,7 @@ def _origin(folder: RunFolder) -> dict[str, str]:
 
 
 def _gaps(evidence: RunEvidence) -> dict[int, float]:
-    """Return the longest time without an acknowledged write that began under each injection, in milliseconds."""
+    """Return the longest time without an acknowledged write that falls into each injection in part, in milliseconds."""
     gaps = evidence.rows("availability", "from_ns")
     longest = {}
     for window in evidence.rows("fault_windows", "injection"):

@@ -152,14 +152,10 @@ def row(night: int, outcome: str = "held", *, expected: bool = True, **changes: 
         "started_at": f"2026-{10 + night // 31:02d}-{night % 31 + 1:02d}T02:00:00+00:00",
         "scenario": "smoke",
         "dag": "",
-        "driver": "process",
-        "system": "python",
-        "seed": 1,
         "outcome": outcome,
         "as_expected": expected,
         "duration_s": 10.0 + night,
         "expected_losses": 0,
-        "broken": [],
         "faults": [],
     }
     return RunSummary(**values | changes)
